@@ -1,4 +1,4 @@
-// What other threads may touch of a worker.
+// The part of a worker that other threads may access.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 
 namespace weft::scheduler {
 
-// What lies on a worker's desk is all that another thread can name of that worker: what it has
-// queued, its timers, which fiber it runs, and the ways to wake it and to ask it for something. The
-// worker's other state (class Worker) is out of reach of all threads but its own.
-// The open members say by themselves which of their functions other threads may call.
+// A worker's desk contains everything that another thread can access: its queued fibers, its
+// timers, the fiber it runs, and the means to wake it and to send it requests. The worker's other
+// state (class Worker) is inaccessible to all threads but its own. The public members document
+// which of their functions other threads may call.
 // Order
-//   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the workers
-//              that are asleep, loads (acquire): what it has left to others is visible.
+//   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the sleeping
+//              workers, loads (acquire): the fibers that it has left to others are visible.
 class Desk {
  public:
   struct Setting {
@@ -56,8 +56,8 @@ class Desk {
     wakeups_.fetch_add(1, detail::relaxed);
     unpark();
   }
-  // Queues a fiber that is to run on this worker alone. The unpark is remembered: the worker does
-  // not sleep again before it has looked.
+  // Queues a fiber that must run on this worker. The unpark is not lost: the worker does not sleep
+  // again before it has looked.
   void send_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();
@@ -68,21 +68,22 @@ class Desk {
   [[nodiscard]] std::size_t queued_hint() const noexcept {
     return queue.size_hint() + (queue.next_hint() != nullptr ? 1 : 0);
   }
-  // Whether the worker sleeps in the event source.
+  // Returns whether the worker sleeps in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
-  // May be lost if the worker counts a decision at this very moment; the monitor asks again.
+  // The request may be lost if the worker counts a decision at the same moment; the monitor repeats
+  // it.
   void ask_to_look() noexcept { decisions_left.store(1, detail::relaxed); }
 
   // --- The monitor calls these ---
 
-  // Asks the running fiber to give way at its next call, and the worker to look around before it
-  // runs another one.
+  // Makes the running fiber give way at its next call, and the worker look before it runs another
+  // one.
   void end_turn() noexcept {
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // A spare begins to work; whether it rests.
+  // Makes a spare begin to work; returns whether it was resting.
   void call_up() noexcept {
     resting_.store(false, detail::release);  // [resting]
     unpark();
@@ -102,8 +103,7 @@ class Desk {
   void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]
   // Each returns whether the worker has been unparked.
   [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
-  // Sleeps in the event source; calls `woken` with the number of fibers that this has made
-  // runnable.
+  // Sleeps in the event source; calls `woken` with the number of fibers that became runnable.
   template <class Woken>
   [[nodiscard]] bool wait_in_source(Deadline deadline, Woken woken) noexcept {
     if (!parker_.begin_elsewhere()) return true;
@@ -116,9 +116,9 @@ class Desk {
   PinnedQueue pinned;
   WorkerThread thread;
 
-  // The worker reads both all the time; the monitor writes them now and then.
+  // The worker reads both constantly; the monitor writes them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
-  // How many decisions are left until the next look. Relaxed: a count.
+  // The number of decisions left until the next look. Relaxed: a count. Relaxed: a count.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};
   const unsigned index;
   Recorder recorder;

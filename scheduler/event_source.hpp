@@ -1,4 +1,5 @@
-// Where workers sleep when something besides them may make fibers runnable: the kernel, as a rule.
+// The place where workers sleep when an outside source, usually the kernel, may make fibers
+// runnable.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// The scheduler sees no more of the kernel than this. The runtime creates the source first, hands
-// it down, and destroys it last.
+// The scheduler's only interface to the kernel's events. The runtime creates the source first,
+// passes it down, and destroys it last.
 class EventSource {
  public:
   EventSource() = default;
@@ -21,12 +22,12 @@ class EventSource {
 
   // A worker calls it, outside of fibers. Blocks until events come, interrupt() is called or the
   // deadline passes, makes the fibers that waited for the events runnable, and returns how many it
-  // woke. It may return 0 early. With Deadline::past() it only looks, and leaves a pending
+  // woke. It may return 0 early. With Deadline::past() it only checks, and leaves a pending
   // interrupt to sleepers.
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Makes one wait() that blocks, or the next one that would, return. Any thread may call it.
+  // Makes one blocking wait() return, or the next one that would block. Any thread may call it.
   virtual void interrupt() noexcept = 0;
-  // Whether anything is watched. Not virtual: workers call it all the time.
+  // Returns whether anything is watched. Not virtual, because workers call it constantly.
   [[nodiscard]] bool watches_anything() const noexcept {
     // Relaxed: a hint; announce_watch() reaches a worker that saw 0 just before.
     return watched_.load(detail::relaxed) != 0;
@@ -36,13 +37,14 @@ class EventSource {
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
-  // Counts what is watched. True for the first: announce_watch() must follow once events can come.
+  // Counts what is watched. Returns true for the first: announce_watch() must follow once events
+  // can arrive.
   [[nodiscard]] bool begin_watch() noexcept {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // Has a worker that sleeps elsewhere come and sleep in wait(). Does nothing without a scheduler.
-  // Defined by the scheduler.
+  // Moves a worker that sleeps elsewhere into wait(). Does nothing without a scheduler. Defined by
+  // the scheduler.
   void announce_watch() noexcept;
 
  private:
@@ -50,8 +52,8 @@ class EventSource {
   Scheduler* scheduler_ = nullptr;
 };
 
-// The event source of the calling fiber's scheduler, or of the current runtime for a plain thread.
-// Throws std::system_error (Errc::no_runtime). Defined by the scheduler.
+// Returns the event source of the calling fiber's scheduler, or of the current runtime for a plain
+// thread. Throws std::system_error (Errc::no_runtime). Defined by the scheduler.
 [[nodiscard]] EventSource& current_events();
 
 }  // namespace weft::scheduler

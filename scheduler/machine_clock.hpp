@@ -13,15 +13,15 @@ namespace weft::scheduler {
   return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
 }
 
-// Nanoseconds. It is the clock of Deadline, except in a simulation, where each host has a clock of
-// its own and all hosts have one worker.
+// Nanoseconds. This is the clock of Deadline, except in a simulation, where each host has its own
+// clock and all hosts share one worker.
 [[nodiscard]] inline std::int64_t machine_now() noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_now();
   return system_now();
 }
 
-// When a deadline of the calling fiber is due by that clock.
+// Returns when a deadline of the calling fiber is due by that clock.
 [[nodiscard]] inline std::int64_t machine_time(Deadline deadline) noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_time(deadline.nanoseconds());

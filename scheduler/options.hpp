@@ -1,4 +1,4 @@
-// What a scheduler is made with.
+// The options of a scheduler.
 #pragma once
 
 #include <chrono>
@@ -24,32 +24,33 @@ class BlockingPool;
 class Desk;
 class Scheduler;
 
-// A worker that has run one fiber for long.
+// A worker that has been running one fiber for long.
 struct Stall {
   enum class Kind : std::uint8_t {
     blocked,  // Its thread uses no processor time: it waits in a system call.
-    busy,     // It computes, or would if its thread were given a processor.
+    busy,     // It computes, or would if its thread had a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
-  const fibers::Fiber* fiber = nullptr;  // Perhaps no longer running; its record stays readable.
+  // It may not be running any more; its record stays readable.
+  const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
-  std::uint64_t switches = 0;  // That worker's, when it began to run the fiber.
+  std::uint64_t switches = 0;  // The worker's count when it began to run the fiber.
   fibers::StackSpace* stacks = nullptr;
 
-  // Returns the fiber's calls; none if it has gone on meanwhile, and where they cannot be had: see
-  // calls_of_thread(). Only on_stall and dumps may call it, until they return.
+  // Returns the fiber's calls; none if it has switched meanwhile, or where they are not available:
+  // see calls_of_thread(). Only on_stall and dumps may call it, until they return.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
 struct MonitorOptions {
   bool enabled = true;
-  // How long a fiber may go on that never has to wait.
+  // How long a fiber may run without waiting before it gives way.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that has run this long has its worker stuck.
+  // A fiber that runs this long makes its worker stuck.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The most workers beyond the usual ones that replace stuck ones.
+  // The maximum number of spare workers that replace stuck ones.
   unsigned spares = 16;
   // The monitor's thread calls on_stall for each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
@@ -62,14 +63,15 @@ struct SchedulerOptions {
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
-  // Makes blocking calls for fibers; outlives them. Null: no fiber makes any.
+  // Makes blocking calls for fibers; outlives them. Null: fibers make none.
   BlockingPool* blocking = nullptr;
-  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: none looks.
+  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: deadlocks are
+  // not searched for. Empty: none looks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
-  // Makes the decisions of an only worker. Null: the rules do.
+  // Makes the decisions of the only worker. Null: the normal rules apply.
   detail::Simulation* simulation = nullptr;
-  // No fiber is spawned while one waits for a stack.
+  // If true, no fiber is spawned while one waits for a stack.
   bool refuses_without_stacks = false;
 };
 

@@ -17,7 +17,8 @@
 #include "scheduler/worker/worker.hpp"
 
 #ifdef WEFT_GDB_SCRIPT
-// An entry of kind 1, which names a file with Python. It is here, as each program has this file.
+// An entry of kind 1, which names a file with Python. It is in this file because every program
+// links it.
 asm(".pushsection \".debug_gdb_scripts\", \"MS\",%progbits,1\n\t"
     ".byte 1\n\t"
     ".asciz \"" WEFT_GDB_SCRIPT
@@ -42,21 +43,22 @@ namespace {
 //               the new default, or stop_choosing waits for it.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// The threads that choose, on two sides: stop_choosing() turns newcomers to the other side and
-// waits for one side after the other, so that it ends although there are always some.
+// The number of threads that are choosing, on two sides: stop_choosing() directs newcomers to the
+// other side and waits for one side after the other, so that it ends although there are always
+// some.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
-// Held also over the choice of the default and the turning of sides.
+// Held also while the default is chosen and the sides are exchanged.
 detail::ThreadMutex registry_mutex;
-// All schedulers, and the ones that may be chosen, the oldest in front. Never destroyed: a static
-// runtime may end after whatever is static here. tools/gdb/weft.py reads the first.
+// All schedulers, and the ones that may be chosen, oldest first. Never destroyed: a static runtime
+// may end after other static objects. tools/gdb/weft.py reads the first.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 
 detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
 
-// Not inlined: fibers, which move between threads, must not learn its address.
+// Not inlined: fibers, which move between threads, must not cache its address.
 [[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
   thread_local Scheduler* bound = nullptr;
   return bound;
@@ -69,7 +71,8 @@ void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
 
 void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
 void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
-// Only the thread that forked is left. What it holds of the schedulers, it holds forever.
+// Only the thread that forked is left. Any lock of the schedulers that it holds stays locked
+// forever.
 void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry->clear();
   choosable->clear();
@@ -79,7 +82,7 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   ParkedThreads::reset();
   fork_count.fetch_add(1, relaxed);
   if (Worker* worker = current_worker()) {
-    // The fiber goes on as a plain thread would. It must not end: its worker is gone.
+    // The fiber continues as a plain thread would. It must not end: its worker is gone.
     if (fibers::Fiber* fiber = worker->current_fiber()) {
       fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
       base::note_forked_fiber();
@@ -114,8 +117,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: changed under the mutex only; a thread that reads it late is counted on the side
-    // waited for next, or finds the new default.
+    // Relaxed: changed under the mutex only; a thread that reads a stale value is counted on the
+    // side waited for next, or finds the new default.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]

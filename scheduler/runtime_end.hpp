@@ -3,7 +3,8 @@
 
 namespace weft::scheduler {
 
-// By the thread that destroys a runtime: makes the call that detail::on_runtime_end() was given.
+// The thread that destroys a runtime calls it: makes the call that was passed to
+// detail::on_runtime_end().
 void announce_end() noexcept;
 
 }  // namespace weft::scheduler

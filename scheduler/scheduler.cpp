@@ -25,10 +25,10 @@ using fibers::Fiber;
 
 namespace {
 
-// A task that names its fiber first. Too large for a record, so names cost an allocation.
+// A task that first names its fiber. It is too large for a record, so names cost an allocation.
 class NamedTask {
  public:
-  using Shown = void;  // The wrapped task is out of a dump's reach.
+  using Shown = void;  // A dump cannot access the wrapped task.
 
   NamedTask(std::string_view name, detail::Task task) : task_(std::move(task)) {
     std::copy_n(name.data(), std::min(name.size(), sizeof name_ - 1), name_);
@@ -58,7 +58,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     fibers::install_overflow_report();
     fibers::watch_for_overflow(shared_.stacks().space());
   }
-  // All exist before the first runs.
+  // All workers exist before the first one runs.
   for (unsigned i = 0; i < shared_.options().workers; ++i) {
     make_worker();
     shared_.publish_desk();
@@ -94,7 +94,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it: that number of spares is to work, as far as threads can be had.
+// The monitor calls it: that number of spares must work, as far as threads are available.
 void Scheduler::call_spares(unsigned wanted) noexcept {
   Spares& spares = shared_.spares();
   spares.want(wanted);
@@ -111,7 +111,7 @@ void Scheduler::call_spares(unsigned wanted) noexcept {
       make_worker();
       start_thread(*workers_.back());
     } catch (const std::exception&) {
-      // The system refuses memory or a thread; the next sample asks again.
+      // The system refuses memory or a thread; the next sample tries again.
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
@@ -121,7 +121,7 @@ void Scheduler::call_spares(unsigned wanted) noexcept {
     workers_.back()->desk().call_up();
   }
   if (at_work <= wanted) return;
-  // Spares that sleep leave, too.
+  // Sleeping spares leave, too.
   for (Desk* desk : shared_.desks().subspan(usual)) {
     if (shared_.idle().is_asleep(desk->index)) desk->unpark();
   }
@@ -167,7 +167,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
   }
 }
 
-// Works as from outside, wherever the call is: the record is no worker's own.
+// Treated as a call from outside, wherever it is made: the record belongs to no worker.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
   const unsigned home =

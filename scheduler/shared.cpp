@@ -32,8 +32,8 @@ unsigned take_number() noexcept {
 
 }  // namespace
 
-// The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
-// later for spares. The spares' queues are open.
+// The queue of an only worker is closed to thieves, which makes it faster, provided it can later be
+// opened for spares. The spares' queues are open.
 Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
                EventSource& events)
     : scheduler_(scheduler),

@@ -1,4 +1,4 @@
-// What the workers of one scheduler share.
+// The state that the workers of one scheduler share.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@
 
 namespace weft::scheduler {
 
-// The desks of the workers, the queue of fibers that come from outside, the free stacks and
-// records, and which workers sleep, search and watch. It starts no thread and knows no worker: the
-// monitor, the deadlock watch and the stack shortage see desks.
+// Contains the desks of the workers, the queue of fibers that come from outside, the free stacks
+// and records, and which workers sleep, search and watch. It starts no thread and has no access to
+// workers: the monitor, the deadlock watch and the stack shortage see desks.
 // Order
 //   [outside]  note_spawn_outside counts (release) -> live loads (acquire), as [count] in Counter.
 //   [spares]   publish_desk counts a desk (release) -> desks() loads the count (acquire): the desk
@@ -40,12 +40,12 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // For what stands above the workers; a worker does not call it.
+  // For layers above the workers; a worker does not call it.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
-  // The time by the clock of its fibers.
+  // Returns the time by the clock of its fibers.
   [[nodiscard]] std::int64_t now() const noexcept {
     return options_.simulation != nullptr ? options_.simulation->now()
                                           : Deadline::now_nanoseconds();
@@ -53,17 +53,17 @@ class Shared {
 
   // --- Workers ---
 
-  // All that exist, spares too; new ones may be added at the end.
+  // All existing desks, including spares; new ones may be added at the end.
   [[nodiscard]] std::span<Desk* const> desks() const noexcept {
     return {desks_.get(), desk_count_.load(detail::acquire)};  // [spares]
   }
   // The scheduler calls these, from one thread at a time. add_desk: before the worker's thread
   // starts, as a waker may choose that worker once it sleeps. publish_desk: once the thread runs,
-  // so that each desk that is counted has one.
+  // so that each counted desk has a thread.
   void add_desk(Desk& desk) noexcept;
   void publish_desk() noexcept;
   [[nodiscard]] Desk& desk(unsigned index) noexcept { return *desks_[index]; }
-  // Returns the home of a fiber that is pinned and has started.
+  // Returns the home of a started fiber that is pinned.
   [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) noexcept {
     return desk(fiber.stack.load(detail::relaxed)->home);
   }
@@ -77,44 +77,44 @@ class Shared {
   }
   [[nodiscard]] Spares& spares() noexcept { return spares_; }
   [[nodiscard]] const Spares& spares() const noexcept { return spares_; }
-  // What the desk of a worker is made with.
+  // Returns the parameters for the desk of a worker.
   [[nodiscard]] Desk::Setting setting_of(unsigned index) const noexcept;
   [[nodiscard]] MonitorRest& monitor_rest() noexcept { return monitor_rest_; }
 
   // --- Who sleeps ---
 
-  // Asleep, or a spare that rests.
+  // Returns true for a worker that sleeps, and for a spare that rests.
   [[nodiscard]] bool is_asleep(const Desk& desk) const noexcept {
     return desk.is_resting() || idle_.is_asleep(desk.index);
   }
   [[nodiscard]] bool all_are_asleep() const noexcept;
-  // How many workers are awake; may be stale when it returns.
+  // Returns the number of awake workers; it may be stale.
   [[nodiscard]] unsigned awake_hint() const noexcept {
     return options_.workers + spares_.at_work() - idle_.asleep_hint();
   }
-  // Whether each processor has a worker that is awake, so that one more would take turns with
-  // them. Should one of these be blocked, the monitor sees to it.
+  // Returns whether each processor has an awake worker, so that another one would share a
+  // processor. If one of these is blocked, the monitor acts.
   [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= processors_; }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
-  // Raised once, before all workers are unparked.
+  // Set once, before all workers are unparked.
   void stop() noexcept;
   [[nodiscard]] bool stopping() const noexcept {
     return stopping_.load(detail::acquire);  // [idle]
   }
 
-  // --- What there is to do ---
+  // --- The available work ---
 
   [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
   [[nodiscard]] bool has_outside_work_hint() const noexcept { return !inject_queue_.empty_hint(); }
   [[nodiscard]] bool has_work_hint() const noexcept;
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
-  // Descriptors, or timers of any worker.
+  // Returns whether there are watched descriptors, or timers of any worker.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
-  // When a sleeper is to see to a timer of a worker that is awake, and does not get to it.
+  // Returns when a sleeper must run a timer of an awake worker that has not run it.
   [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
   // Any thread that is not one of the workers may call it.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
@@ -131,7 +131,7 @@ class Shared {
   void note_spawn_outside() noexcept {
     spawned_outside_.fetch_add(1, detail::release);  // [outside]
   }
-  // Fibers spawned and not finished. Exact when nothing runs.
+  // The number of fibers that were spawned and have not finished. It is exact when nothing runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
   // For threads that wait until no fiber is left.

@@ -10,7 +10,7 @@ namespace weft::detail {
 
 namespace {
 
-// Of the calling thread; null if it is none of a simulation.
+// The simulation of the calling thread; null if it belongs to none.
 Simulation* simulation_here() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->shared().options().simulation;
@@ -73,7 +73,7 @@ Stage::Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t
     installed_simulation.store(nullptr, relaxed);
     throw;
   }
-  // Plain threads of the process are none of the simulation's.
+  // The process's plain threads do not belong to the simulation.
   scheduler::stop_choosing(*scheduler_);
   former_hook_ = base::set_panic_hook(&tell_of_panic);
 }

@@ -1,4 +1,5 @@
-// The door for simulations: a scheduler with one worker, whose every decision is made elsewhere.
+// The interface for simulations: a scheduler with one worker, whose every decision is made outside
+// the scheduler.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct Fiber;
 namespace weft::detail {
 
 // Makes the decisions. The worker of the Stage makes all calls, and never two at once. A fiber is
-// no more than an address here, which a later fiber may have again after the end of the first.
+// only an address here; a later fiber may have the same address after the first has ended.
 class Simulation {
  public:
   Simulation() = default;
@@ -26,30 +27,31 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // A fiber has been spawned by the one that runs, or from outside if none runs.
+  // A fiber has been spawned by the running one, or from outside if none runs.
   virtual void spawned(fibers::Fiber& fiber) noexcept = 0;
-  // A fiber has become ready; take() gives it back sooner or later, or never.
+  // A fiber has become ready; take() returns it at some later time, or never.
   virtual void ready(fibers::Fiber& fiber) noexcept = 0;
-  // The fiber that runs next, which leaves `ends_turn` true if it is to give way in its next call
-  // that may park. Null: none is ready.
+  // Returns the fiber that runs next, and sets `ends_turn` if the fiber must give way in its next
+  // call that may park. Null: no fiber is ready.
   [[nodiscard]] virtual fibers::Fiber* take(bool& ends_turn) noexcept = 0;
   // The running fiber has ended.
   virtual void ended(fibers::Fiber& fiber) noexcept = 0;
   // An exception has left a fiber, which is still the running one.
   virtual void failed(std::exception_ptr failure) noexcept = 0;
-  // The process is about to end by a sentence about misuse. Writes to stderr what was simulated.
+  // The process is about to abort because of misuse. Writes the state of the simulation to stderr.
   virtual void panicked() noexcept = 0;
-  // 64 bits that depend on the seed and on the calls before alone.
+  // Returns 64 bits that depend only on the seed and on the previous calls.
   [[nodiscard]] virtual std::uint64_t random() noexcept = 0;
 
   // Nanoseconds of the monotonic clock of the running fiber's host.
   [[nodiscard]] virtual std::int64_t host_now() const noexcept = 0;
-  // When a time of that clock comes, by now().
+  // Returns when a time of that clock occurs, by now().
   [[nodiscard]] virtual std::int64_t machine_time(std::int64_t host_time) const noexcept = 0;
-  // Nanoseconds since 1970, by that host.
+  // Returns nanoseconds since 1970, by that host.
   [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
 
-  // Nanoseconds of the simulation's own monotonic clock, which has the timers. They only grow.
+  // Nanoseconds of the simulation's own monotonic clock, which drives the timers. They only grow.
+  // They only grow.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
 
  protected:
@@ -63,20 +65,22 @@ class Simulation {
 };
 
 // A process has one at a time. No other thread runs or watches fibers, and plain threads do not
-// spawn to it by themselves. The plain thread that made it calls, unless a function says otherwise.
+// spawn to it implicitly. The plain thread that made it calls the functions, unless a comment says
+// otherwise.
 class Stage {
  public:
   // Starts the worker. `events` outlives it. Throws std::system_error.
   Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size);
-  // Ends the worker, which must have nothing to run: Simulation::take() gives it nothing more.
-  // Fibers that have not ended are given up: what they hold is not destroyed.
+  // Ends the worker, which must have nothing to run: Simulation::take() must return null. Fibers
+  // that have not ended are abandoned: their objects are not destroyed.
   ~Stage();
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
   // Spawns the first fiber.
   void spawn(Task&& task);
-  // When the earliest timer is due, or a little before; never() without one. The worker calls it.
+  // Returns when the earliest timer is due, or a little earlier; never() without one. The worker
+  // calls it.
   [[nodiscard]] Deadline next_timer() const noexcept;
   // Returns a heading, and a line for each fiber with its calls. The worker calls it, outside of
   // fibers. The runtime defines it.

@@ -1,4 +1,4 @@
-// What the kernel tells of a worker's thread.
+// The kernel's information about a worker's thread.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace weft::scheduler {
 
-// Any thread may ask. An answer takes a system call or more, so a caller asks only where the answer
-// decides.
+// Any thread may call it. An answer takes a system call or more, so a caller requests it only where
+// the answer decides.
 class ThreadFacts {
  public:
   // Processor time that the thread has used, in nanoseconds; 0 before it runs.
   [[nodiscard]] virtual std::int64_t processor_time() const noexcept = 0;
-  // Whether the thread runs, or would if it had a processor.
+  // Returns whether the thread runs, or would if it had a processor.
   [[nodiscard]] virtual bool is_runnable() const noexcept = 0;
 
  protected:

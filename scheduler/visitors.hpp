@@ -1,4 +1,4 @@
-// Threads that are inside a scheduler, and are none of its workers.
+// Counts the threads that are inside a scheduler without being its workers.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// Keeps a scheduler alive while such a thread is inside. The fiber that the thread makes runnable
-// may be the last one, whose end lets the scheduler be destroyed.
+// Keeps a scheduler alive while such a thread is inside. The thread may make the last fiber
+// runnable, whose end allows the scheduler to be destroyed.
 // Order
 //   [visit]  the visitor leaves (release) -> the destructor reads 0 (acquire).
 class Visitors {
@@ -17,7 +17,7 @@ class Visitors {
   class Visit {
    public:
     explicit Visit(Visitors& visitors) noexcept : count_(visitors.count_) {
-      // Relaxed: something that the caller holds, a parked fiber for one, keeps it alive until
+      // Relaxed: an object that the caller holds, such as a parked fiber, keeps it alive until
       // here.
       count_.fetch_add(1, detail::relaxed);
     }

@@ -71,7 +71,7 @@ class PriorityLevel {
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That
 //       task is in a list above, or runs; when it ends, or is dropped, the next one replaces it.
 //   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no room
-//   anywhere, except for the first buckets of keys_.
+//       anywhere, except for the first buckets of keys_.
 class TaskQueue {
  public:
   using Attributes = detail::TaskAttributes;

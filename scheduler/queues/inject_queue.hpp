@@ -1,4 +1,4 @@
-// Fibers made runnable from outside the workers.
+// The queue of fibers made runnable from outside the workers.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -8,17 +8,17 @@
 
 namespace weft::scheduler {
 
-// The fibers that plain threads, and workers of other runtimes, spawn or wake; shared by all
-// workers. Pushing links the fiber in front of earlier ones, with one compare-exchange, and so
-// never allocates: a wake must not fail. The taker gets all at once, in the order in which they
-// were pushed.
+// Contains the fibers that plain threads, and workers of other runtimes, spawn or wake; all workers
+// share it. A push links the fiber in front of earlier ones, with one compare-exchange, and so
+// never allocates: a wake must not fail. The taker gets all fibers at once, in the order in which
+// they were pushed.
 // Order
 //   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
 class InjectQueue {
  public:
   // Any thread may call it.
   void push(fibers::Fiber& fiber) noexcept;
-  // Everything that is there, oldest first.
+  // Returns all fibers, oldest first.
   [[nodiscard]] Chain take_all() noexcept;
   // May be stale when it returns.
   [[nodiscard]] bool empty_hint() const noexcept {

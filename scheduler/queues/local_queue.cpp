@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-// Only visits between workers need the time; a queue that is not open has none.
+// Only visits between workers need the time, so a queue that is not open records none.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
@@ -31,10 +31,10 @@ void LocalQueue::push_behind(Fiber& fiber) noexcept {
   waiting_.push_last(fiber);
 }
 
-// While no fiber waits, moves as many as there is room for into the ring. Returns the rest.
+// While no fiber waits, moves as many as fit into the ring. Returns the rest. Returns the rest.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
-    // Read before the push, after which a thief may have it.
+    // Must be read before the push, after which a thief may have the fiber.
     Fiber* following = chain.first->next;
     if (!ring_.push(*chain.first)) break;
     chain.first = following;
@@ -52,7 +52,7 @@ void LocalQueue::push_last(Chain chain) noexcept {
 
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
-// Returns the fiber that has waited longest every other time; else null: it is the ring's turn.
+// Alternately returns the fiber that has waited longest, and null for the ring's turn.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -62,7 +62,7 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
   return fiber;
 }
 
-// The older half of the ring makes room: its started fibers become the first waiting ones, the
+// Moves the older half of the ring out: its started fibers become the first waiting ones, the
 // others the newest chain.
 void LocalQueue::spill() noexcept {
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
@@ -79,7 +79,7 @@ void LocalQueue::spill() noexcept {
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers that had entered the other queue's ring have a time from before, and go first.
+// Fibers that had entered the other queue's ring have an earlier time, and go first.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // Takes over a chain of new fibers, or nothing.
@@ -91,8 +91,8 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, so it has room: a chain is half of it at most. So few waiting fibers come that
-// what is fetched of their stacks is in the innermost cache when they run.
+// The ring is empty, so it has room: a chain is at most half of it. The number of waiting fibers is
+// so small that the prefetched part of their stacks is still in the innermost cache when they run.
 Fiber* LocalQueue::refill() noexcept {
   Chain waiting = waiting_.take(tuning::kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
@@ -152,7 +152,7 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
     if (some.is_empty()) break;
     stolen.append(some);
   }
-  // refill() fetches what it takes of fibers that do not fit into the ring.
+  // refill() prefetches the stacks of fibers that did not fit into the ring.
   std::uint32_t soon = waiting_.size_hint() == 0 ? RunQueue::kCapacity : 0;
   for (Fiber* fiber = stolen.first; fiber != nullptr && soon > 0; fiber = fiber->next, --soon) {
     fibers::prefetch(fiber->stack.load(relaxed));

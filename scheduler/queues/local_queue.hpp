@@ -15,32 +15,31 @@
 
 namespace weft::scheduler {
 
-// Four places, looked at in this order:
-//   next      the fiber woken last: what it waits for is hot in the cache. It may be displaced, and
-//             goes to the end of the queue if another was next just before it.
-//   ring      a FIFO of 256, whatever comes.
-//   waiting   what has started or comes from outside, and found the ring full: a FIFO without
-//             bound. While it holds any, all that is woken or yields goes to its end, so that order
-//             is kept at every number.
+// Four places, checked in this order:
+//   next      the fiber woken last: the data it waits for is hot in the cache. It may be displaced,
+//             and goes to the end of the queue if another was next just before it.
+//   ring      a FIFO of 256, for all kinds of fibers.
+//   waiting   fibers that have started or come from outside, and found the ring full: an unbounded
+//             FIFO. While it holds any, all fibers that are woken or yield go to its end, so that
+//             FIFO order is kept at every number.
 //   unstarted new fibers that were in the ring when it was full, or came while others waited, in
 //             chains. The newest chain is taken first: a fiber that spawns a tree then walks it
-//             nearly depth first, with few fibers of it parked at a time. The oldest is reached by
-//             and by.
-// A ring that has run empty is filled with waiting fibers; or, if there are none, with the newest
-// chain.
+//             nearly depth first, with few of its fibers parked at a time. The oldest are reached
+//             gradually.
+// An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
 // Invariants
-//   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
-//       Unchecked: no thread sees all places at one moment.
+//   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue. Unchecked:
+//       no thread sees all places at one moment.
 //   I2  Fibers in the ring that have started became ready before all that wait, except stolen ones,
 //       which go among the waiting ones by age. Unchecked: no fiber records when it entered the
 //       ring.
 //   I3  overtakers_ counts fibers in the ring that are newer than waiting ones, which new fibers
-//       have driven out of it or another ring has lost. While there are any, every other fiber
+//       have driven out of it or another ring has lost. While there are any, every second fiber
 //       taken from the ring's side is the oldest waiting one.
 //   I4  Thieves come only once is_open().
 // The owner's side of a queue that is not shared is plain stores. A monitor that has found the
-// owner stuck in a fiber opens such a queue: try_open() makes the ring shared, has every thread
-// execute a barrier, and looks whether the owner is inside one of the functions below.
+// owner stuck in a fiber opens such a queue: try_open() makes the ring shared, makes every thread
+// execute a barrier, and checks whether the owner is inside one of the functions below.
 // Order
 //   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
 //   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
@@ -54,7 +53,7 @@ class LocalQueue {
 
   // --- By the owner ---
 
-  // The fiber runs next; the one that was next goes to the end.
+  // The fiber runs next; the previous next fiber goes to the end.
   void put_next(fibers::Fiber& fiber) noexcept {
     // Relaxed look: only the owner fills the place.
     if (next_.load(detail::relaxed) == nullptr) {
@@ -69,13 +68,13 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // Queues fibers that have slept; their time has been set since their sleep began.
+  // Queues fibers that have slept; their time was recorded when their sleep began.
   void push_due(Chain chain) noexcept;
-  // Fibers that become ready from now on do so at this time.
+  // Sets the time that fibers record when they become ready.
   void set_time(std::int64_t now) noexcept { time_ = now; }
-  // Call it before push_new(), which needs no memory then. Throws std::bad_alloc.
+  // Must be called before push_new(), which then needs no memory. Throws std::bad_alloc.
   void make_room() {
-    // Thieves only take, so it does not become full by itself.
+    // Thieves only take, so the ring cannot become full meanwhile.
     if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
       unstarted_.make_room();
   }
@@ -85,7 +84,7 @@ class LocalQueue {
       return unstarted_.push_newest_fiber(fiber);
     while (!ring_.push(fiber)) [[unlikely]] spill();
   }
-  // Returns nullptr when there is nothing.
+  // Returns nullptr if there is none.
   [[nodiscard]] fibers::Fiber* pop() noexcept {
     return inside([this]() noexcept -> fibers::Fiber* {
       if (fibers::Fiber* fiber = take_next()) {
@@ -106,32 +105,35 @@ class LocalQueue {
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
     return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
   }
-  // Moves the oldest unstarted fibers to the end of the queue: one, and one more for each 512;
-  // eight at most.
+  // Moves the oldest unstarted fibers to the end of the queue: one, plus one for each 512, at most
+  // eight.
   void reach_oldest() noexcept;
-  // Takes everything there is, for others to run.
+  // Takes all fibers, so that other workers can run them.
   [[nodiscard]] Chain take_all() noexcept;
 
-  // --- By the owner of another queue, into which it goes, from one that is open ---
+  // --- The owner of another queue calls these on an open one, and receives the fibers ---
 
-  // Takes what does not fit into the victim's ring, into an empty ring. Returns how many.
+  // Takes fibers that did not fit into the victim's ring, into an empty ring. Returns their number.
+  // Returns how many.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // Takes the victim's oldest chain of new fibers, which becomes the oldest here: a tree that both
-  // walk is not begun anew at the top. Returns how many at most.
+  // Takes the victim's oldest chain of new fibers, which becomes the oldest here: so a tree that
+  // both workers walk is not started again from the top. Returns how many at most.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // Takes the older half of the victim's ring, `most` at most, and returns how many. They go before
-  // all that wait here, as their time is unknown; if none wait, alternately with the ring's.
+  // Takes the older half of the victim's ring, at most `most`, and returns their number. They go
+  // before all that wait here, as their time is unknown; if none wait, they alternate with the
+  // ring's.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // Takes the victim's next fiber, if there is one.
   std::size_t steal_next(LocalQueue& victim) noexcept;
   // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
   // have waited here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
-  // Takes up to `most` of the victim's waiting fibers. If none wait it takes a chain of new ones;
-  // else some of the ring, which the owner will soon get to unless it is stuck or has nothing else.
+  // Takes up to `most` of the victim's waiting fibers. If none wait, it takes a chain of new ones;
+  // otherwise some of the ring, which the owner will soon reach unless it is stuck or has nothing
+  // else.
   std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
-  // Whether a waiting fiber here has waited longer than all that wait at the other queue: fibers
-  // taken from there would overtake it.
+  // Returns whether a waiting fiber here has waited longer than all that wait at the other queue:
+  // fibers taken from there would overtake it.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
     return other.waiting_.size_hint() != 0 &&
            waiting_.oldest_since(time_) < other.waiting_.oldest_since(time_);
@@ -140,17 +142,17 @@ class LocalQueue {
 
   // --- By the monitor ---
 
-  // Lets thieves in. False while the owner is inside; then the monitor may try again.
+  // Lets thieves in. Returns false while the owner is inside; then the monitor may try again.
   [[nodiscard]] bool try_open() noexcept;
 
-  // --- By any thread; may be stale when they return ---
+  // --- Any thread may call these; the results may be stale ---
 
   [[nodiscard]] std::uint32_t ring_size_hint() const noexcept { return ring_.size_hint(); }
   [[nodiscard]] std::uint32_t ring_head_hint() const noexcept { return ring_.head_hint(); }
   [[nodiscard]] const fibers::Fiber* next_hint() const noexcept {
     return next_.load(detail::relaxed);
   }
-  // How often the ring was full.
+  // Counts how often the ring was full.
   [[nodiscard]] std::uint64_t spills() const noexcept { return spills_.load(detail::relaxed); }
   // Does not count the next fiber.
   [[nodiscard]] std::size_t size_hint() const noexcept {
@@ -163,14 +165,14 @@ class LocalQueue {
   }
 
  private:
-  // The owner takes fibers from the ring in here only. A ring that is shared stays so, and needs no
-  // notes: alongside the exchange that takes the next fiber they cost 2 ns each time.
+  // The owner takes fibers from the ring only inside this function. A shared ring stays shared, and
+  // needs no notes: together with the exchange that takes the next fiber they cost 2 ns each time.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
     asm volatile("" : : : "memory");
     const auto taken = take();
-    // The note itself is read: a variable would lie in the frame of each fiber that is parked.
+    // The note itself is read: a variable would occupy the frame of each parked fiber.
     if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
     return taken;
   }
@@ -184,8 +186,8 @@ class LocalQueue {
   [[nodiscard]] bool nobody_waits() const noexcept {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
-  // Appends the fiber to the waiting ones. Not inlined where fibers park: their frames would be
-  // larger, and what many parked fibers have of the cache is their frames.
+  // Appends the fiber to the waiting ones. Not inlined where fibers park: it would enlarge their
+  // frames, which occupy most of the cache when many fibers are parked.
   [[gnu::noinline]] void push_behind(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
   void stamp(fibers::Fiber& fiber) const noexcept;
@@ -197,8 +199,8 @@ class LocalQueue {
 
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
-  // While others wait, a fiber that has been woken last runs at once only once in a row. So a fiber
-  // in the ring waits for two runs per fiber before it: its own, and that of the one it woke.
+  // While others wait, the fiber that was woken last runs at once only once in a row. So a fiber in
+  // the ring waits for two runs per fiber before it: that fiber, and the one it woke.
   bool next_ran_ = false;
   std::uint32_t overtakers_ = 0;
   bool overtaken_first_ = false;

@@ -10,7 +10,7 @@ using detail::relaxed;
 using fibers::Fiber;
 
 void OverflowQueue::make_room() {
-  // Others only take, so a look without the lock errs on the safe side.
+  // Other threads only take, so this check without the lock errs on the safe side.
   if (size_hint() < capacity_) return;
   const std::size_t larger_capacity = std::max<std::size_t>(capacity_ * 2, 16);
   auto larger = std::make_unique<Fiber*[]>(larger_capacity);
@@ -18,7 +18,8 @@ void OverflowQueue::make_room() {
   for (std::size_t i = 0; i < size_hint(); ++i) larger[i] = at(i);
   first_ = 0;
   capacity_ = larger_capacity;
-  chains_.swap(larger);  // The old array is freed after the lock: `larger` was made before it.
+  // The old array is freed after the unlock, because `larger` was declared before the lock.
+  chains_.swap(larger);
 }
 
 void OverflowQueue::push_newest(Fiber& chain) noexcept {

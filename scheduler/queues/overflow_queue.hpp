@@ -15,7 +15,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A lock guards it. Its users take it once per 128 fibers, and for each fiber that comes alone.
+// A lock guards it. Its users lock it once per 128 fibers, and for each fiber that comes alone.
 class OverflowQueue {
  public:
   // Owner only. Makes room for one more chain, so that the next push() cannot fail. Throws
@@ -23,10 +23,10 @@ class OverflowQueue {
   void make_room();
   // Owner only, after make_room().
   void push_newest(fibers::Fiber& chain) noexcept;
-  // Owner only, after make_room(). Appends to the newest chain, if that has grown so and is not
-  // long; otherwise begins a newer one.
+  // Owner only, after make_room(). Appends to the newest chain, if that has grown in this way and
+  // is not long; otherwise begins a newer one.
   void push_newest_fiber(fibers::Fiber& fiber) noexcept;
-  // Owner only. False where that would need memory.
+  // Owner only. Returns false if that would need memory.
   [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
   [[nodiscard]] fibers::Fiber* take_newest() noexcept;
   [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
@@ -41,14 +41,14 @@ class OverflowQueue {
     return chains_[(first_ + position) % capacity_];
   }
 
-  // The longest chain that grows fiber by fiber: as long as what a full ring gives up, for which an
-  // empty ring has room.
+  // The longest chain that grows fiber by fiber: half of a full ring, for which an empty ring has
+  // room.
   static constexpr std::size_t kLongest = RunQueue::kCapacity / 2;
 
   detail::SpinLock lock_;
   detail::Atomic<std::size_t> count_{0};
   std::size_t first_ WEFT_GUARDED_BY(lock_) = 0;
-  std::size_t capacity_ = 0;  // Changed by the owner only.
+  std::size_t capacity_ = 0;  // Only the owner changes it.
   // Owner only: the end of the newest chain, and how many more fibers may follow it.
   fibers::Fiber* growing_end_ = nullptr;
   std::size_t growing_room_ = 0;

@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// Runnable fibers of one worker that are pinned to it, in the order in which they came; and how
-// many running or parked ones keep it. Owner: the worker, except for push().
+// Runnable fibers of one worker that are pinned to it, in FIFO order; and the number of running or
+// parked fibers that are pinned. Owner: the worker, except for push().
 class PinnedQueue {
  public:
   // Any thread may call it. The worker has to be notified.
@@ -19,12 +19,13 @@ class PinnedQueue {
   [[nodiscard]] bool empty_hint() const noexcept {
     return ready_.is_empty() && incoming_.empty_hint();
   }
-  // The oldest one; null if there is none.
+  // Returns the oldest one; null if there is none.
   [[nodiscard]] fibers::Fiber* take() noexcept {
     if (ready_.is_empty()) ready_ = incoming_.take_all();
     return ready_.take_first();
   }
-  // Takes alternately the oldest one and what `pop` returns, the other one if that is null.
+  // Alternates between the oldest one and the result of `pop`; if one of them is null, takes the
+  // other.
   template <class Pop>
   [[nodiscard]] fibers::Fiber* take_or(Pop pop) noexcept {
     is_first_ = !is_first_;
@@ -33,7 +34,7 @@ class PinnedQueue {
     return fiber;
   }
 
-  // A running fiber is pinned from now on, or is no more: a spare worker stays meanwhile.
+  // Counts a running fiber that becomes pinned or unpinned: a spare worker stays meanwhile.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
   [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0; }

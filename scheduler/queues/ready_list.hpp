@@ -12,7 +12,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Fibers linked through Fiber::next, with how many they are.
+// Fibers linked through Fiber::next, and their number.
 struct Chain {
   fibers::Fiber* first = nullptr;
   fibers::Fiber* last = nullptr;
@@ -26,11 +26,11 @@ struct Chain {
   [[nodiscard]] fibers::Fiber* take_first() noexcept;
 };
 
-// An unbounded FIFO that never allocates. Any thread may call anything but merge(); a lock guards
-// it, and a caller takes many fibers in one hold of it.
+// An unbounded FIFO that never allocates. Any thread may call every function except merge(); a lock
+// guards it, and a caller takes many fibers under one hold of it.
 class ReadyList {
  public:
-  // The most that one call of take() walks over with the lock held.
+  // The maximum number of fibers that one call of take() visits under the lock.
   static constexpr std::size_t kMostTaken = 128;
   static constexpr std::size_t kMostPassed = 2048;
 
@@ -38,15 +38,16 @@ class ReadyList {
   void push_last(const Chain& chain) noexcept;
   // Puts the chain in front of all others, in its order.
   void push_first(const Chain& chain) noexcept;
-  // Puts each before the first that has been ready for less long, by Fiber::ready_since(now). It
-  // keeps the chain's order and that of the others, of which it passes kMostPassed at most. Only
-  // the thread that pushes calls it; others find the list empty meanwhile.
+  // Inserts each fiber before the first that has been ready for less long, by
+  // Fiber::ready_since(now). The orders of the chain and of the list are kept; each fiber passes at
+  // most kMostPassed others. Only the thread that pushes calls it; other threads find the list
+  // empty meanwhile.
   void merge(Chain chain, std::int64_t now) noexcept;
-  // Takes up to `most` of the oldest, and kMostTaken at most.
+  // Takes up to `most` of the oldest fibers, and at most kMostTaken.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
-  // Since when the oldest has been ready, by Fiber::ready_since(now); the largest number if there
-  // is none.
+  // Returns since when the oldest has been ready, by Fiber::ready_since(now); the largest number if
+  // there is none.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
   // Relaxed: a hint, for callers that look before they lock.
@@ -59,7 +60,7 @@ class ReadyList {
   }
 
   detail::SpinLock lock_;
-  Chain chain_ WEFT_GUARDED_BY(lock_);  // Its count is in count_ instead.
+  Chain chain_ WEFT_GUARDED_BY(lock_);  // The member count_ replaces the chain's count.
   detail::Atomic<std::size_t> count_{0};
 };
 

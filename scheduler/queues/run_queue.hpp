@@ -15,9 +15,9 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A FIFO with one owner, its worker, and any number of thieves, the other workers.
-// A queue that is not shared has no thieves, and its owner moves head_ by plain stores: a
-// compare-exchange, which takes longer than all else here, would have no rival.
+// A FIFO with one owner, its worker, and any number of thieves, the other workers. A queue that is
+// not shared has no thieves, and its owner moves head_ by plain stores: nothing competes for it,
+// and a compare-exchange would take longer than the rest.
 // Invariants
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
@@ -26,7 +26,7 @@ namespace weft::scheduler {
 //   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
 //       a thief that saw the longer queue fails to move head_. Unchecked: needs a thief's view,
 //       which the model has.
-//   I5  A queue that is shared stays shared; LocalQueue says how it becomes so.
+//   I5  A shared queue stays shared; LocalQueue describes how it becomes shared.
 // Order
 //   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber visible.
 //   [head]    pop and take_half move head_ (release) -> push and take_half load it (acquire): the
@@ -35,7 +35,8 @@ namespace weft::scheduler {
 //             shorter.
 class RunQueue {
  public:
-  static constexpr std::uint32_t kCapacity = 256;  // A power of two: a counter masks to a slot.
+  // A power of two, so that a counter masks to a slot.
+  static constexpr std::uint32_t kCapacity = 256;
   // The batch that take_half() fills.
   using Batch = std::array<fibers::Fiber*, kCapacity / 2>;
 
@@ -43,25 +44,25 @@ class RunQueue {
 
   // Owner only. False when full.
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
-  // Owner only. The oldest fiber, or nullptr when empty.
+  // Owner only. Returns the oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
-  // Owner only. Takes the newest fiber out of which is_it(fiber) is true, if it is among the last
-  // kReach; else nullptr. The fibers behind it move up. `may_be` is called before, for a fiber that
-  // may be a thief's by now, and may be wrong.
+  // Owner only. Removes and returns the newest fiber for which is_it(fiber) is true, if it is among
+  // the last kReach; otherwise nullptr. The fibers after it move up. `may_be` is called first, on a
+  // fiber that a thief may already have, and may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
-  // no more than `most`, and returns how many; 0 if there is nothing or another taker was faster.
+  // at most `most`, and returns the number; 0 if there is none or another taker was faster.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
   // From then on thieves may come. LocalQueue::try_open() calls it.
   void share() noexcept { shared_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
-  // May be stale when they return.
+  // The results may be stale.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
-    // Relaxed: both are hints. Read in this order the difference is never negative, unless the
-    // owner is inside withdraw().
+    // Relaxed: both are hints. In this order the difference is never negative, unless the owner is
+    // inside withdraw().
     const std::uint32_t first = first_of(head_.load(detail::relaxed));
     return tail_.load(detail::relaxed) - first;
   }
@@ -71,7 +72,7 @@ class RunQueue {
 
  private:
   using Slot = detail::Atomic<fibers::Fiber*>;
-  // How far back take_recent() looks: beyond the children of most forks.
+  // How far back take_recent() searches: beyond the children of most forks.
   static constexpr std::uint32_t kReach = 16;
   // The amount that withdraw() adds to head_, whose lower half counts what was taken at the front;
   // the upper half counts withdrawals and what the lower one carries over.
@@ -84,7 +85,7 @@ class RunQueue {
   }
 
   [[nodiscard]] bool withdraw(std::uint32_t count) noexcept;
-  // False if head_ was no longer `head`, which is what it is then. [head]
+  // Returns false, and sets `head` to the present value, if head_ had changed. [head]
   [[nodiscard]] bool move_head(std::uint64_t& head, std::uint64_t to) noexcept;
 
   alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
@@ -95,7 +96,7 @@ class RunQueue {
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
-// They are here, so that the worker's inner loop has them inline.
+// Defined here, so that the worker's inner loop has them inline.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
   const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]
@@ -146,10 +147,10 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
   return nullptr;
 }
 
-// Makes the newest `count` fibers the owner's alone; false when thieves have taken some of them. A
-// thief moves head_ from a value that it has read before tail_. If that was the value before the
-// change here, either the thief moves first and is seen here, or it fails. If it was the value
-// after, the thief sees the shorter queue.
+// Makes the newest `count` fibers the owner's alone; returns false if thieves have taken some of
+// them. A thief moves head_ from a value that it has read before tail_. If that was the value
+// before this change, either the thief moves first and is seen here, or it fails. If it was the
+// value after the change, the thief sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.

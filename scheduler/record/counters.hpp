@@ -1,4 +1,4 @@
-// What one worker counts.
+// The counts of one worker.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace weft::scheduler {
 
-// A count of one worker, which alone writes it. Any thread reads it.
+// A count that only its worker writes. Any thread reads it.
 // Order
 //   [count]  add_one stores (release) -> Shared::live loads by get (acquire): a fiber that is
 //            counted as finished was counted as spawned before.
@@ -31,9 +31,9 @@ struct WorkerCounters {
   Counter switches;
   Counter steals;
   Counter sleeps;
-  Counter polls;        // Looks at descriptors, and sleeps in the event source.
-  Counter timers;       // Waits that the clock has ended.
-  Counter parked_time;  // Nanoseconds asleep or at rest, without what still lasts.
+  Counter polls;        // Checks of the descriptors, including sleeps in the event source.
+  Counter timers;       // Waits that ended at their deadline.
+  Counter parked_time;  // Nanoseconds asleep or at rest, without the current sleep.
 };
 
 }  // namespace weft::scheduler

@@ -28,7 +28,7 @@ inline void become_parked(fibers::Fiber& fiber, detail::WaitReason reason) noexc
   fiber.state.store(fibers::FiberState::parked, detail::relaxed);
 }
 
-// Another fiber runs on its stack, and it waits for that one.
+// The fiber waits while another one runs on its stack.
 inline void become_inlining(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
   set_wait_reason(fiber, reason);
   fiber.state.store(fibers::FiberState::inlining, detail::relaxed);

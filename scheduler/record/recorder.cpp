@@ -28,7 +28,8 @@ void Recorder::begin(std::int64_t now) noexcept {
   choose_watches();
 }
 
-// A fiber that is followed may wait for long: until it runs, what else becomes ready is not noted.
+// A followed fiber may wait for long: until it runs, other fibers that become ready are not
+// recorded.
 void Recorder::choose_watches() noexcept {
   const bool is_simulated = simulation_ != nullptr;
   watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;
@@ -40,7 +41,7 @@ void Recorder::look_at_trace() noexcept {
   choose_watches();
   if (const Fiber* fiber = running(); fiber != nullptr && trace_.is_on()) {
     trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
-    // It was given its name before.
+    // Its name was set before.
     note_text(TraceKind::name, fiber->stack.load(relaxed)->name.view());
   }
 }
@@ -67,7 +68,7 @@ void Recorder::note_switch(Departure how, const Fiber* next) noexcept {
   if (sampler_.run(next)) choose_watches();
   if (simulation_ != nullptr && how == Departure::ended) simulation_->ended(*running());
   if (!trace_.is_on()) return;
-  const std::uint64_t now = base::ticks();  // Both events are of one moment.
+  const std::uint64_t now = base::ticks();  // Both events have the same time.
   if (const Fiber* fiber = running()) {
     const TraceKind kind = how == Departure::ended     ? TraceKind::end
                            : how == Departure::inlines ? TraceKind::inlined

@@ -1,4 +1,4 @@
-// What becomes of the fibers of one worker, and what records it.
+// Records what happens to the fibers of one worker.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,13 @@ class Simulation;
 
 namespace weft::scheduler {
 
-// Each transition of a fiber on a worker is one call here. The call stores the new state, and tells
-// the counters, the probes, the sampler, the trace and the simulation.
-// While none of the last three watches, the paths from fiber to fiber have a branch on a byte of
-// the recorder's, and no more.
-// Owner: the worker's thread, except for what is const.
+// Each transition of a fiber on a worker is one call here. The call stores the new state, and
+// notifies the counters, the probes, the sampler, the trace and the simulation. While none of the
+// last three is active, the paths from fiber to fiber only have a branch on a byte of the recorder.
+// Owner: the worker's thread, except for const functions.
 class Recorder {
  public:
-  // Why the running fiber goes.
+  // The reason why the running fiber leaves.
   enum class Departure : std::uint8_t { ended, left, inlines };
 
   // `simulation` is null outside of simulations.
@@ -35,10 +34,10 @@ class Recorder {
     choose_watches();
   }
 
-  // The fiber that runs here; null on the idle stack. Another thread may see a stale one.
+  // The fiber that runs here; null on the idle stack. Another thread may see a stale value.
   [[nodiscard]] fibers::Fiber* running() const noexcept { return running_.load(detail::relaxed); }
 
-  // A fiber has been spawned here. `caller` is where the call of spawn returns to.
+  // A fiber has been spawned here. `caller` is the return address of the call of spawn.
   void spawned(fibers::Fiber& fiber, [[maybe_unused]] const void* caller) noexcept {
     become_ready(fiber);
     WEFT_PROBE(spawn, &fiber, caller);
@@ -73,11 +72,12 @@ class Recorder {
       note_switch(how, nullptr);
     running_.store(nullptr, detail::relaxed);
   }
-  // A fiber runs again, as its inlined child has ended. The child's start has counted as a switch.
+  // A fiber runs again, because its inlined child has ended. The child's start has counted as a
+  // switch.
   void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
   void stolen_from(Recorder& victim) noexcept;
 
-  // The worker falls asleep at that moment, or rests; and gets up.
+  // The worker falls asleep or rests at that time; or it wakes up.
   void sleeps(std::int64_t now) noexcept;
   void wakes(std::int64_t now) noexcept;
   [[nodiscard]] std::int64_t asleep_since() const noexcept {
@@ -88,7 +88,7 @@ class Recorder {
   [[nodiscard]] WorkerCounters& counters() noexcept { return counters_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
-  // How long the worker's thread has been there, and for how much of that it was asleep or at rest.
+  // How long the worker's thread has existed, and for how much of that it was asleep or at rest.
   struct Times {
     std::int64_t life = 0;
     std::int64_t parked = 0;
@@ -96,7 +96,7 @@ class Recorder {
   // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // Whether begin() has something to do; for moments when the worker looks at the clock anyway.
+  // Returns whether begin() has work to do; called when the worker reads the clock anyway.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on();
   }
@@ -125,11 +125,12 @@ class Recorder {
 
   const unsigned runtime_;
   const unsigned worker_;
-  // Not the first field: a compiler would keep its address, as it is the recorder's, in a register
-  // on each path.
+  // Not the first field: a compiler would keep its address, which is also the recorder's, in a
+  // register on each path.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
-  // Whether the sampler, the trace or the simulation watches what becomes ready, and what runs.
+  // Whether the sampler, the trace or the simulation requires notice of fibers that become ready,
+  // and that run.
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;

@@ -13,12 +13,12 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Durations, counted by powers of two. One worker writes them, any thread reads them; relaxed
+// Counts durations by powers of two. One worker writes them, any thread reads them; relaxed
 // throughout: statistics.
 class Durations {
  public:
-  // Bucket i counts durations of less than 2^i ns that the buckets before do not count; the last
-  // one counts the rest, from four minutes on.
+  // Bucket i counts durations below 2^i ns that no earlier bucket counts; the last one counts the
+  // rest, from four minutes on.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -46,31 +46,31 @@ class Durations {
 };
 
 // Follows one fiber at a time, about a thousand a second: the next one that the worker makes
-// runnable, until it runs, and then until it leaves the worker. So the hot paths have one branch on
-// a byte of the worker's own, and no clock is read in between.
-// If another worker may have stolen the fiber, that one follows it, too. The worker that sees it
-// run first wins the sample. Owner: the worker, except where a function says otherwise.
+// runnable, until it runs, and then until it leaves the worker. So the hot paths only have one
+// branch on a byte of the worker's own, and read no clock in between. If another worker may have
+// stolen the fiber, that worker follows it, too. The worker that first sees it run wins the sample.
+// Owner: the worker, except where a function says otherwise.
 // Order
 //   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when it became
 //             ready. The winner sets it back (acq_rel), and then only its owner goes on.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  // Whether it needs to see what becomes ready, and what runs.
+  // Returns whether it requires notice of fibers that become ready, and that run.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
   [[nodiscard]] bool is_following() const noexcept {
     return phase_ == Phase::waiting || phase_ == Phase::running;
   }
-  // Call it when is_due().
+  // Must only be called when is_due().
   void begin(std::int64_t now) noexcept;
 
-  // A fiber has become runnable here. Whether that changes what it needs to see.
+  // A fiber has become runnable here. Returns whether is_armed() may have changed.
   bool ready(const fibers::Fiber& fiber) noexcept {
     if (phase_ != Phase::armed) return false;
     follow(fiber);
     return true;
   }
-  // `next` runs, or null; the one before has left. Whether that changes what it needs to see.
+  // `next` runs, or null; the previous fiber has left. Returns whether is_armed() may have changed.
   bool run(const fibers::Fiber* next) noexcept {
     if (phase_ == Phase::running) {
       finish();
@@ -85,7 +85,8 @@ class Sampler {
     }
     return true;
   }
-  // Fibers have been stolen from the owner of `victim`. True if one of them is followed here now.
+  // Called when fibers have been stolen from the owner of `victim`. Returns true if one of them is
+  // now followed here.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
   // Any thread may call these.

@@ -26,12 +26,12 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
-// More than any memory has room for.
+// More than any memory can hold.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
   detail::ThreadMutex mutex;  // Held for short.
-  // Grows with each start. Relaxed: the mutex publishes what belongs to it.
+  // Grows with each start. Relaxed: the mutex publishes the data of the recording.
   detail::Atomic<std::uint64_t> number{0};
   std::size_t size WEFT_GUARDED_BY(mutex) = 0;
   std::uint64_t start_ticks WEFT_GUARDED_BY(mutex) = 0;
@@ -71,7 +71,7 @@ TraceRing::Kept TraceRing::read() const {
       event.words[word] = slot[2 + word].load(acquire);  // [slot]
     }
   }
-  // The events that the owner may have been writing over meanwhile (I2) are left out.
+  // The events that the owner may have been overwriting meanwhile (I2) are left out.
   const std::uint64_t head = head_.load(acquire);  // [head]
   const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
   const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);
@@ -79,7 +79,7 @@ TraceRing::Kept TraceRing::read() const {
   return {std::move(events), begin + lost};
 }
 
-// Memory that cannot be had costs this worker's part of the trace.
+// If the memory is not available, this worker's part of the trace is missing.
 void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   is_on_ = detail::is_tracing();
   if (!is_on_ || recording_ == book().number.load(relaxed)) return;

@@ -1,4 +1,4 @@
-// The trace: what happened lately, worker by worker.
+// The trace: the recent events of each worker.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// One thing that happened. `words` are what the kind says.
+// One event. The kind determines the meaning of `words`.
 struct TraceEvent {
   static constexpr std::size_t kWords = 4;
   static constexpr std::size_t kText = kWords * sizeof(std::uint64_t);
@@ -35,7 +35,7 @@ struct TraceEvent {
 // Invariants
 //   I1  Only the owner writes; head_ is the number of events ever put, and only grows.
 //   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
-//       Unchecked: that is what a reader finds out afterwards.
+//       Unchecked: a reader finds that out afterwards.
 // Order
 //   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
 //           a later event sees the head of that time, and drops what it read.
@@ -54,7 +54,7 @@ class TraceRing {
                                std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
     slot[0].store(event.ticks, detail::release);  // [slot]
     slot[1].store(what, detail::release);         // [slot]
-    // No loop: a compiler that does not unroll it would put the event together in memory first.
+    // No loop: a compiler that does not unroll it would assemble the event in memory first.
     static_assert(TraceEvent::kWords == 4);
     slot[2].store(event.words[0], detail::release);  // [slot]
     slot[3].store(event.words[1], detail::release);  // [slot]
@@ -64,7 +64,8 @@ class TraceRing {
     head_.store(head + 1, detail::release);  // [head]
   }
 
-  // The events that are kept, the oldest first, and how many before them have been overwritten.
+  // The events that are kept, oldest first, and the number of earlier events that have been
+  // overwritten.
   struct Kept {
     std::vector<TraceEvent> events;
     std::uint64_t lost = 0;
@@ -72,7 +73,7 @@ class TraceRing {
   // Any thread may call it.
   [[nodiscard]] Kept read() const;
   [[nodiscard]] unsigned runtime() const noexcept { return runtime_; }
-  // -1: of plain threads, which take turns.
+  // -1 for the ring that plain threads share.
   [[nodiscard]] int worker() const noexcept { return worker_; }
 
  private:
@@ -88,10 +89,11 @@ class TraceRing {
 // A worker's access to the trace. Owner: the worker's thread.
 class TraceWriter {
  public:
-  // Call it when detail::is_tracing() has changed, or might have. `runtime` tells runtimes apart.
+  // Must be called when detail::is_tracing() has changed, or may have changed. `runtime`
+  // distinguishes runtimes. `runtime` tells runtimes apart.
   void look(unsigned runtime, unsigned worker) noexcept;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
-  // Call these when it is on.
+  // May only be called while the trace is on.
   void put(detail::TraceKind kind, std::uint64_t first = 0, std::uint64_t second = 0,
            std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
     put_at(base::ticks(), kind, first, second, third, reason);
@@ -104,24 +106,24 @@ class TraceWriter {
 
  private:
   bool is_on_ = false;
-  std::uint64_t recording_ = 0;  // Which one ring_ belongs to.
+  std::uint64_t recording_ = 0;  // The number of the recording that ring_ belongs to.
   std::shared_ptr<TraceRing> ring_;
 };
 
-// These act on the whole process. Any thread may call them.
+// These functions affect the whole process. Any thread may call them.
 
-// Forgets what has been recorded and begins anew, with `events_per_worker` events for each worker,
-// rounded up to a power of two. Throws std::bad_alloc.
+// Discards the current recording and begins a new one, with `events_per_worker` events for each
+// worker, rounded up to a power of two. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
 // A plain thread calls these, when detail::is_tracing().
 void trace_from_outside(const TraceEvent& event) noexcept;
-// A spawn or a wake by a plain thread; before the fiber is published.
+// Records a spawn or a wake by a plain thread; called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 
 struct Recording {
-  // Two moments by both clocks: at the start, and now.
+  // Two points in time by both clocks: at the start, and now.
   std::array<std::uint64_t, 2> ticks{};
   std::array<std::int64_t, 2> nanoseconds{};
   std::vector<std::shared_ptr<const TraceRing>> rings;

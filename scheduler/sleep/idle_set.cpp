@@ -40,8 +40,8 @@ int IdleSet::work_added(int watcher) noexcept {
       return kNobody;  // [idle]
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
-    // The sleepers woke by themselves. An adder of work that saw us counted as searching relies on
-    // us, so we look again once we no longer count.
+    // The sleepers woke by themselves. A thread that added work and saw this one counted as
+    // searching relies on it, so it looks again once it is no longer counted.
     (void)end_search();
     full_fence();  // [idle]
   }
@@ -51,7 +51,7 @@ int IdleSet::work_added(int watcher) noexcept {
 bool IdleSet::try_begin_search() noexcept {
   std::uint32_t searching = searching_.load(relaxed);
   do {
-    // Half of the workers at most: more would only take turns at the same queues.
+    // At most half of the workers search: more would only compete for the same queues.
     if (searching * 2 >= workers_ && searching > 0) return false;
   } while (
       !searching_.compare_exchange_weak(searching, searching + 1, seq_cst, relaxed));  // [idle]

@@ -1,4 +1,5 @@
-// Which workers sleep and which look for work. The protocol and its proof: README.md here.
+// Records which workers sleep and which look for work. README.md here describes and proves the
+// protocol.
 #pragma once
 
 #include <array>
@@ -11,31 +12,31 @@
 
 namespace weft::scheduler {
 
-// A worker is busy, searching or asleep. At most one searcher is woken per new work: while a worker
-// searches, no other is woken, and the last searcher that finds work looks whether there is more.
+// A worker is busy, searching or asleep. At most one searcher is woken for each new fiber: while a
+// worker searches, no other is woken, and the last searcher that finds work checks for more.
 // Invariants
 //   I1  A worker's bit is set exactly while it sleeps and no thread has chosen to wake it.
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
 //       run yet.
 //   I3  A worker that lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
-//       Unchecked: the look is the caller's.
+//       Unchecked: the caller makes that look.
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
 //           last searcher). One of the two sees the other. Both fences are seq_cst. A caller that
-//           unparks a worker by its bit reads that by acquire: spares are made late.
+//           unparks a worker by its bit reads the bit by acquire, because spares are made late.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  // For `workers`, and up to `most` with the spares that replace some of them at times.
+  // Made for `workers` workers; `most` includes the spares.
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
-  // Cheap look before work_added(): whether a worker should be woken for new work.
+  // A cheap check before work_added(): whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
-    // Relaxed: a stale answer is repaired as README.md says.
+    // Relaxed: README.md describes how a stale answer is repaired.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
   }
   [[nodiscard]] bool anyone_asleep() const noexcept {
@@ -51,29 +52,30 @@ class IdleSet {
     return asleep;
   }
 
-  // Call it after work is visible, and a full fence where README.md requires one. Returns the
-  // worker that the caller must unpark, which counts as searching from now on, or kNobody. Chooses
-  // `watcher` last: the holder of the watch had better keep it.
+  // Must be called after work is visible, and after a full fence where README.md requires one.
+  // Returns the worker that the caller must unpark, which counts as searching from now on, or
+  // kNobody. Chooses `watcher` last, because the holder of the watch should keep it.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
-  // A worker out of work calls it. False if enough others search; it may then sleep at once.
+  // A worker without work calls it. Returns false if enough others search; the worker may then
+  // sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
-  // A searcher that has found work or gives up calls it. True for the last one.
+  // A searcher that has found work or gives up calls it. Returns true for the last searcher.
   [[nodiscard]] bool end_search() noexcept {
     const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
     WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
     return before == 1;
   }
 
-  // May be stale when it returns.
+  // The result may be stale.
   [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
     return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
   }
-  // Some worker that is asleep, or kNobody; it is not chosen.
+  // Returns some sleeping worker without choosing it, or kNobody.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
-  // The sleeper itself calls it. False when a waker has chosen it: it is searching then, and its
-  // unpark is under way.
+  // The sleeper itself calls it. Returns false if a waker has chosen it: it is searching then, and
+  // its unpark is on the way.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 
  private:

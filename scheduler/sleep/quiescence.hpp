@@ -12,11 +12,11 @@ namespace weft::scheduler {
 
 // Order
 //   [drain]  wait raises waiting_; full_fence; the fibers are counted, against: a worker counts its
-//            last fiber; full_fence; waiting_ is read (worker_sleeps). One sees the other.
-// Relaxed otherwise: a thread that has left is woken in vain.
+//            last fiber; full_fence; waiting_ is read (worker_sleeps). One of the two sees the
+//            other. Relaxed otherwise: at worst a thread that has left is woken in vain.
 class Quiescence {
  public:
-  // What a thread does at the end of its wait, while fibers live.
+  // The action of a thread at the end of its wait, if fibers still live.
   enum class Then : std::uint8_t { acts, waits_on };
 
   // A worker about to sleep calls it, after a full fence.
@@ -26,7 +26,8 @@ class Quiescence {
     base::futex_wake_all(epoch_);
   }
 
-  // A plain thread calls it. Waits until is_quiet() is true; false if the deadline passed first.
+  // A plain thread calls it. Waits until is_quiet() is true; returns false if the deadline passed
+  // first.
   template <class IsQuiet>
   bool wait(Deadline deadline, Then then, IsQuiet is_quiet) noexcept {
     waiting_.fetch_add(1, detail::seq_cst);  // [drain]
@@ -36,7 +37,7 @@ class Quiescence {
       detail::full_fence();                                      // [drain]
       quiet = is_quiet();
       if (quiet || deadline.passed()) break;
-      // While it is counted it only looks at the fibers, so as long as one lives it does nothing.
+      // A counted thread only checks the fibers, so it does nothing while one lives.
       if (then == Then::waits_on) ParkedThreads::begin();
       base::futex_wait(epoch_, epoch, deadline);
       if (then == Then::waits_on) ParkedThreads::end();

@@ -1,8 +1,9 @@
-// How workers go to sleep, search and are woken; README.md here has the rules and the proof.
+// The steps by which workers go to sleep, search and are woken; README.md here has the rules and
+// the proof.
 //
-// Templates, so that tests/model explores these very lines: a Worker there has no stacks, fibers
+// Templates, so that tests/model explores exactly this code: a Worker there has no stacks, fibers
 // or descriptors, but the same sequence of steps. Relaxed loads here follow a full fence, or are
-// hints that a stale answer does not harm.
+// hints for which a stale answer is harmless.
 #pragma once
 
 #include <algorithm>
@@ -25,15 +26,15 @@ void wake_one(Shared& shared) noexcept {
   if (chosen != IdleSet::kNobody) shared.desk(static_cast<unsigned>(chosen)).unpark_for_work();
 }
 
-// Call it after a push to the inject queue.
+// Must be called after a push to the inject queue.
 template <class Shared>
 void announce_from_outside(Shared& shared) noexcept {
   detail::full_fence();  // [idle]
   wake_one(shared);
 }
 
-// Sees to it that a sleeper watches, if any worker sleeps: no later than `moment`, and in the event
-// source if that watches anything. Awake workers call it now and then, so that it needs no fence
+// Ensures that a sleeper watches, if any worker sleeps: no later than `moment`, and in the event
+// source if that watches anything. Awake workers call it regularly, so that it needs no fence
 // there; a thread that will not look again calls it after a full fence.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
@@ -51,27 +52,27 @@ void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   shared.desk(static_cast<unsigned>(sleeper)).unpark();
 }
 
-// After a plain thread has given the event source something to watch.
+// Called after a plain thread has given the event source something to watch.
 template <class Shared>
 void announce_event(Shared& shared) noexcept {
   detail::full_fence();  // [watch]
   mind_watch(shared, Deadline::never().nanoseconds());
 }
 
-// --- By a worker that searches ---
+// --- A searching worker calls these ---
 
-// After the search, before a fiber is run or the worker is lost to the others.
+// Called after the search, before a fiber is run or the worker stops searching.
 template <class Worker>
 void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Work that was added while we searched woke no worker: the last searcher looks for it.
+  // Work that was added during the search woke no worker: the last searcher looks for it.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
 }
 
-// Looks for work at the other workers. Returns what it found, or null when the worker should sleep.
+// Looks for work at the other workers. Returns a fiber, or null if the worker should sleep.
 template <class Worker>
 [[nodiscard]] auto search(Worker& worker) noexcept -> decltype(worker.search_for_a_while()) {
   if (!worker.searching()) {
@@ -81,10 +82,10 @@ template <class Worker>
   return worker.search_for_a_while();
 }
 
-// --- By a worker that has found nothing ---
+// --- A worker that has found nothing calls these ---
 
-// Waits, as the holder of the watch if no other worker is. True when the worker has been unparked,
-// or has made fibers runnable. `limit` bounds the wait.
+// Waits, as the holder of the watch if no other worker is. Returns true if the worker has been
+// unparked, or has made fibers runnable. `limit` bounds the wait. `limit` bounds the wait.
 template <class Worker>
 [[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
   auto& shared = worker.shared();
@@ -93,22 +94,22 @@ template <class Worker>
     mind_watch(shared, worker.next_timer_hint().nanoseconds());
     return worker.park_until(limit);
   }
-  // What has been told holds, though by D4 a timer may be cancelled, or the last descriptor closed:
-  // workers rely on it for timers and descriptors to come.
+  // The published limit holds, although by D4 a timer may be cancelled, or the last descriptor
+  // closed: workers rely on it for later timers and descriptors.
   const Deadline told = worker.earliest_event(limit);
   const bool sees_events = shared.watches_events();
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
   const bool waits_in_source = sees_events || shared.watches_events();
-  // No reader has to see this: it only saves a wake for what the holder has just seen by itself.
+  // No thread needs to see this: it only saves a wake for an event that the holder has just seen.
   watch.set_limit(rises.nanoseconds(), waits_in_source);
   const bool awake = worker.wait_for_events(rises, waits_in_source);
   watch.end();
   return awake;
 }
 
-// Sleeps until there may be work. False when the scheduler stops.
+// Sleeps until there may be work. Returns false when the scheduler stops.
 template <class Worker>
 [[nodiscard]] bool sleep(Worker& worker) noexcept {
   auto& shared = worker.shared();
@@ -127,15 +128,15 @@ template <class Worker>
         break;
     }
     if (!idle.try_end_sleep(worker.index())) {
-      // A waker has chosen it, whose unpark is here or on its way; an unpark for another reason may
-      // have been taken for it, and then only ends the next sleep early.
+      // A waker has chosen it, and its unpark is here or on its way. Another unpark may have been
+      // taken for it; then it only ends the next sleep early.
       worker.searching() = true;
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Others may have added more while this worker counted as searching, and woken no worker: it
-      // takes the search up again, whose end includes the look for more. If it may not, another
-      // worker searches and will look.
+      // Others may have added more while this worker counted as searching, without waking a worker:
+      // it continues the search, whose end includes the check for more. If it may not, another
+      // worker searches and will check.
       worker.searching() = idle.try_begin_search();
       return true;
     }

@@ -63,7 +63,7 @@ Timers::Next Timers::find_next() const noexcept {
   for (unsigned level = 0; level < kLevels; ++level) {
     const unsigned shift = level * kSlotBits;
     const auto here = static_cast<unsigned>(now_ >> shift) % kSlots;
-    // Slots after the current one; by I1 no earlier slot is occupied.
+    // The slots after the current one; by I1 no earlier slot is occupied.
     const std::uint64_t later =
         here == kSlots - 1 ? 0 : occupied_[level] >> (here + 1) << (here + 1);
     if (later == 0) continue;
@@ -73,8 +73,9 @@ Timers::Next Timers::find_next() const noexcept {
   return {kNoTick, 0};
 }
 
-// The earliest of the timers there, if they are few; else the tick at which the slot begins. A
-// timer alone so costs its worker one wake, not one more for each level that it moves down.
+// Returns the tick of the earliest timer there, if they are few; otherwise the tick at which the
+// slot begins. So a single timer costs its worker one wake, not one for each level that it moves
+// down.
 std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
   if (next.level == 0 || next.tick == kNoTick) return next.tick;
   constexpr unsigned kFew = 16;
@@ -105,10 +106,10 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
     const auto slot = static_cast<unsigned>(now_ >> (next.level * kSlotBits)) % kSlots;
     for (Timer* timer = take_slot(next.level, slot); timer != nullptr;) {
       Timer* following = timer->next;
-      // The next one stands on another fiber's stack, most likely out of the cache.
+      // The next timer is on another fiber's stack, most likely not in the cache.
       __builtin_prefetch(following);
       if (timer->tick > now_) {
-        link(*timer);  // Moves down, to the level of what is left of its time.
+        link(*timer);  // The timer moves down, to the level of its remaining time.
       } else {
         timer->linked = false;
         if (timer->claim == nullptr || timer->claim->try_claim(detail::Claim::kClock)) {

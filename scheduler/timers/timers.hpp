@@ -1,4 +1,4 @@
-// Fibers that wait for a moment.
+// Timers for fibers that wait until a given time.
 #pragma once
 
 #include <algorithm>
@@ -18,36 +18,35 @@ namespace weft::scheduler {
 
 class Timers;
 
-// One pending wake-up; lives on the stack of the fiber that waits. Guarded by its home's lock.
+// One pending wake-up, on the stack of the waiting fiber. Guarded by its home's lock.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;
   std::uint64_t tick = 0;
   detail::Waker waker;
-  detail::Claim* claim = nullptr;  // Null: nothing but the clock ends this wait.
+  detail::Claim* claim = nullptr;  // Null: only the clock ends this wait.
   Timers* home = nullptr;
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // The waker's fiber leads a list, by Fiber::next, of fibers that sleep until this tick.
+  // The waker's fiber heads a list, by Fiber::next, of fibers that sleep until this tick.
   bool leads = false;
 };
 
-// A hierarchical timing wheel, one per worker: adding and cancelling are constant time, and so, per
-// timer, is expiring; a million pending deadlines cost no more each than ten.
-// A tick is 65.5 us, about the slack the kernel allows itself; a deadline is rounded up to the next
-// tick, so nothing fires early. Level n has 64 slots of 64^n ticks.
-// The worker adds; any thread cancels or expires, since a fiber may have moved and a worker may be
-// busy. A spin lock guards all, mostly uncontended.
-// Many fibers sleep at times, and their stacks are cold when their time comes. So fibers that begin
-// a sleep to the same tick soon after one another share the first one's timer, and follow it in a
-// chain through their records. Neither adding nor expiring looks at their stacks.
+// A hierarchical timing wheel, one per worker: adding, cancelling and (per timer) expiring take
+// constant time; each of a million pending deadlines costs no more than one of ten. A tick is 65.5
+// us, about the kernel's own timer slack; a deadline is rounded up to the next tick, so nothing
+// fires early. Level n has 64 slots of 64^n ticks. The worker adds; any thread cancels or expires,
+// since a fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards
+// all fields. Sometimes many fibers sleep, and their stacks are cold when they are due. So fibers
+// that begin a sleep to the same tick in quick succession share the first one's timer, and follow
+// it in a chain through their records. Neither adding nor expiring accesses their stacks.
 // Invariants
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
 //       which its tick differs from now_; its upper groups equal now_'s.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
 //   I3  next_tick_ is no later than the first tick at which anything is due. Until then nothing
-//       need move down: now_ stays behind the slots that are passed over.
+//       must move down: now_ stays behind the slots that are skipped.
 //   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
 //       is linked: sleeps are not cancelled.
 class Timers {
@@ -60,24 +59,26 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Sets timer.home. True when next_hint() is earlier now: a sleeper may have to be notified. After
-  // this call the timer may fire, and its memory be gone, at any moment.
+  // Sets timer.home. Returns true if next_hint() is now earlier: a sleeper may have to be notified.
+  // After this call the timer may fire, and its memory be reused, at any moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // The same for a fiber that nothing but the clock wakes, the waker of `timer` being its own; the
+  // The same for a fiber that only the clock wakes, where the waker of `timer` is its own; the
   // timer stays unused if the fiber follows another.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
-  // Whether the fiber follows one that sleeps until the same tick, so that it needs no timer. False
-  // also while another thread has the lock, and in a simulation. It calls nothing, so that it has
-  // no frame: it runs on the stack of the next fiber, most likely cold below that one's own frames.
+  // Returns whether the fiber now follows one that sleeps until the same tick, so that it needs no
+  // timer. Returns false also while another thread holds the lock, and in a simulation. It calls
+  // nothing, so that it has no frame: it runs on the stack of the next fiber, which is most likely
+  // cold below that fiber's frames.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
-  // Does nothing if it has fired. After it the timer's memory may be reused.
+  // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
-  // Takes out everything due at `now_nanoseconds` whose claim the clock wins, as a chain through
-  // Timer::next; the caller owes each a wake, and all that a timer leads. Null when nothing is due.
+  // Removes all timers due at `now_nanoseconds` whose claim the clock wins, as a chain through
+  // Timer::next; the caller must wake each, and all fibers that a timer leads. Returns null if none
+  // is due.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
-  // When to look again; never too late, perhaps too early. Any thread may call it.
+  // Returns when to look again; never too late, perhaps too early. Any thread may call it.
   [[nodiscard]] Deadline next_hint() const noexcept;
   [[nodiscard]] bool due_hint(std::int64_t now_nanoseconds) const noexcept {
     return next_tick_.load(detail::relaxed) <= static_cast<std::uint64_t>(now_nanoseconds) >>
@@ -89,21 +90,21 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
-  // The first tick that is not before the deadline, so that nothing fires early; but a later one
-  // than now_, by I1.
+  // Returns the first tick that is not before the deadline, so that nothing fires early; by I1, it
+  // is later than now_.
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
     return tick_after(machine_time(deadline));
   }
-  // The same for a moment of the machine's clock.
+  // The same for a time of the machine's clock.
   [[nodiscard]] std::uint64_t tick_after(std::int64_t nanoseconds) const noexcept
       WEFT_REQUIRES(lock_) {
     return std::max((static_cast<std::uint64_t>(nanoseconds) >> kTickShift) + 1, now_ + 1);
   }
   [[nodiscard]] bool follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept WEFT_REQUIRES(lock_);
-  // timer.tick is set. True when next_tick_ is lower now.
+  // Requires timer.tick to be set. Returns true if next_tick_ became lower.
   bool insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   void link(Timer& timer) noexcept WEFT_REQUIRES(lock_);
-  // Whether a linked timer is where I1 says.
+  // Returns whether a linked timer is where I1 requires.
   [[nodiscard]] bool is_in_place(const Timer& timer) const noexcept WEFT_REQUIRES(lock_) {
     const unsigned shift = timer.level * kSlotBits;
     const bool is_top = timer.level == kLevels - 1;
@@ -111,7 +112,7 @@ class Timers {
            (is_top || timer.tick >> shift >> kSlotBits == now_ >> shift >> kSlotBits);
   }
   void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
-  // The tick of the next occupied slot and its level; kNoTick when all is empty.
+  // The tick of the next occupied slot and its level; kNoTick if all slots are empty.
   struct Next {
     std::uint64_t tick;
     unsigned level;
@@ -126,7 +127,7 @@ class Timers {
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
-  // The sleepers that came last, for some of the ticks. Several, because sleeps of different
+  // The most recent sleepers, for some of the ticks. There are several, because sleeps of different
   // lengths begin alternately.
   struct Latest {
     std::uint64_t tick = 0;

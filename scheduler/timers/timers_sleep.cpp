@@ -1,4 +1,5 @@
-// The part of the wheel that uses fibers, in a file of its own, because models include the other.
+// The part of the wheel that uses fibers; in a separate file, because models include only the other
+// part.
 #include <utility>
 #include <weft/detail/invariant.hpp>
 
@@ -17,7 +18,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // A call reads the clock of a simulated host; add_sleep() makes it.
+  // Reading the clock of a simulated host needs a call; add_sleep() makes it.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

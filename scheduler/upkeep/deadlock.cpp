@@ -11,15 +11,15 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// Returns nothing if it finds anything that may still wake a fiber.
+// Returns nothing if anything may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
   const auto desks = shared_.desks();
   for (const Desk* desk : desks) {
     if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
-  // Before the counters: what a worker counted before it fell asleep is visible. Pairs with the
-  // fence in sleep().
+  // Precedes the counters: everything that a worker counted before it fell asleep is visible. Pairs
+  // with the fence in sleep().
   full_fence();  // [idle]
   for (const Desk* desk : desks) {
     evidence.switches += desk->recorder.counters().switches.get();
@@ -30,7 +30,7 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Looks at every record, so it comes last. Returns doubt also when the records are in use.
+// Checks every record, so it comes last. Returns doubt also if the records are in use.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
@@ -62,7 +62,7 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (base::count_threads() != shared_.threads() + before->threads.parked()) {
     return Finding::doubt;
   }
-  // The handler of a signal that is still to come might wake a fiber.
+  // The handler of a later signal might wake a fiber.
   if (base::has_foreign_signal_handler()) return Finding::doubt;
   full_fence();  // [idle]
   if (collect(worker) != before) return Finding::doubt;

@@ -1,4 +1,4 @@
-// Whether anything can still happen.
+// Finds out whether any fiber can still run.
 #pragma once
 
 #include <algorithm>
@@ -16,27 +16,26 @@ namespace weft::scheduler {
 
 class Shared;
 
-// False for waits that only the kernel or another process can end: this process must end all
-// others. A wait for a stack ends either way: StackShortage watches these waits.
+// Returns false for waits that only the kernel or another process can end: this process must end
+// all others. A wait for a stack ends either way: StackShortage watches these waits.
 [[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
   return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
          reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking &&
          reason != detail::WaitReason::stack;
 }
 
-// Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what is
-// looked at and why the verdict is never wrong.
-// The worker that went to sleep last is on watch. It looks when it has slept for a while, and again
-// after growing pauses. So the search costs nothing while there is work, and next to nothing while
-// there is none.
+// Detects that fibers are left and none will ever run again. README.md, "Deadlocks", describes what
+// is checked and why the verdict is never wrong. The worker that went to sleep last is on watch. It
+// searches when it has slept for a while, and again after growing pauses. So the search costs
+// nothing while there is work, and next to nothing while there is none.
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs a look too
-  // many, or one that comes with the next sleep.
+  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs one extra
+  // search, or one that comes with the next sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
@@ -44,17 +43,17 @@ class DeadlockWatch {
 
   enum class Finding : std::uint8_t {
     deadlock,  // A deadlock that has not been found before.
-    doubt,     // What is found now may be a deadlock later, though no worker wakes: look again.
-    waiting,   // The kernel will end a wait; until a worker wakes there is nothing to look for.
+    doubt,     // The present state may become a deadlock without any worker waking: search again.
+    waiting,   // The kernel will end a wait; until a worker wakes, no search is needed.
   };
   // The worker on watch calls it, awake, on its idle stack.
   [[nodiscard]] Finding find(unsigned worker);
-  // How often a worker has looked. Relaxed: for tests, which wait for it to grow.
+  // The number of searches. Relaxed: for tests, which wait for it to grow.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
  private:
   struct Evidence {
-    std::uint64_t switches;  // The sum of all workers: grows whenever one does anything.
+    std::uint64_t switches;  // The sum over all workers: it grows whenever a worker runs a fiber.
     ParkedThreads::Counts threads;
     friend bool operator==(const Evidence&, const Evidence&) = default;
   };
@@ -65,11 +64,12 @@ class DeadlockWatch {
   Shared& shared_;
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
-  // Relaxed: workers on watch follow one another; at worst two report one deadlock.
-  detail::Atomic<std::uint64_t> found_at_{0};  // The switches when a deadlock was found last.
+  // Relaxed: workers on watch follow one another; at worst two report the same deadlock.
+  // The number of switches when a deadlock was last found.
+  detail::Atomic<std::uint64_t> found_at_{0};
 };
 
-// When a worker on watch looks next.
+// Determines when a worker on watch searches next.
 class WatchPauses {
  public:
   void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }
@@ -77,7 +77,7 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Puts the look off until the clock ends a wait: until then there is nothing to look for.
+  // Postpones the search until the clock ends a wait: until then there is nothing to find.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);
@@ -86,7 +86,7 @@ class WatchPauses {
                                        tuning::kFirstDeadlockPause);
     }
   }
-  // No look follows until restart().
+  // No search follows until restart().
   void stop() noexcept { next_ = Deadline::never(); }
   [[nodiscard]] Deadline next() const noexcept { return next_; }
 

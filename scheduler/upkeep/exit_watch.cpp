@@ -14,11 +14,11 @@ std::uintptr_t frame_address() noexcept {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
-// The thread destroys it as it ends, on its own stack; exit() does so on its caller's stack.
+// The thread destroys it when it ends, on its own stack; exit() does so on its caller's stack.
 class Sentinel {
  public:
   ~Sentinel() {
-    // Workers' stacks are larger than this distance, and begin with the watch's frame or so.
+    // Workers' stacks are larger than this distance, and the watch's frame is near their beginning.
     constexpr std::uintptr_t kNear = 16 << 10;
     const std::uintptr_t here = frame_address();
     const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
@@ -30,8 +30,8 @@ class Sentinel {
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
-  // The thread's end came from a fiber's stack, past the worker's frames: nothing else tells the
-  // address sanitizer that they are gone, and what is called from here would run into them.
+  // The thread ended on a fiber's stack, past the worker's frames: the address sanitizer is not
+  // told that they are gone, and functions called from here would run into them.
   static void forget_frames_below(std::uintptr_t here) noexcept {
     constexpr std::uintptr_t kDeep = 256 << 10;
     fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
@@ -40,7 +40,7 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// Its caller is a plain thread at the time; it is not inlined all the same, as everywhere.
+// The caller is a plain thread at this point; it is not inlined all the same, as everywhere.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

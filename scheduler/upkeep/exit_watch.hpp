@@ -1,17 +1,17 @@
-// A watch on what ends a worker's thread behind its back.
+// Detects that a worker's thread is ended from outside.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::scheduler {
 
-// In the frame in which a worker's thread runs its worker. A thread that is ended otherwise,
-// because a fiber called pthread_exit() or another thread cancelled it, would be missed by all
-// fibers without a word. The process ends with a message instead. A call of exit() by a fiber is
-// none of this, although it destroys the thread's variables, too.
+// It is in the frame in which a worker's thread runs its worker. A thread that ends in another way,
+// because a fiber called pthread_exit() or another thread cancelled it, would silently be missing
+// for all fibers. The process aborts with a message instead. A call of exit() by a fiber is not
+// such a case, although it destroys the thread's variables, too.
 class ExitWatch {
  public:
-  // A scope in which exit() may be called on the worker's own stack, by a handler of the user's.
+  // A scope in which a user's handler may call exit() on the worker's own stack.
   class Pause {
    public:
     Pause() noexcept;

@@ -71,7 +71,8 @@ void Monitor::run() noexcept {
     shared_.monitor_rest().rest(
         [this] { return shared_.all_are_asleep() && stopping_.load(acquire) == 0; });  // [stop]
     last_sample = last_awake = Deadline::now_nanoseconds();
-    // After a short rest the load is as light as before: it wants no more samples than before.
+    // After a short rest the load is as light as before, so the samples need not become more
+    // frequent.
     if (last_awake - now >= tuning::kLongestSamplePeriod) period = tuning::kShortestSamplePeriod;
   }
 }
@@ -115,13 +116,13 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   }
 }
 
-// Judges a worker that runs the same fiber as at the sample before.
+// Judges a worker that has run the same fiber since the previous sample.
 void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
   const std::int64_t used = desk.thread.processor_time();
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
-  // A thread that computes has its share of a processor; or has none, and would use it.
+  // A thread that computes uses its share of a processor, or is runnable without one.
   sight.is_blocked = (used - before) * 8 < elapsed && !desk.thread.is_runnable();
   if (!std::exchange(sight.is_stuck, true)) {
     // Relaxed: statistics, and the monitor is the only writer.
@@ -142,11 +143,11 @@ fibers::Backtrace Stall::calls() const noexcept {
   return has_gone_on ? fibers::Backtrace() : found;
 }
 
-// A queue can be closed to thieves only if it is that of the one worker there is.
+// Only the queue of an only worker can be closed to thieves.
 void Monitor::provide_spares(const Verdict& verdict) noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
   unsigned wanted = verdict.blocked + (all_compute ? 1 : 0);
-  // Spares that are stuck themselves are among the blocked and the computing.
+  // Stuck spares are among the blocked and the computing workers.
   if (all_compute || verdict.blocked != 0) {
     const unsigned usual = shared_.options().workers;
     const unsigned stuck = verdict.blocked + verdict.computing;
@@ -163,7 +164,7 @@ void Monitor::provide_spares(const Verdict& verdict) noexcept {
 }
 
 // Acts for workers that run a fiber for long or have been stopped by the kernel: wakes a sleeper
-// for what is queued, and for what no worker watches.
+// for queued fibers, and for events that no worker watches.
 void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
   if (!verdict.anybody_awake || !shared_.idle().anyone_asleep()) return;
   if (verdict.long_runs && shared_.has_work_hint()) wake_one(shared_);

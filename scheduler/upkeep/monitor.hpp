@@ -20,19 +20,19 @@ namespace weft::scheduler {
 class Desk;
 class Shared;
 
-// Samples all workers: which fiber each runs, and how often it has switched. A fiber that is there
-// at two samples is asked to give way when its turn is over. A fiber that is there for `stall` has
-// its worker stuck; the thread's processor clock and state say whether it is blocked or computes.
-// For each blocked worker a spare one works, and one more when all that are not blocked compute and
-// something waits. A spare steals what the stuck worker has queued, sees to its timers, and holds
-// the watch, as any worker does; it rests again when it is not needed any more.
-// The period is 1 ms while fibers are seen that run for long, else up to 10 ms, and up to 40 ms
-// while no worker is seen awake. Each sample also makes a step of the census, if one is due.
-// When all workers have slept for a while the monitor sleeps too, until one of them rises: see
+// Samples all workers: which fiber each runs, and how often it has switched. A fiber that is still
+// running at the second sample is asked to give way when its turn is over. A fiber that runs for
+// `stall` makes its worker stuck; the thread's processor clock and state show whether it is blocked
+// or computes. For each blocked worker a spare one works, and one more when all unblocked ones
+// compute and fibers wait. A spare steals the fibers that the stuck worker has queued, runs its
+// timers, and holds the watch, as any worker does; it rests again when it is not needed any more.
+// The period is 1 ms while long runs are seen, otherwise up to 10 ms, and up to 40 ms while no
+// worker is seen awake. Each sample also makes a step of the census, if one is due. When all
+// workers have slept for a while the monitor sleeps too, until one of them wakes up: see
 // MonitorRest.
 class Monitor {
  public:
-  // `call_spares(n)`: n spares are to work, as far as threads can be had.
+  // `call_spares(n)`: n spares must work, as far as threads are available.
   Monitor(Shared& shared, std::function<void(unsigned)> call_spares);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
@@ -50,19 +50,20 @@ class Monitor {
   [[nodiscard]] std::uint64_t busy_stalls() const noexcept {
     return busy_stalls_.load(detail::relaxed);
   }
-  // The longest that a fiber has run on a worker without a switch, in nanoseconds; seen by samples,
-  // so to within 40 ms, and 0 without a monitor. Relaxed: statistics.
+  // Returns the longest time that a fiber has run on a worker without a switch, in nanoseconds;
+  // measured by samples, so accurate to 40 ms, and 0 without a monitor. Relaxed: statistics.
+  // Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }
 
  private:
-  // A worker as it was seen.
+  // The monitor's record of a worker.
   struct Sight {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t switches = 0;
-    std::int64_t since = 0;           // When this run was seen first.
-    std::int64_t processor_time = 0;  // At the sample before.
+    std::int64_t since = 0;           // When this run was first seen.
+    std::int64_t processor_time = 0;  // The value at the previous sample.
     bool is_stuck = false;
     bool is_blocked = false;
     bool is_told = false;
@@ -70,7 +71,7 @@ class Monitor {
   struct Verdict {
     unsigned blocked = 0;
     unsigned computing = 0;
-    unsigned others = 0;  // Awake and moving, or asleep.
+    unsigned others = 0;  // The number of workers that are awake and moving, or asleep.
     bool long_runs = false;
     bool anybody_awake = false;
   };

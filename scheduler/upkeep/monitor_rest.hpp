@@ -10,8 +10,8 @@ namespace weft::scheduler {
 
 // Order
 //   [asleep]  rest raises asleep_; full_fence; the workers are seen to sleep, against: a worker
-//   ends
-//             its sleep; full_fence; asleep_ is read (work_begins). One sees the other.
+//             ends its sleep; full_fence; asleep_ is read (work_begins). One of the two sees the
+//             other.
 class MonitorRest {
  public:
   // A worker that has slept calls it, after a full fence.
@@ -23,13 +23,13 @@ class MonitorRest {
     asleep_.store(0, detail::seq_cst);  // [asleep]
     base::futex_wake_all(asleep_);
   }
-  // The monitor sleeps until a worker rises or end() is called, if `may_rest` says so.
+  // The monitor sleeps until a worker wakes up or end() is called, if `may_rest` returns true.
   template <class MayRest>
   void rest(MayRest may_rest) noexcept {
     asleep_.store(1, detail::seq_cst);  // [asleep]
     detail::full_fence();               // [asleep]
     if (may_rest()) base::futex_wait(asleep_, 1, Deadline::never());
-    // Relaxed: a worker that rises now is seen by the next sample.
+    // Relaxed: the next sample sees a worker that wakes up now.
     asleep_.store(0, detail::relaxed);
   }
 

@@ -1,12 +1,12 @@
-// How many spare workers there are to be.
+// The number of spare workers that should exist.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
 
 namespace weft::scheduler {
 
-// The monitor says how many spares it wants, and counts up the ones that it calls; spares leave,
-// and count down, once there are more. Relaxed: counts.
+// The monitor sets how many spares it needs, and counts up the ones that it calls; spares leave,
+// and count down, once there are too many. Relaxed: counts. Relaxed: counts.
 class Spares {
  public:
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }

@@ -39,7 +39,7 @@ void StackShortage::note_pinned_served(unsigned size_class) noexcept {
   waiting_.fetch_sub(1, relaxed);
 }
 
-// Each worker that sleeps gets up, and leaves its free stacks to the others before it sleeps again.
+// Each sleeping worker wakes up, and leaves its free stacks to the others before it sleeps again.
 void StackShortage::raise_alarm(std::int64_t now) noexcept {
   std::int64_t last = alarm_.load(relaxed);
   if (now - last < tuning::kStackAlarmPeriod ||
@@ -64,7 +64,7 @@ void StackShortage::report(std::int64_t now) noexcept {
 void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
   for (const Desk* desk : shared_.desks()) switches += desk->recorder.counters().switches.get();
-  // A shortage after a second without one is a new one.
+  // A shortage after a second without one counts as new.
   if (switches != switches_ || now - last_report_ > tuning::kShortageEnds) {
     switches_ = switches;
     still_since_ = now;
@@ -85,7 +85,8 @@ void StackShortage::write_line(std::int64_t now) noexcept {
   while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
   fibers::StackSpace& space = shared_.stacks().space();
   char limit[128];
-  // Without a limit that is set, the range of addresses that weft has reserved, or all memory.
+  // Without a configured limit, this is the range of addresses that weft has reserved, or all
+  // memory.
   if (!base::name_memory_limit(limit, sizeof limit)) {
     (void)std::snprintf(limit, sizeof limit, "%s",
                         space.is_used_up(size_class) ? "the address range of this size" : "memory");
@@ -98,14 +99,15 @@ void StackShortage::write_line(std::int64_t now) noexcept {
                      static_cast<unsigned long long>(space.counts().carved), limit, waiting());
 }
 
-// Whether one that has a stack runs, or will be woken by the clock, the kernel or a helper thread.
+// Returns whether a fiber with a stack runs, or will be woken by the clock, the kernel or a helper
+// thread.
 bool StackShortage::others_may_end() noexcept {
   for (const Desk* desk : shared_.desks()) {
     if (!desk->next_timer_hint().is_never()) return true;
   }
   bool may = false;
   const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
-    // Relaxed: no fiber has run for a while, so nothing of this is written meanwhile.
+    // Relaxed: no fiber has run for a while, so nothing writes these values meanwhile.
     const auto reason = static_cast<detail::WaitReason>(fiber.reason());
     switch (fiber.state.load(relaxed)) {
       case FiberState::free:

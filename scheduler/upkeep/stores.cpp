@@ -26,7 +26,7 @@ bool Stores::trim_some() noexcept {
 }
 
 bool Stores::decay_some(std::int64_t now) noexcept {
-  // One at a time: the others have better to do.
+  // One worker at a time: the others should do other work.
   if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
   if (now - decay_period_began_ >= tuning::kDecayPeriod) {

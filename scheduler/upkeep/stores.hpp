@@ -1,4 +1,4 @@
-// The stacks and records of a scheduler that are free, and how their memory is given back.
+// The free stacks and records of a scheduler, and the release of their memory.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace weft::scheduler {
 
 // Any thread may call each function.
 // Order
-//   [decay]  decay_some leaves (release) -> the next one enters (acquire): what it noted.
-// Relaxed: a look before the exchange.
+//   [decay]  decay_some leaves (release) -> the next caller enters (acquire): the values that it
+//            recorded. Relaxed: a check before the exchange.
 class Stores {
  public:
-  // `stack_main` is where each stack begins; the records belong to `owner`.
+  // `stack_main` is the entry function of each stack; the records belong to `owner`.
   Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers)
       : stacks_(stack_main), fibers_(owner, max_fibers) {}
   Stores(const Stores&) = delete;
@@ -27,13 +27,13 @@ class Stores {
 
   // Gives all back.
   void trim() noexcept;
-  // One step of it; true when more is left to do.
+  // Performs one step of it; returns true if more is left to do.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Gives back a little of what has been unused for a while, alongside other work. What has lain
-  // here for a whole period of half a second is given back in the course of the next one, or of
-  // some if it is very much. `now` is in nanoseconds. Takes some milliseconds at most; true if more
-  // is due already.
+  // Frees some memory that has been unused for a while, alongside other work. Entries that were
+  // unused for a whole period of half a second are freed during the next one, or several if there
+  // are very many. `now` is in nanoseconds. `now` is in nanoseconds. Takes at most some
+  // milliseconds; returns true if more is already due.
   bool decay_some(std::int64_t now) noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Stores {
   detail::Atomic<bool> decaying_{false};  // Guards the next four.
   std::int64_t decay_period_began_ = 0;
   std::int64_t last_decay_ = 0;
-  std::int64_t stacks_due_ = 0;  // Chains, when the period began.
+  std::int64_t stacks_due_ = 0;  // The number of chains when the period began.
   std::int64_t fibers_due_ = 0;
 };
 

@@ -14,8 +14,7 @@ namespace weft::detail {
 // Invariants
 //   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
 //       first case only.
-//   I2  timer_ is in a wheel only if no call had cancelled before it was added; both happen under
-//       lock_.
+//   I2  timer_ is in a wheel only if it was added before any cancellation; both happen under lock_.
 //   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
 // Order
 //   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
@@ -23,7 +22,7 @@ class Alarm {
  public:
   Alarm(Deadline deadline, Task&& task) noexcept : deadline_(deadline), task_(std::move(task)) {}
 
-  // The fiber and its timer belong to one runtime: so both get the same choice of one.
+  // The fiber and its timer must belong to the same runtime, so both use the same choice.
   void make_fiber(const scheduler::Destination& runtime) {
     timer_.waker =
         Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer));
@@ -73,7 +72,7 @@ class Alarm {
     WEFT_INVARIANT(timer_.home == nullptr, "Alarm I2: the timer is added once, and not cancelled");
     if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
   }
-  // Runs in the fiber. The task and all it holds are gone before the reference is.
+  // Runs in the fiber. The task and its captures are destroyed before the reference is released.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;
@@ -100,7 +99,7 @@ Alarm* set_alarm(Deadline deadline, Task&& task) {
   try {
     handle->start_clock(runtime);
   } catch (...) {
-    // The fiber exists already: it ends without having run the task.
+    // The fiber exists already: it ends without running the task.
     (void)handle->cancel();
     throw;
   }

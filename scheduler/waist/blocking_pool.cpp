@@ -16,7 +16,7 @@ namespace weft::scheduler {
 
 namespace {
 
-// The pool whose helper the calling thread is. Not inlined, because fibers move between threads.
+// The pool that owns the calling helper thread. Not inlined, because fibers move between threads.
 [[gnu::noinline]] const BlockingPool*& pool_of_thread() noexcept {
   thread_local const BlockingPool* pool = nullptr;
   return pool;
@@ -24,11 +24,11 @@ namespace {
 
 }  // namespace
 
-// All pools, for a fork.
+// All pools, for fork handling.
 class BlockingPools {
  public:
   static void add(BlockingPool& pool) {
-    // Never destroyed: pools may end after whatever is static here.
+    // Never destroyed: pools may end after other static objects.
     static BlockingPools* const made = [] {
       auto pools = std::make_unique<BlockingPools>();
       detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
@@ -43,7 +43,7 @@ class BlockingPools {
   }
 
  private:
-  // The analysis cannot follow a number of locks.
+  // The analysis cannot follow a variable number of locks.
   static void before_fork() WEFT_NOT_ANALYZED {
     if (all == nullptr) return;
     all->mutex_.lock();
@@ -78,7 +78,7 @@ BlockingPool::BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time,
 }
 
 void BlockingPool::forget_all() noexcept {
-  // Threads that are not there can be neither joined nor destroyed.
+  // Threads that do not exist in the child can be neither joined nor destroyed.
   for (auto& helper : helpers_) (void)helper.release();
   helpers_.clear();
   (void)gone_.release();
@@ -111,7 +111,7 @@ std::error_code BlockingPool::expect() noexcept {
   const detail::Guard starting(starting_mutex_);
   {
     const detail::Guard lock(mutex_);
-    // Meanwhile others may have started some, or become free.
+    // Meanwhile other callers may have started some, or some may have become free.
     if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
   const std::error_code refused = start_helper();
@@ -146,7 +146,7 @@ std::error_code BlockingPool::start_helper() noexcept {
       ++free_;
     }
     ++started_;
-    (void)helper.parker.unpark();  // It exists for the others only now.
+    (void)helper.parker.unpark();  // Only now do other threads see it.
     return {};
   } catch (const std::system_error& refusal) {
     return refusal.code();
@@ -155,7 +155,7 @@ std::error_code BlockingPool::start_helper() noexcept {
   }
 }
 
-// In a simulation the caller's fiber is the helper: the call takes no time there.
+// In a simulation the caller's fiber acts as the helper: the call takes no simulated time.
 void BlockingPool::submit(detail::BlockingCall& call) noexcept {
   if (detail::is_simulated()) [[unlikely]]
     return call.make(call);
@@ -186,7 +186,7 @@ bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
   return true;
 }
 
-// Takes a call that is owed out of the queue.
+// Removes a pending call from the queue.
 void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
   (call.previous == nullptr ? first_ : call.previous->next) = call.next;
   (call.next == nullptr ? last_ : call.next->previous) = call.previous;
@@ -196,10 +196,10 @@ void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
 
 void BlockingPool::run(Helper& self) noexcept {
   while (detail::BlockingCall* call = next_call(self)) {
-    // The waker is read first: a call without one may free itself.
+    // The waker is read first, because a call without one may free itself.
     const detail::Waker waker = call->waker;
     call->make(*call);
-    // The fiber that goes on takes the call with it.
+    // The fiber that continues destroys the call.
     if (waker) detail::wake(waker);
     const detail::Guard lock(mutex_);
     ++free_;
@@ -234,7 +234,8 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
     if (self.idle) {
       remove_idle(self);
     } else {
-      // A caller has just taken it off: its unpark must not be left for a helper that is gone (I3).
+      // A caller has just taken it off the stack: its unpark must not go to a helper that is gone
+      // (I3).
       mutex_.unlock();
       told = self.parker.park_until(Deadline::never());
       mutex_.lock();
@@ -242,7 +243,7 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
   }
 }
 
-// Joins the helper that left before: it has unlocked, and is about to end.
+// Joins the helper that left before, which has unlocked and is about to end.
 void BlockingPool::leave(Helper& self) noexcept {
   WEFT_INVARIANT(owed_ < free_, "BlockingPool I1: a helper leaves only while others are free");
   WEFT_INVARIANT(free_ <= helpers_.size(), "BlockingPool I1: free_ counts helpers");

@@ -19,46 +19,46 @@
 namespace weft::scheduler {
 
 // Helper threads, started on demand, reused last in first out, and ended when they have been idle
-// for a while. Calls are made in the order in which they come.
-// A call comes in two steps. Before its fiber parks, expect() sees to it that there will be a
-// helper for it: what can fail fails there. On the other side of the switch, submit() hands it in:
-// a helper that is done early cannot wake a fiber that is not parked yet.
-// The lock is one of threads, as threads that hold it may be preempted by many others. It is held
-// for a few instructions, never across the start or the end of a thread. Invariants, under mutex_
-//   I1  owed_ counts the calls that are expected or queued, free_ the helpers that are idle or on
-//       their way to look at the queue: a helper leaves only while owed_ < free_.
-//   I2  While a call is owed there is a helper. It need not be free: it looks at the queue when it
-//       is done.
-//   I3  A caller that takes a helper off the idle stack owes it one unpark, and the helper waits
-//       for it; but a helper whose time is up takes itself off.
+// for a while. Calls are made in FIFO order. A call takes two steps. Before its fiber parks,
+// expect() ensures that there will be a helper for it: all failures happen there. On the other side
+// of the switch, submit() hands it in, so that a fast helper cannot wake a fiber that is not parked
+// yet. The lock is a thread mutex, because threads that hold it may be preempted by many others. It
+// is held for a few instructions, never across the start or the end of a thread.
+// Invariants, under mutex_
+//   I1  owed_ counts the calls that are expected or queued; free_ counts the helpers that are idle
+//       or about to check the queue: a helper leaves only while owed_ < free_.
+//   I2  While a call is owed there is a helper. It need not be free: it checks the queue when it is
+//       done.
+//   I3  A caller that takes a helper off the idle stack must unpark it once, and the helper waits
+//       for that; but a helper whose timeout has passed takes itself off.
 //   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
-//   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are free, and
-//       no pool has helpers or calls: both were the parent's. Unchecked: a mutex does not tell its
-//       holder.
+//   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are unlocked,
+//       and no pool has helpers or calls, because they belonged to the parent. Unchecked: a mutex
+//       does not reveal its holder.
 class BlockingPool {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime{tuning::kHelperIdleTime};
 
-  // At most `most` threads, and at least one; `name` is in theirs.
+  // At most `most` threads, and at least one; their names contain `name`.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
                         std::string name = "block");
-  // Ends and joins all helpers. No call may be owed or being made any more.
+  // Ends and joins all helpers. No call may be owed or in progress any more.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  // Any thread may call it. Returns what kept a helper from being started, if there is none;
+  // Any thread may call it. Returns the reason if there is no helper and none could be started;
   // without an error exactly one submit() must follow.
   [[nodiscard]] std::error_code expect() noexcept;
-  // Any thread may call it. A helper makes the call; it wakes its waker, or may free itself.
+  // Any thread may call it. A helper makes the call, which wakes its waker, or may free itself.
   void submit(detail::BlockingCall& call) noexcept;
-  // Takes back a call that has been handed in and still exists, so that it is never made. Returns
+  // Withdraws a call that has been handed in and still exists, so that it is never made. Returns
   // false if a helper has it. Any thread may call it.
   [[nodiscard]] bool withdraw(detail::BlockingCall& call) noexcept;
 
-  // Whether the calling thread is one of its helpers.
+  // Returns whether the calling thread is one of its helpers.
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // Count the helpers that exist, and the sleeping ones; may be stale on return.
+  // The numbers of existing and of sleeping helpers; they may be stale.
   [[nodiscard]] std::size_t size_hint() noexcept;
   [[nodiscard]] std::size_t idle_hint() noexcept;
 
@@ -67,14 +67,14 @@ class BlockingPool {
     std::thread thread;
     base::Parker parker;
     Helper* next_idle = nullptr;
-    bool idle = false;  // On the idle stack.
+    bool idle = false;  // True while it is on the idle stack.
   };
 
   friend class BlockingPools;
 
   // Runs in the child of a fork, with both locks.
   void forget_all() noexcept WEFT_REQUIRES(starting_mutex_, mutex_);
-  // Returns what kept the helper from starting.
+  // Returns the reason if the helper could not be started.
   [[nodiscard]] std::error_code start_helper() noexcept WEFT_REQUIRES(starting_mutex_);
   void run(Helper& self) noexcept;
   [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;
@@ -86,7 +86,7 @@ class BlockingPool {
   const std::chrono::nanoseconds idle_time_;
   const std::string name_;
 
-  // One thread is started at a time, so all helpers in helpers_ are real when a start fails.
+  // One thread is started at a time, so all helpers in helpers_ are running when a start fails.
   detail::ThreadMutex starting_mutex_;
   std::uint64_t started_ WEFT_GUARDED_BY(starting_mutex_) = 0;
   detail::ThreadMutex mutex_;
@@ -97,7 +97,8 @@ class BlockingPool {
   detail::BlockingCall* last_ WEFT_GUARDED_BY(mutex_) = nullptr;
   Helper* idle_ WEFT_GUARDED_BY(mutex_) = nullptr;  // The helper that became idle last.
   std::vector<std::unique_ptr<Helper>> helpers_ WEFT_GUARDED_BY(mutex_);
-  std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);  // The one that left last, not joined.
+  // The helper that left last, not yet joined.
+  std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::scheduler

@@ -12,7 +12,7 @@
 
 namespace weft::scheduler {
 
-// The scheduler that a spawn goes to; lives for the duration of the spawn.
+// The scheduler for a spawn; lives for the duration of the spawn.
 class Destination {
  public:
   Destination() {

@@ -1,4 +1,4 @@
-// What a fiber is called, and what it writes into a trace.
+// Names fibers, and writes their names into a trace.
 #include <weft/detail/trace_event.hpp>
 #include <weft/this_fiber.hpp>
 

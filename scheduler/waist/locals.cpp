@@ -1,4 +1,4 @@
-// Where the values of FiberLocals hang: at the header of the fiber's stack, or at the thread.
+// Finds the list of FiberLocal values: in the header of the fiber's stack, or in the thread.
 #include <weft/detail/local_node.hpp>
 #include <weft/detail/waist.hpp>
 
@@ -9,7 +9,7 @@ namespace weft::detail {
 
 namespace {
 
-// Not inlined: fibers, which move between threads, must not learn its address.
+// Not inlined: fibers, which move between threads, must not cache its address.
 [[gnu::noinline]] LocalNode*& thread_locals() noexcept {
   struct ThreadLocals {
     LocalNode* first = nullptr;
@@ -23,7 +23,7 @@ namespace {
 
 LocalNode*& locals() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  // No fiber: a plain thread, or a handler of the runtime on a worker's own stack.
+  // Not in a fiber: a plain thread, or a handler of the runtime on a worker's own stack.
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
   if (fiber == nullptr) return thread_locals();
   return fiber->stack.load(relaxed)->locals;  // Relaxed: its own.

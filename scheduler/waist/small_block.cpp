@@ -1,4 +1,4 @@
-// Memory for what a fiber and its handle share.
+// Memory for the state that a fiber and its handle share.
 #include <algorithm>
 #include <new>
 #include <weft/detail/small_block.hpp>

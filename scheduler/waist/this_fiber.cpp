@@ -12,12 +12,12 @@ namespace weft::detail {
 
 namespace {
 
-// A sleep that begins; lives on the stack that is being left.
+// A sleep that begins; it is on the stack that is being left.
 struct Sleep {
   Deadline deadline;
   scheduler::Timer timer;
 
-  // Runs on the other side of the switch. After it the fiber may go on elsewhere.
+  // Runs on the other side of the switch. Afterwards the fiber may continue on another worker.
   static void start(void* sleep) noexcept {
     auto* self = static_cast<Sleep*>(sleep);
     scheduler::current_worker()->add_sleep(self->timer, self->deadline);
@@ -48,8 +48,8 @@ namespace weft::this_fiber {
 
 namespace {
 
-// The calling fiber. Nullptr on a plain thread, and where a worker calls a handler of the runtime,
-// on the worker's own stack.
+// The calling fiber. Nullptr on a plain thread, and in a handler of the runtime that a worker calls
+// on its own stack.
 fibers::Fiber* current_fiber() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->current_fiber();
@@ -72,7 +72,7 @@ void sleep_until(Deadline deadline) noexcept {
 bool sleep_until(Deadline deadline, const Until& until) noexcept {
   const Until limit = until.but_before(deadline);
   if (!limit.is_over()) {
-    // No other thread refers to this lock and list: the wait is like any other.
+    // No other thread refers to this lock and list, but the wait is like any other.
     detail::SpinLock lock;
     detail::WaitList list;
     detail::Waiter self;
@@ -87,7 +87,7 @@ std::uint64_t id() noexcept {
   return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
 }
 
-// Never inlined: all of the caller's frame is above its own.
+// Never inlined, so that all of the caller's frame is above its own.
 [[gnu::noinline]] void trim_stack() noexcept {
   const fibers::Stack* stack = current_stack();
   if (stack != nullptr) fibers::give_back_below(*stack, __builtin_frame_address(0));

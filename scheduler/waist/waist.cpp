@@ -1,4 +1,4 @@
-// The waist, implemented: each function first checks whether a fiber or a plain thread calls.
+// Implements the waist: each function first checks whether a fiber or a plain thread calls it.
 #include <weft/detail/waist.hpp>
 
 #include <algorithm>
@@ -24,32 +24,32 @@ namespace shake = base::shake;
 
 struct ThreadSeat {
   base::Parker parker;
-  // Whether its waker must take it off ParkedThreads. Written before the waiter is published.
+  // Whether its waker must uncount it in ParkedThreads. Written before the waiter is published.
   bool counted = false;
 };
 
 namespace {
 
-// A fiber that has just gone on from a park may as well have gone on later.
+// Lets a fiber that has just returned from a park continue later instead.
 void go_on_later() noexcept {
   if (!shake::chance(shake::Point::give_way)) return;
   if (Worker* worker = current_worker()) worker->yield();
 }
 
-// Fibers never come here: they may move between threads.
+// Fibers never call it, as they may move between threads.
 [[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
   thread_local ThreadSeat seat;
   return seat;
 }
 
-// A timed park in flight; lives on the parked stack.
+// A timed park in progress; it is on the parked stack.
 struct TimedPark {
   After after;
   Deadline deadline;
   scheduler::Timer timer;
 
-  // Runs on the other side of the switch. Once the timer is added the fiber may go on elsewhere, so
-  // what comes after it uses nothing of this object.
+  // Runs on the other side of the switch. Once the timer is added the fiber may continue on another
+  // worker, so the code after it does not use this object.
   static void start(void* timed_park) noexcept {
     auto* self = static_cast<TimedPark*>(timed_park);
     const After after = self->after;
@@ -65,7 +65,7 @@ struct TimedPark {
   seat.counted = counted;
   after.call(after.argument);
   // The thread counts as parked only now, because `after` may wake others. A local variable,
-  // because by now the seat's may be the waker's to read.
+  // because the waker may already read the seat's.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -82,7 +82,7 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
   base::Parker& parker = seat.parker;
   if (!parker.park_until(deadline)) {
     if (claim.try_claim(Claim::kClock)) return Claim::kClock;
-    // A notifier was faster: its wake is under way and must not be left for the next park.
+    // A notifier was faster: its wake is on the way and must not be left for the next park.
     (void)parker.park_until(Deadline::never());
   }
   return claim.winner();
@@ -90,7 +90,7 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-// No optimizer may inline either: the return address tells dumps which code spawned.
+// No optimizer may inline either: dumps use the return address to show which code spawned.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
   const void* caller = __builtin_return_address(0);
@@ -150,7 +150,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 void wake(Waker waker) noexcept {
   shake::delay();
   if (waker.is_thread()) {
-    // A plain thread never sleeps elsewhere, so there is no sleep to interrupt.
+    // A plain thread never sleeps in another place, so there is no sleep to interrupt.
     ThreadSeat& seat = *waker.thread();
     if (seat.counted) scheduler::ParkedThreads::end();
     (void)seat.parker.unpark();
@@ -171,7 +171,7 @@ void wake(Waker waker) noexcept {
 
 bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
-  // On a worker's own stack a handler of the runtime may call, which is no fiber.
+  // A handler of the runtime, which is no fiber, may call on a worker's own stack.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
@@ -186,7 +186,7 @@ unsigned concurrency() noexcept {
 
 void give_way() noexcept {
   Worker* worker = current_worker();
-  // On a worker's own stack a handler of the runtime may call, which is no fiber.
+  // A handler of the runtime, which is no fiber, may call on a worker's own stack.
   if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
 }
 

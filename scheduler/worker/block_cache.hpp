@@ -1,4 +1,4 @@
-// Small pieces of memory that a worker has freed and will want again.
+// A cache of small memory blocks that a worker has freed and will reuse.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,10 @@
 
 namespace weft::scheduler {
 
-// For what a fiber and its handle share, which lives as briefly as a fiber: operator new and delete
-// take as long as all the rest of a spawn and a join in place. Every block comes from operator new
-// and may be given to any worker's cache, or deleted.
-// One owner, no synchronization. Under a sanitizer it keeps nothing, so that a use of a freed
-// block is found.
+// For the state that a fiber and its handle share, which is as short-lived as a fiber: operator new
+// and delete would take as long as the rest of a spawn and a join in place. Every block comes from
+// operator new and may be given to any worker's cache, or deleted. One owner, no synchronization.
+// Under a sanitizer it keeps nothing, so that a use after free is found.
 class BlockCache {
  public:
   static constexpr std::size_t kBlockBytes = 64;

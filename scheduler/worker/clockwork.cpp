@@ -12,9 +12,9 @@ namespace weft::scheduler {
 using detail::relaxed;
 using fibers::Fiber;
 
-// Wakes as many fibers of a chain whose sleep is over as a ring holds, so that others need not wait
-// for all; `first` is then the next one. One hold of a lock queues them, without a look at their
-// stacks, which are on their way into the cache.
+// Wakes at most as many fibers of a chain whose sleep is over as fit into a ring, so that others
+// need not wait for all; `first` is then the next one. It queues them under one hold of a lock,
+// without reading their stacks, which are being prefetched.
 std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   Chain due;
   std::size_t woken = 0;
@@ -39,7 +39,8 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
 std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   std::size_t woken = 0;
   for (Timer* timer = timers.expire(now); timer != nullptr;) {
-    // Read before the wake: the timer lies on the stack of the fiber that goes on then.
+    // Must be read before the wake, because the timer is on the stack of the fiber that then
+    // continues.
     Timer* next = timer->next;
     Fiber* fiber = timer->waker.fiber();
     if (timer->leads) {
@@ -54,8 +55,8 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// By how much timers of that worker have to be overdue before this one sees to them: one that is
-// awake sees to its own, unless it computes for long.
+// Returns how long timers of that worker must be overdue before this one runs them: an awake worker
+// runs its own, unless it computes for long.
 std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
   return &other != &worker_.desk() && !shared_.idle().is_asleep(other.index) ? tuning::kOverdue : 0;
 }

@@ -1,4 +1,4 @@
-// What a worker does with timers: its own, and other workers'.
+// A worker's handling of timers: its own, and other workers'.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,21 @@
 
 namespace weft::scheduler {
 
-// Any worker that comes along runs timers that are due. A sleeper relies on the holder of the watch
-// for its own, and a worker that computes does not get to its own.
-// Owner: the worker. Relaxed: the stack of a fiber that is parked.
+// Any worker may run timers that are due. A sleeper relies on the holder of the watch for its own
+// timers, and a computing worker does not reach its own. Owner: the worker. Owner: the worker.
+// Relaxed: the stack of a fiber that is parked.
 class Clockwork {
  public:
   Clockwork(Worker& worker, Shared& shared) noexcept : worker_(worker), shared_(shared) {}
 
-  // Runs the timers that are due. Returns how many fibers have become runnable.
+  // Runs the timers that are due. Returns the number of fibers that have become runnable.
   std::size_t run(Timers& timers, std::int64_t now) noexcept;
-  // Runs timers of all workers. True when anything has become runnable.
+  // Runs timers of all workers. Returns true if any fiber has become runnable.
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
-  // When the holder of the watch must look again: at the latest at `limit`, and when the earliest
-  // timer of any worker is due. Awake workers' timers count too, in case these compute for long.
+  // Returns when the holder of the watch must look again: at the latest at `limit`, and when the
+  // earliest timer of any worker is due. Timers of awake workers count too, in case these compute
+  // for long.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 
  private:

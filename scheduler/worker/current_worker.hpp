@@ -1,4 +1,4 @@
-// Which worker the calling thread is.
+// Finds the worker of the calling thread.
 #pragma once
 
 #include <weft/detail/waist.hpp>
@@ -7,22 +7,22 @@ namespace weft::scheduler {
 class Worker;
 }
 
-// Set once by each worker thread. Read by current_worker() only: a compiler may keep the address
+// Each worker thread sets it once. Only current_worker() reads it: a compiler may keep the address
 // of a thread_local across a switch, after which it belongs to another thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
-// The turn of a thread that is no worker.
+// The turn of a thread that is not a worker.
 extern const weft::detail::Turn weft_never_over;
 }
 
 namespace weft::scheduler {
 
-// The worker of the calling thread now, or nullptr on a plain thread. Never keep it across
-// anything that may switch.
+// The worker of the calling thread now, or nullptr on a plain thread. The result must never be kept
+// across a call that may switch.
 #if defined(__x86_64__)
 [[nodiscard]] inline Worker* current_worker() noexcept {
   Worker* worker;
-  // Volatile and with a clobber: every call reads the thread register anew.
+  // Volatile and with a clobber, so that every call reads the thread register again.
   asm volatile(
       "movq weft_current_worker@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0"

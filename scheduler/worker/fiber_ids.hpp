@@ -6,8 +6,9 @@
 
 namespace weft::scheduler {
 
-// One worker's. Workers number fibers from blocks of their own, so that a start touches nothing
-// that is shared. No two fibers of the process have one number, and none has 0. Owner: the worker.
+// One worker's. Workers number fibers from their own blocks, so that a start accesses nothing
+// shared. No two fibers of the process have the same number, and none has 0. Owner: the worker.
+// Owner: the worker.
 class FiberIds {
  public:
   [[nodiscard]] std::uint64_t take() noexcept {
@@ -18,8 +19,8 @@ class FiberIds {
  private:
   static constexpr std::uint64_t kBlock = 1 << 16;
 
-  // The first of a block that no worker of the process has had. Never a multiple of kBlock, which
-  // means that a block is used up; so never 0 either.
+  // Returns the first number of a block that no worker of the process has had. It is never a
+  // multiple of kBlock, which would mean that a block is used up, and so never 0.
   [[nodiscard, gnu::noinline]] static std::uint64_t take_block() noexcept {
     static detail::Atomic<std::uint64_t> blocks{0};
     return blocks.fetch_add(1, detail::relaxed) * kBlock +

@@ -40,7 +40,7 @@ bool Loop::is_free_to_leave() const noexcept {
   return shared_.is_spare(desk_.index) && !desk_.pinned.keeps_worker();
 }
 
-// Has a sleeper get up, if need be, for what waits here or for what comes.
+// Wakes a sleeper, if needed, for the fibers that wait here or for coming events.
 void Loop::prepare_for_run() noexcept {
   if (!shared_.idle().anyone_asleep()) return;
   if (worker_.expects_long_runs()) worker_.mind_watch_while_awake();
@@ -50,7 +50,7 @@ void Loop::prepare_for_run() noexcept {
   }
 }
 
-// Looks at all that local work would keep waiting forever.
+// Looks at everything that local work would keep waiting forever.
 void Loop::look_around() noexcept {
   const std::int64_t now = machine_now();
   desk_.queue.set_time(now);
@@ -67,8 +67,8 @@ void Loop::look_around() noexcept {
   searcher_.visit_others(now);
 }
 
-// Decides when the next look is, and whether a worker that sleeps should get up. Runs may become
-// longer all of a sudden; then the monitor asks for a look.
+// Decides when the next look is, and whether to wake a sleeping worker. Runs may suddenly become
+// longer; then the monitor requests a look.
 void Loop::look_at_pace(std::int64_t now) noexcept {
   const Pace::Progress progress =
       worker_.pace().look(now, desk_.recorder.counters().switches.get());
@@ -92,7 +92,7 @@ void Loop::run_own_timers(std::int64_t now) noexcept {
   if (desk_.timers.due_hint(now)) (void)clockwork_.run(desk_.timers, now);
 }
 
-// Looks at the descriptors, without waiting for them.
+// Checks the descriptors without waiting for them.
 void Loop::poll(std::int64_t now) noexcept {
   if (!shared_.events().watches_anything()) return;
   last_poll_ = now;
@@ -123,7 +123,7 @@ auto Loop::while_parked(Wait wait) noexcept {
   return wait();
 }
 
-// Returns the next fiber to run, whatever it takes; nullptr when the scheduler stops.
+// Returns the next fiber to run, after any amount of waiting; nullptr when the scheduler stops.
 Fiber* Loop::find_work() noexcept {
   for (;;) {
     if (worker_.takes_look()) {
@@ -140,8 +140,8 @@ Fiber* Loop::find_work() noexcept {
     if (searcher_.take_injected()) continue;
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
-    // What the kernel has is at hand; but a worker that was called is to help, and one that will
-    // sleep at once sees descriptors in its sleep.
+    // The kernel's events are close at hand; but a worker that was called must help, and one that
+    // will sleep at once sees events in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -157,7 +157,7 @@ Fiber* Loop::find_work() noexcept {
   }
 }
 
-// In a simulation the worker hands over all that is ready, and gets one fiber back.
+// In a simulation the worker hands over all ready fibers, and receives one fiber back.
 Fiber* Loop::take_chosen() noexcept {
   detail::Simulation& simulation = *shared_.options().simulation;
   while (Fiber* fiber = desk_.pinned.take()) simulation.ready(*fiber);
@@ -168,7 +168,7 @@ Fiber* Loop::take_chosen() noexcept {
   return fiber;
 }
 
-// Takes fibers that may run nowhere else, and fibers that others might take, too, alternately.
+// Alternately takes fibers that may run only here, and fibers that others might take, too.
 Fiber* Loop::take_own_work() noexcept {
   if (shared_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
@@ -177,7 +177,7 @@ Fiber* Loop::take_own_work() noexcept {
   return fiber;
 }
 
-// When a sleeper gets up by itself, events apart.
+// Returns when a sleeper wakes up by itself, apart from events.
 Deadline Loop::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
   if (shared_.deadlock_watch().is_on_watch(desk_.index)) {
@@ -192,8 +192,8 @@ Deadline Loop::sleep_limit() noexcept {
   return worker_.stack_waits().prepare_for_sleep(limit, now);
 }
 
-// Without a monitor no thread wakes this one for what another worker, awake, has queued and does
-// not run.
+// Without a monitor no thread wakes this worker for fibers that another awake worker has queued and
+// does not run.
 bool Loop::must_look_itself() const noexcept {
   const unsigned itself = shared_.is_asleep(desk_) ? 0 : 1;
   return !shared_.options().monitor.enabled && shared_.awake_hint() > itself;
@@ -230,7 +230,7 @@ void Loop::note_sleep() noexcept {
   shared_.quiescence().worker_sleeps();
 }
 
-// Does the chores of a worker that is not needed. True when it may have made work.
+// Does the chores of a worker that is not needed. Returns true if it may have created work.
 bool Loop::do_chores() noexcept {
   if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) return true;
   if (must_look_itself()) return shared_.has_work_hint();
@@ -238,7 +238,7 @@ bool Loop::do_chores() noexcept {
   return report_deadlock();
 }
 
-// A spare that is not needed any more leaves what it has to others. Returns when it is called up
+// A spare that is not needed any more leaves its fibers to others. Returns when it is called up
 // again, or when the scheduler stops.
 void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
@@ -253,21 +253,21 @@ void Loop::rest() noexcept {
   });
 }
 
-// Works in small steps, until all is given back or there is something better to do: no thread would
-// wake this worker meanwhile.
+// Works in small steps, until all memory is freed or there is other work: no thread would wake this
+// worker meanwhile.
 void Loop::give_memory_back() noexcept {
   while (!shared_.has_work_hint() && !shared_.stopping() && !desk_.timers.due_hint(machine_now())) {
     if (!shared_.stores().trim_some()) return;
   }
 }
 
-// Looks whether anything can still happen, if it is time, and this worker's turn. True if it has
-// reported that nothing can: the program may have done something about it.
+// Checks whether any fiber can still run, if it is time, and this worker's turn. Returns true if it
+// has reported a deadlock: the program may have reacted to it.
 bool Loop::report_deadlock() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
-  // Without fibers there is nothing to watch: the next one wakes a worker, which takes over.
+  // Without fibers there is nothing to watch: the next fiber wakes a worker, which takes over.
   if (!report || shared_.live() == 0) {
     watch_pauses_.stop();
     return false;

@@ -1,4 +1,4 @@
-// What a worker's thread does between fibers.
+// The work of a worker's thread between fibers.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace weft::scheduler {
 
-// The loop of a worker's thread, on the stack that the thread was born with: finds the next fiber
-// and enters it. The worker comes back here when no fiber is at hand, or a look is due.
-// It takes what is queued here; then what came from outside, then what it can steal; else it
-// sleeps. Owner: the worker's thread. Relaxed: counts.
+// The loop of a worker's thread, on the thread's own stack: finds the next fiber and enters it. The
+// worker returns here when no fiber is at hand, or a look is due. It takes fibers that are queued
+// here, then fibers from outside, then fibers that it can steal; otherwise it sleeps. Owner: the
+// worker's thread. Relaxed: counts.
 class Loop {
  public:
   Loop(Shared& shared, unsigned index);
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // The thread's whole life. Returns when the scheduler stops.
+  // The main function of the thread. Returns when the scheduler stops.
   void run() noexcept;
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
 
@@ -56,7 +56,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Whether this is a spare worker, and no fiber needs it in particular.
+  // Returns whether this is a spare worker that no particular fiber needs.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
@@ -65,7 +65,7 @@ class Loop {
   void run_own_timers(std::int64_t now) noexcept;
   void poll(std::int64_t now) noexcept;
   void note_events(std::size_t woken) noexcept;
-  // True when fibers are ready here.
+  // Returns true if fibers are ready here.
   [[nodiscard]] bool serve_stack_waits() noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool must_look_itself() const noexcept;
@@ -80,7 +80,7 @@ class Loop {
   bool searching_ = false;
   RunLengths run_lengths_;
   std::int64_t last_poll_ = 0;
-  std::int64_t last_reach_ = 0;  // When the oldest new fibers had a turn.
+  std::int64_t last_reach_ = 0;  // When the oldest new fibers last had a turn.
   WatchPauses watch_pauses_;
 };
 

@@ -1,4 +1,4 @@
-// Whether a fiber may leave its thread.
+// Checks whether a fiber may leave its thread.
 #pragma once
 
 #include "base/debug_locks.hpp"
@@ -8,8 +8,8 @@ namespace weft::scheduler {
 
 [[noreturn, gnu::cold]] void refuse_switch(const fibers::Stack& stack, const char* reason) noexcept;
 
-// Before the running fiber, whose stack this is, leaves its thread: ends the process where it must
-// not.
+// Called before the running fiber, whose stack this is, leaves its thread: aborts the process where
+// it must not.
 inline void check_may_switch(const fibers::Stack& stack) noexcept {
   if (stack.no_switch != 0) [[unlikely]] {
     refuse_switch(stack, stack.no_switch >= fibers::Stack::kForked

@@ -1,4 +1,4 @@
-// How fast a worker gets through its fibers, and what follows from it.
+// Measures how fast a worker runs its fibers, and decides accordingly.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@
 namespace weft::scheduler {
 
 // Decides when a worker looks around, when it calls another worker for help, and whether its fibers
-// run for long. All times are nanoseconds; a worker that does anything else than count decisions
-// has read the clock already. Owner: the worker.
+// run for long. All times are nanoseconds; except to count decisions, the worker has read the clock
+// before it calls. Owner: the worker. Owner: the worker.
 //
-// A call for help is a bet: it costs both workers some 10 us, and is lost when the caller is done
-// with what waits before the helper arrives. So after a call the worker waits before the next one,
+// A call for help is a bet: it costs both workers some 10 us, and is lost if the caller has run the
+// waiting fibers before the helper arrives. So after a call the worker waits before the next one,
 // twice as long each time, until it has measured that fibers do wait.
 class Pace {
  public:
-  // Without a monitor no thread repairs what a worker puts off: then all runs count as long.
-  // A simulation has every decision followed by a look: `most_decisions` is 1 there.
+  // Without a monitor no thread repairs what a worker postpones; then all runs count as long. In a
+  // simulation a look follows every decision: `most_decisions` is 1 there.
   Pace(std::int64_t now, bool is_monitored,
        std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
       : most_decisions_(most_decisions),
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
-  // The worker has slept until `now`. Idle time says nothing about the pace of what comes now.
+  // The worker has slept until `now`. Idle time says nothing about the pace of the coming fibers.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
     allotted_ = most_decisions_;
     last_look_ = now;
@@ -36,15 +36,15 @@ class Pace {
     let_call(now);
   }
 
-  // What a look, or the end of all work, finds since the last look.
+  // The progress since the last look, as measured at a look or when the work has run out.
   struct Progress {
     std::int64_t elapsed = 0;
     std::int64_t runs = 0;
-    // Whether the runs have taken `each` or longer on average.
+    // Returns whether the runs have taken `each` or longer on average.
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
-    // Whether `queued` fibers of such runs wait for longer than `patience`.
+    // Returns whether `queued` fibers with such runs wait for longer than `patience`.
     [[nodiscard]] bool exceeds(std::int64_t patience, std::int64_t queued) const noexcept {
       if (queued == 0) return false;
       return runs == 0 ? elapsed >= patience : queued * elapsed >= patience * runs;
@@ -59,10 +59,11 @@ class Pace {
     return progress;
   }
 
-  // As many decisions until the next look as are made in `period` at the pace of `progress`.
+  // Sets the number of decisions until the next look to as many as are made in `period` at the pace
+  // of `progress`.
   [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
     if (progress.elapsed * most_decisions_ <= period * progress.runs || most_decisions_ == 1) {
-      allotted_ = most_decisions_;  // Without a division: short runs look often.
+      allotted_ = most_decisions_;  // Short runs look often, so this avoids a division.
     } else {
       const std::int64_t fitting = period * progress.runs / progress.elapsed;
       allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
@@ -72,8 +73,8 @@ class Pace {
   [[nodiscard]] std::uint32_t allotted() const noexcept { return allotted_; }
   [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
 
-  // Whether `queued` fibers have been found to wait for longer than `patience`. One look may have
-  // met a thread that was stopped for a moment; so where runs are short it takes two in a row.
+  // Returns whether `queued` fibers have been found to wait for longer than `patience`. At one look
+  // the thread may have been stopped for a moment; so where runs are short it takes two in a row.
   [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
     const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
     const bool waited = std::exchange(waits_, waits);
@@ -89,16 +90,16 @@ class Pace {
     return now < expects_long_runs_until_;
   }
 
-  // Whether `queued` fibers, queued at once, will take longer than one of them should wait.
+  // Returns whether `queued` fibers, queued at once, will take longer than one of them should wait.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
     return last_.exceeds(tuning::kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));
   }
 
-  // Whether it is time for a call, if fibers wait.
+  // Returns whether it is time for a call, if fibers wait.
   [[nodiscard]] bool may_call() const noexcept { return may_call_; }
   void note_call(std::int64_t now) noexcept {
-    // No bet where one run takes longer than the next one should wait.
+    // The call is no bet if one run takes longer than the next fiber should wait.
     may_call_ = last_.exceeds(tuning::kPatience, 1) || expects_long_runs(now);
     if (may_call_) return;
     next_call_ = now + pause_;
@@ -122,7 +123,7 @@ class Pace {
   const std::uint32_t most_decisions_;
   std::uint32_t allotted_ = most_decisions_;
   std::int64_t last_look_;
-  Progress last_{};  // Before the last look.
+  Progress last_{};  // The progress before the last look.
   std::uint64_t switches_ = 0;
   std::int64_t expects_long_runs_until_;
   std::int64_t next_call_ = 0;

@@ -1,4 +1,4 @@
-// Whether the fibers of a worker run for long.
+// Determines whether the fibers of a worker run for long.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace weft::scheduler {
 
-// Tells long runs from short ones whose thread had to wait for a processor, or was stopped by a
-// debugger or a tracer. The kernel can tell, but a call at each run would cost more than the answer
-// is worth. So the worker asks now and then, and only where runs seem to be long.
+// Distinguishes long runs from short ones whose thread had to wait for a processor, or was stopped
+// by a debugger or a tracer. The kernel can tell, but a call at each run would cost more than the
+// answer is worth. So the worker asks the kernel occasionally, and only where runs seem to be long.
 // Owner: the worker; times are nanoseconds.
 class RunLengths {
  public:
-  // What a look has found. True if the runs have been long indeed.
+  // Evaluates the result of a look. Returns true if the runs have indeed been long.
   [[nodiscard]] bool are_long(const Pace::Progress& progress) noexcept {
     ++looks_;
     if (!progress.average(tuning::kLongRun)) [[likely]]
@@ -26,7 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // Shorter ones may have been computed or spent in a stop: what do looks take of a processor?
+    // Shorter ones may have been computed or spent in a stop: this measures how much processor time
+    // passes between looks.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

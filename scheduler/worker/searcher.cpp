@@ -37,7 +37,7 @@ Searcher::Searcher(Worker& worker, Clockwork& clockwork, Shared& shared)
       shared_(shared),
       thief_(shared.most_workers(), (desk_.index + 1 + shake::seed()) * 0x9E3779B97F4A7C15ULL) {}
 
-// A searcher, whose queue is empty, steals. Returns how many fibers it took.
+// Steals for a searcher, whose queue is empty. Returns the number of fibers it took.
 std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
   LocalQueue& theirs = victim.queue;
   if (!theirs.is_open() || shake::chance(shake::Point::pass_by)) return 0;
@@ -105,16 +105,16 @@ Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   return clockwork_.run_all() ? desk_.queue.pop() : nullptr;
 }
 
-// Whether another worker may have work, or soon make some. What sleeping workers will have comes
-// from the kernel first.
+// Returns whether another worker may have work, or soon create some. The work of sleeping workers
+// comes from the kernel first.
 bool is_search_worthwhile(Shared& shared) noexcept {
   if (shared.awake_hint() <= 1) return false;
   return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
-// How long to look at the others. A searcher does not see what the kernel has for it: if there is
-// anything to watch, that is the better place. Then it looks twice, to see the pace of workers that
-// have work.
+// Returns how long to look at the other workers. A searcher does not see the kernel's events: if
+// there is anything to watch, the event source is the better place. Then it looks twice, to measure
+// the pace of workers that have work.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }

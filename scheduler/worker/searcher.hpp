@@ -1,4 +1,4 @@
-// What a worker does among the others: as a thief, and as a visitor.
+// A worker's search among the others: as a thief, and as a visitor.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace weft::scheduler {
 
-// Whether another worker may have work, or soon make some.
+// Returns whether another worker may have work, or soon create some.
 [[nodiscard]] bool is_search_worthwhile(Shared& shared) noexcept;
-// How long to look at the others, in nanoseconds.
+// Returns how long to look at the other workers, in nanoseconds.
 [[nodiscard]] std::int64_t search_time(Shared& shared) noexcept;
 
-// Carries out what its Thief decides. Owner: the worker.
+// Carries out the decisions of its Thief. Owner: the worker. Owner: the worker.
 class Searcher {
  public:
   Searcher(Worker& worker, Clockwork& clockwork, Shared& shared);
 
-  // Looks for work at the others for search_time(); null if there is none.
+  // Looks for work at the other workers for search_time(); returns null if there is none.
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  // A worker that has work sees, at a look, to timers that others do not get to, and to fibers that
-  // wait longer at another worker than here.
+  // At a look of a worker that has work: runs timers that other workers do not reach, and takes
+  // fibers that would wait longer at another worker than here.
   void visit_others(std::int64_t now) noexcept;
-  // Takes all that came from outside. False if there is nothing.
+  // Takes all fibers that came from outside. Returns false if there is none.
   [[nodiscard]] bool take_injected() noexcept;
 
  private:

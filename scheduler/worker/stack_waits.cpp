@@ -11,7 +11,7 @@ namespace weft::scheduler {
 using fibers::Fiber;
 using fibers::Stack;
 
-// While others wait for a stack of its size, the system is not asked: they come first.
+// While other fibers wait for a stack of its size, the system is not asked: they come first.
 Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
@@ -23,11 +23,11 @@ void StackWaits::put_aside(Fiber& fiber) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   if (fiber.is_pinned()) desk_.pinned.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
-  // While spawns are to be refused, no worker has records at hand: see FiberStore.
+  // While spawns must be refused, no worker may keep records: see FiberStore.
   if (shared_.options().refuses_without_stacks) fibers_.empty();
 }
 
-// Takes the next fiber that waits for a stack of this size and may run here.
+// Returns the next fiber that waits for a stack of this size and may run here.
 Fiber* StackWaits::take_next(unsigned size_class) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   Chain& aside = desk_.pinned.aside();
@@ -38,8 +38,8 @@ Fiber* StackWaits::take_next(unsigned size_class) noexcept {
   return shortage.take(size_class);
 }
 
-// While fibers wait for stacks, one that has become free goes to the first of them. If only fibers
-// wait that are pinned to other workers, it goes to where these look.
+// While fibers wait for stacks, a freed stack goes to the first of them. If all waiting fibers are
+// pinned to other workers, the stack goes to the shared store, where these look.
 void StackWaits::pass_on(Stack& stack) noexcept {
   const unsigned size_class = stack.size_class;
   if (Fiber* fiber = take_next(size_class)) return make_ready_on(stack, *fiber);
@@ -47,14 +47,15 @@ void StackWaits::pass_on(Stack& stack) noexcept {
   if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
-// Asks the system each time: no other worker does so for them. True when all have been served.
+// Asks the system each time: no other worker does so for them. Returns true when all have been
+// served.
 bool StackWaits::serve_pinned() noexcept {
   Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
     Fiber& fiber = *aside.take_first();
     Stack* stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) {
-      // The next time another one is first, which may need a smaller stack.
+      // Next time another fiber is first, which may need a smaller stack.
       aside.append(fiber);
       return false;
     }
@@ -64,7 +65,7 @@ bool StackWaits::serve_pinned() noexcept {
   return true;
 }
 
-// True when all that wait for stacks of this size have been served.
+// Returns true when all fibers that wait for stacks of this size have been served.
 bool StackWaits::serve_size(unsigned size_class, bool asks_system) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   while (shortage.is_listed(size_class)) {

@@ -1,4 +1,4 @@
-// What a worker does for fibers that the system has no stack for.
+// A worker's handling of fibers for which the system has no stack.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace weft::scheduler {
 class Shared;
 class Worker;
 
-// A worker's part of StackShortage. README.md, "Fibers without a stack", has the rules.
-// Owner: the worker.
+// A worker's part of StackShortage. README.md, "Fibers without a stack", has the rules. Owner: the
+// worker.
 class StackWaits {
  public:
-  // Makes a fiber ready on a stack, which is the fiber's from then on.
+  // Makes a fiber ready on a stack, which then belongs to the fiber.
   using MakeReady = void (*)(Worker& worker, fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
 
   StackWaits(Worker& worker, MakeReady make_ready, Shared& shared, Desk& desk,
@@ -34,10 +34,11 @@ class StackWaits {
   void put_aside(fibers::Fiber& fiber) noexcept;
   // A stack has become free while fibers wait.
   void pass_on(fibers::Stack& stack) noexcept;
-  // Gives waiting fibers the stacks that are at hand; after each pause also what the system has.
-  // Call it on the idle stack.
+  // Gives waiting fibers the stacks that are at hand; after each pause also asks the system. Must
+  // be called on the idle stack.
   void serve() noexcept;
-  // Returns `limit`, or when this worker is to make the next request to the system, if earlier.
+  // Returns `limit`, or the time at which this worker must make the next request to the system, if
+  // that is earlier.
   [[nodiscard]] Deadline prepare_for_sleep(Deadline limit, std::int64_t now) noexcept;
 
  private:

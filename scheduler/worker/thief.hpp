@@ -1,4 +1,4 @@
-// What is worth taking from another worker.
+// Decides what is worth taking from another worker.
 #pragma once
 
 #include <cstdint>
@@ -14,78 +14,79 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// What a worker sees of another one at a moment. All are hints.
+// A worker's view of another one at a moment. All values are hints. All are hints.
 struct Sight {
-  bool is_open = false;         // Thieves may come to its queue.
+  bool is_open = false;         // Whether thieves may access its queue.
   std::uint32_t ring_head = 0;  // Counts the fibers that have left its ring.
   std::uint32_t ring_size = 0;
-  std::int64_t queued = 0;  // All that it has, except for the next fiber.
+  std::int64_t queued = 0;  // All its queued fibers, except the next fiber.
   const fibers::Fiber* next = nullptr;
   std::uint64_t switches = 0;
   // Nanoseconds; when its earliest timer is due.
   std::int64_t next_timer = std::numeric_limits<std::int64_t>::max();
 };
 
-// Decides for one worker from whom to take fibers, and how many. It remembers how it has seen each
-// other worker, to tell work that waits from work that is being done. The worker carries out what
-// it decides. Owner: the worker; all times are nanoseconds.
+// Decides for one worker from whom to take fibers, and how many. It remembers its last view of each
+// other worker, to distinguish waiting work from work in progress. The worker carries out the
+// decisions. Owner: the worker; all times are nanoseconds.
 class Thief {
  public:
-  // There are `workers` at most, itself included.
+  // There are at most `workers`, including this one.
   Thief(unsigned workers, std::uint64_t seed) : random_(seed), looks_(workers) {}
 
-  // The one of `count` workers with which to begin. With many workers each visits some of the
-  // others, so that some worker visits each.
+  // Returns which of `count` workers to begin with. If there are many workers, each visits some of
+  // the others, so that every worker is visited.
   [[nodiscard]] unsigned choose_first(unsigned count) noexcept { return random_.below(count); }
 
   // --- A search, by a worker without work ---
 
-  // Whether to take new fibers before waiting ones.
+  // Returns whether to take new fibers before waiting ones.
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
-  // Whether enough time has passed since the last look at that worker for another one.
+  // Returns whether enough time has passed since the last look at that worker for another one.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
-  // What to take of that worker's ring and its next fiber, which are being worked on as a rule.
+  // The fibers to take from that worker's ring and its next fiber, which its owner usually is about
+  // to run.
   struct Loot {
     bool has_ring = false;
     bool has_next = false;  // Unless the ring had some.
   };
-  // Call it when may_look().
+  // May only be called when may_look().
   [[nodiscard]] Loot look(unsigned victim, const Sight& sight, std::int64_t now) noexcept;
 
   // --- Visits, by a worker with work ---
 
-  // Whether it is time to visit others; then it counts as done.
+  // Returns whether it is time to visit other workers; if so, the visits count as done.
   [[nodiscard]] bool begin_visits(std::int64_t now) noexcept;
-  // What to take from a worker whose queue is the longer one, or which is stuck.
+  // The fibers to take from a worker with the longer queue, or from a stuck one.
   struct Relief {
     std::int64_t fibers = 0;     // 0 or less: none.
-    bool has_next = false;       // First its next fiber.
-    bool must_be_older = false;  // None unless it has waited longer than the visitor's.
+    bool has_next = false;       // Take its next fiber first.
+    bool must_be_older = false;  // Take none unless it has waited longer than the visitor's.
   };
   struct Visit {
     bool runs_timers = false;
-    // Whether what waits there should not wait for its owner.
+    // Whether the fibers there should not wait for their owner.
     bool is_stuck = false;
-    // Whether it waits longer there than a visit is worth.
+    // Whether fibers wait there longer than a visit is worth.
     bool is_slow = false;
     std::int64_t queued = 0;
 
     // `mine` fibers are queued at the visitor, after it has run timers.
     [[nodiscard]] Relief relief(std::int64_t mine) const noexcept;
   };
-  // `is_done_soon` says that the visitor's own queue is done by its next look.
+  // `is_done_soon`: the visitor will empty its own queue before its next look.
   [[nodiscard]] Visit visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
                             bool is_done_soon, std::int64_t now) noexcept;
 
  private:
-  // How another worker was seen.
+  // The last view of another worker.
   struct Look {
     std::int64_t time = 0;
     std::uint32_t ring_head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
-    // Once it has seemed to be stuck: the processor time of its thread then, and when the kernel
-    // was last asked what that waits for.
+    // Set once it has seemed to be stuck: the processor time of its thread then, and when the
+    // kernel was last asked what that thread waits for.
     std::int64_t processor_time = 0;
     std::int64_t asked = 0;
   };

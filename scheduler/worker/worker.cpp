@@ -1,4 +1,4 @@
-// From fiber to fiber: what runs on the fibers' own stacks.
+// Switches from fiber to fiber: the code that runs on the fibers' own stacks.
 #include "scheduler/worker/worker.hpp"
 
 #include <exception>
@@ -27,7 +27,7 @@ using Departure = Recorder::Departure;
 
 namespace {
 
-// The stack that a parent uses between that and the first call of an inlined child.
+// The stack that a parent uses between this point and the first call of an inlined child.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
@@ -57,7 +57,8 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
   return *fiber;
 }
 
-// What is queued on the idle stack is announced before a fiber is run: most often it is that fiber.
+// Fibers that are queued on the idle stack are announced before a fiber is run, because usually
+// that one is among them.
 inline void Worker::announce_work() noexcept {
   if (pace_.may_call() && shared_.idle().wants_wake_hint() && current_fiber() != nullptr)
       [[unlikely]]
@@ -94,7 +95,7 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   announce_work();
 }
 
-// Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
+// Returns nullptr when no fiber is at hand, or when it is time to look around on the idle stack.
 inline Fiber* Worker::take_next_at_hand() noexcept {
   const std::uint32_t left = desk_.decisions_left.load(relaxed) - 1;
   desk_.decisions_left.store(left, relaxed);
@@ -112,14 +113,14 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// The same, if this worker is not on that stack: a switch there must find no exceptions of its
+// The same, if this worker is not on that stack: a switch to it must not find exceptions of its
 // former user.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
 }
 
-// The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
+// Returns the stack on which `next` continues; nullptr when it is new and no stack is at hand.
 Stack* Worker::resume_point(Fiber& next) noexcept {
   if (Stack* stack = next.stack.load(relaxed)) return stack;
   Stack* stack = stacks_.take_hot(next.size_class);
@@ -127,7 +128,7 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
   return stack;
 }
 
-// Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
+// Leaves the fiber's stack `from` for `next`, or for the idle stack when that must handle it.
 inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
@@ -164,7 +165,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// By way of the idle stack, which looks around: the turn has been a long one.
+// Switches through the idle stack, which looks around: the turn has been a long one.
 void Worker::give_way() noexcept {
   desk_.turn.over.store(false, relaxed);
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -177,22 +178,22 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = shared_.options().on_exception;
-  // Without one an exception finds none at all, and the process ends with the throwing stack intact
-  // for the debugger.
+  // Without a handler the exception finds none at all, and the process ends with the throwing stack
+  // intact for the debugger.
   if (!handler) return fiber.task.run();
   WEFT_TRY { fiber.task.run(); }
   WEFT_CATCH_ALL { handler(std::current_exception()); }
 }
 
-// The rest to be done when a fiber has ended.
+// Completes the end of a fiber.
 void Worker::retire(Fiber& fiber) noexcept {
   become_free(fiber);
   fibers_.give(fiber);
   desk_.recorder.counters().finished.add_one();
 }
 
-// Ends `fiber` and returns the next one that is bound to `here`. That is at once if an unstarted
-// one is at hand, since it can run on the same hot stack without a switch; otherwise when this
+// Ends `fiber` and returns the next one that is bound to `here`. It returns at once if an unstarted
+// fiber is at hand, since that can run on the same hot stack without a switch; otherwise when this
 // stack is taken again, perhaps by another worker.
 inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
@@ -209,8 +210,8 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return worker.give_stack(here, next);
 }
 
-// Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once a worker
-// has taken it again.
+// Continues with `next`, and frees `here`; returns the fiber that is bound to it once a worker has
+// taken it again.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(Departure::ended, here, next,
         {[](void* given) noexcept {
@@ -224,7 +225,7 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   return *here.fiber;
 }
 
-// A fiber that the running one may run inlined: spawned here lately, and not started yet.
+// Returns a fiber that the running one may run inlined: recently spawned here, and not started yet.
 Fiber* Worker::take_child(const void* target) noexcept {
   const std::uint8_t digest = Fiber::digest_of(target);
   return desk_.queue.take_recent(
@@ -242,13 +243,13 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   // A program that only forks and joins must not keep all others waiting.
   const std::uint32_t left = desk_.decisions_left.load(relaxed);
   if (left <= 1) return false;
-  // A fiber that runs here may end on another worker, and this one would go on there.
+  // A fiber that runs here may end on another worker, and this one would continue there.
   if (waiting.is_pinned()) return false;
-  // The child has no less than a stack of its own would give it.
+  // The child has no less room than a separate stack would give it.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);
-  // It may have been behind others, which thieves did not see for a moment.
+  // It may have hidden other fibers from thieves for a moment.
   announce_work();
   if (child == nullptr) return false;
   desk_.decisions_left.store(left - 1, relaxed);
@@ -257,9 +258,9 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   return true;
 }
 
-// Runs `child` to its end on the stack of `parent`, which calls. The child is a fiber in every way:
-// it may park, and go on on another worker, with the parent's frames below its own. So it has a
-// header of its own, here. To the sanitizers both are one stack.
+// Runs `child` to its end on the stack of `parent`, the caller. The child is a complete fiber: it
+// may park, and continue on another worker, with the parent's frames below its own. So it has its
+// own stack header, here. To the sanitizers both are one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   Stack& below = *parent.stack.load(relaxed);
   Stack here;
@@ -271,7 +272,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker->bind(child, here);
   worker->desk_.recorder.runs(Departure::inlines, child);
   fibers::happens_after(&child);
-  // A handler of the parent's is none of the child's.
+  // A handler of the parent must not catch an exception of the child.
   fibers::call_as_outermost(
       [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &child);
   if (here.locals != nullptr) [[unlikely]]
@@ -297,12 +298,12 @@ void Worker::stack_main(fibers::Arrival arrival) {
   fibers::call_as_outermost(&run_fibers, &here);
 }
 
-// One after the other, each bound to `stack`.
+// Runs fibers one after another, each bound to `stack`.
 void Worker::run_fibers(void* stack) {
   Stack& here = *static_cast<Stack*>(stack);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
-    fibers::happens_after(&here);  // The former user of this memory.
+    fibers::happens_after(&here);  // Synchronizes with the former user of this memory.
     current_worker()->run_task(*fiber);
     if (here.locals != nullptr) [[unlikely]]
       detail::destroy_all(here.locals);
@@ -311,8 +312,8 @@ void Worker::run_fibers(void* stack) {
   }
 }
 
-// Nothing here is for thieves, so no other worker is woken. This worker does not sleep before it
-// has looked (has_own_work).
+// Thieves cannot take it, so no other worker is woken. This worker does not sleep before it has
+// looked (has_own_work).
 void Worker::send_home(Fiber& fiber) noexcept {
   Desk& home = shared_.home_of(fiber);
   if (&home != &desk_) return home.send_pinned(fiber);
@@ -334,25 +335,25 @@ void Worker::unpin_current() noexcept {
   desk_.pinned.unpin();
 }
 
-// This worker sees to it at its next look, or before it sleeps; where runs are long, a sleeper
+// This worker handles it at its next look, or before it sleeps; where runs are long, a sleeper
 // does.
 void Worker::announce_event() noexcept {
   if (current_fiber() != nullptr && expects_long_runs()) mind_watch_while_awake();
 }
 
-// Not inlined into what begins a sleep: see Timers::try_follow().
+// Not inlined into the functions that begin a sleep: see Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
   if (desk_.timers.add_sleep(timer, deadline)) announce_event();
 }
 
-// A sleeper is to see to the timers here if this worker does not get to them in time.
+// A sleeper must run the timers here if this worker does not reach them in time.
 void Worker::mind_watch_while_awake() noexcept {
   if (!shared_.idle().anyone_asleep()) return;
   const Deadline next = desk_.next_timer_hint();
   mind_watch(shared_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
 }
 
-// Fibers wait here behind one that runs, or is about to.
+// Fibers wait here behind a fiber that runs, or is about to.
 void Worker::call_for_help() noexcept {
   if (desk_.queue.empty_hint()) return;
   pace_.note_call(machine_now());

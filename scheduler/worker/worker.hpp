@@ -21,11 +21,10 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Runs fibers one after the other, as LocalQueue gives them. A fiber that parks or ends goes
-// straight to the next one if that is at hand. For everything else (looks at what others share,
-// timers, polling, stealing, sleeping) it switches to the idle stack, the one that the thread was
-// born with, on which Loop is. Owner: the worker's thread, which alone can name it. Others know its
-// desk.
+// Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
+// directly to the next one if that is at hand. For all other work (looks, timers, polling,
+// stealing, sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs.
+// Owner: the worker's thread, which alone can access it. Other threads access its desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);
@@ -33,7 +32,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The fiber that runs here calls it. `caller` is where the user's call returns to, for dumps.
+  // The running fiber calls it. `caller` is the return address of the user's call, for dumps.
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
   void spawn(detail::Task&& task, const void* caller) {
     spawn(std::move(task), default_size_class_, caller);
@@ -43,7 +42,7 @@ class Worker {
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
-  // The fiber that runs here calls it; it works as detail::run_in_place() does.
+  // The running fiber calls it; it works like detail::run_in_place().
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return desk_.recorder.running(); }
@@ -51,27 +50,27 @@ class Worker {
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
 
   // On this worker's thread: queue a fiber that no other thread refers to. make_ready: it runs
-  // next, because what it waits for is hot. make_ready_last: it runs after all that is ready.
+  // next, because the data it waits for is hot. make_ready_last: it runs after all ready fibers.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
-  // The fiber that runs here calls it, if not pinned, and stays here until unpin_current().
+  // The running fiber calls it, if not pinned, and stays here until unpin_current().
   void pin_current() noexcept;
   void unpin_current() noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (desk_.timers.add(timer, deadline)) [[unlikely]]
       announce_event();
   }
-  // The timer's waker is a parked fiber that nothing but the clock wakes.
+  // The timer's waker is a parked fiber that only the clock wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
   // A timer has become the earliest here, or the event source has been given something to watch.
   void announce_event() noexcept;
-  // The fiber that runs here calls it once its turn is over: others go first.
+  // The running fiber calls it once its turn is over: other fibers go first.
   void give_way() noexcept;
 
-  // A fiber that runs here calls it.
+  // The running fiber calls it.
   [[nodiscard]] Recorder& recorder() noexcept { return desk_.recorder; }
 
   // --- Its loop calls these, on the idle stack; and the parts of the loop ---
@@ -80,14 +79,14 @@ class Worker {
   void end_thread() noexcept;
   // Runs the fiber, and all that follow it.
   void enter(fibers::Fiber& fiber) noexcept;
-  // What was left to the idle stack: a look that is due; and a fiber, which is to be found a stack.
+  // Work left to the idle stack: a look that is due; and a fiber that needs a stack.
   [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
   }
-  // Queues a pinned fiber where it is to run.
+  // Queues a pinned fiber at its worker.
   void send_home(fibers::Fiber& fiber) noexcept;
-  // A sleeper is to see to the timers here if this worker does not get to them in time.
+  // A sleeper must run the timers here if this worker does not reach them in time.
   void mind_watch_while_awake() noexcept;
   [[gnu::noinline]] void call_for_help() noexcept;
   [[nodiscard]] bool expects_long_runs() const noexcept {
@@ -95,18 +94,18 @@ class Worker {
   }
   [[nodiscard]] Pace& pace() noexcept { return pace_; }
   [[nodiscard]] StackWaits& stack_waits() noexcept { return stack_waits_; }
-  // Leaves free stacks and records to the others.
+  // Leaves free stacks and records to the other workers.
   void empty_caches() noexcept {
     stacks_.empty();
     fibers_.empty();
   }
 
   [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
-  // Where every stack begins.
+  // The entry function of every stack.
   static void stack_main(fibers::Arrival arrival);
 
  private:
-  // Always inlined, as each fiber's start and end comes here.
+  // Always inlined, because the start and end of each fiber use it.
   [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
                                                               std::uint8_t size_class,
                                                               const void* caller);
@@ -125,7 +124,7 @@ class Worker {
   [[nodiscard, gnu::noinline]] fibers::Fiber& give_stack(fibers::Stack& here,
                                                          fibers::Fiber* next) noexcept;
   void run_task(fibers::Fiber& fiber);
-  // Always inlined: each spawn and wake comes here.
+  // Always inlined, because each spawn and wake uses it.
   [[gnu::always_inline]] void announce_work() noexcept;
   static void make_ready_on(Worker& worker, fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
@@ -135,7 +134,7 @@ class Worker {
   Shared& shared_;
   const std::uint8_t default_size_class_;
   bool look_due_ = false;
-  fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
+  fibers::Fiber* handed_over_ = nullptr;  // A fiber left to the idle stack, which finds it a stack.
   fibers::ThreadState thread_{};
   FiberIds ids_;
   Pace pace_;
