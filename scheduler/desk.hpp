@@ -118,7 +118,7 @@ class Desk {
 
   // The worker reads both constantly; the monitor writes them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
-  // The number of decisions left until the next look. Relaxed: a count. Relaxed: a count.
+  // The number of decisions left until the next look. Relaxed: a count.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};
   const unsigned index;
   Recorder recorder;

@@ -66,7 +66,7 @@ struct SchedulerOptions {
   // Makes blocking calls for fibers; outlives them. Null: fibers make none.
   BlockingPool* blocking = nullptr;
   // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: deadlocks are
-  // not searched for. Empty: none looks.
+  // not searched for.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
   // Makes the decisions of the only worker. Null: the normal rules apply.

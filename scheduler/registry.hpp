@@ -22,7 +22,7 @@ void leave_registry(Scheduler& scheduler) noexcept;
 [[nodiscard]] bool visit_registry(Deadline patience, const std::function<void(Scheduler&)>& visit);
 
 // Sets the scheduler to which the calling plain thread spawns; nullptr: the oldest. Returns the
-// previous one. Returns the former.
+// previous one.
 Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 
 // The number of forks between the first process and this one. A scheduler that was made before the

@@ -51,7 +51,6 @@ class Simulation {
   [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
 
   // Nanoseconds of the simulation's own monotonic clock, which drives the timers. They only grow.
-  // They only grow.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
 
  protected:

@@ -1,4 +1,4 @@
-// The constants of the scheduler's policy. Times are nanoseconds. Times are nanoseconds.
+// The constants of the scheduler's policy. Times are nanoseconds.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The answer of a call that submits a task.
+// The result of a call that submits a task.
 #pragma once
 
 #include <system_error>
@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// Whether a task was accepted. If not, error() has the reason, and the caller keeps the unchanged
-// callable. It may pass it elsewhere or answer the refusal:
+// Reports whether a task was accepted. If not, error() has the reason, and the caller keeps the
+// unchanged callable. The caller may pass it to another pool or answer the refusal:
 //
 //   if (!pool.try_submit(std::move(request))) request.answer_busy();
 //   if (const Accepted accepted = pool.submit(task); !accepted) log(accepted.error().message());
@@ -32,7 +32,7 @@ class [[nodiscard]] Accepted {
   [[nodiscard]] std::error_code error() const noexcept {
     return category_ == nullptr ? std::error_code() : std::error_code(value_, *category_);
   }
-  // Converts for callers that keep errors; a condition uses operator bool().
+  // Converts for callers that store errors; a condition uses operator bool().
   operator std::error_code() const noexcept {
     return error();
   }  // NOLINT(google-explicit-constructor)
@@ -47,7 +47,8 @@ class [[nodiscard]] Accepted {
   }
 
  private:
-  // No category instead of an empty code: what is accepted, as most is, calls nothing for it.
+  // A null category instead of an empty code: an accepted task, the usual case, then calls nothing
+  // for it.
   int value_ = 0;
   const std::error_category* category_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Meeting again and again.
+// A barrier for repeated phases.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@ namespace weft {
 
 namespace detail {
 
-// The untyped core of Barrier: counts arrivals, and lets the waiters go on when the last arriver
-// has completed the phase.
+// The untyped core of Barrier: counts arrivals, and releases the waiters when the last arriver has
+// completed the phase.
 // Invariants
-//   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
-//       or gone, so no caller arrives meanwhile.
+//   I1  phase_ changes in complete() only: the last arriver of a phase calls it, with all others
+//       waiting or gone, so no caller arrives meanwhile.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
  public:
   struct Arrival {
     std::uint64_t phase;
-    bool is_last;  // The caller must complete() the phase.
+    bool is_last;  // If true, the caller must complete() the phase.
   };
 
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
-  // `dropped` of the `count` arrivals will not be expected in the phases to come.
+  // `dropped` of the `count` arrivals are not expected in later phases.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // Works in one section, so that the caller that returns first may destroy the barrier. Returns
-  // true for the last one, which has not waited, and must complete() the phase.
+  // Works in one critical section, so that the caller that returns first may destroy the barrier.
+  // Returns true for the last arriver, which has not waited and must complete() the phase.
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
-  // Waits until `phase` is over; false when `until` ended the wait.
+  // Waits until `phase` is over; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
-  // Returns true for the last one.
+  // Returns true for the last arriver.
   [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;
@@ -68,7 +68,7 @@ class Barrier {
                 "the completion function must be noexcept, as for std::barrier");
 
  public:
-  // The phase at whose end a caller has arrived.
+  // Names the phase in which a caller has arrived.
   class arrival_token {
    public:
     arrival_token(arrival_token&&) noexcept = default;

@@ -15,7 +15,7 @@ namespace weft {
 
 namespace detail {
 
-// A call of `callable` and its outcome. The rendezvous is the fiber's park: of the join state only
+// A call of `callable` and its outcome. The fiber's park is the rendezvous: of the join state only
 // the place for the outcome is used.
 template <class F>
 struct BlockingCallOf : BlockingCall {

@@ -27,8 +27,8 @@ class BlockingGroup;
 
 namespace detail {
 
-// One call of a group. It belongs to the caller and the helper together, as either may be the last
-// to need it.
+// One call of a group. It belongs to the caller and the helper together, because either may be the
+// last to use it.
 // Order
 //   [owner]  the first to leave subtracts (acq_rel) -> the second to leave (acq_rel) frees it.
 struct GroupCall : BlockingCall {
@@ -78,7 +78,7 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // Its threads have the first characters of it as their names.
+  std::string name = "group";   // Its first characters become the names of the threads.
   std::size_t max_threads = 4;  // At least 1.
   // The largest number of calls that wait for a thread; the group refuses more with Errc::full. A
   // caller that gives up a waiting call frees its place.
@@ -90,10 +90,10 @@ struct BlockingGroupOptions {
 // Figures that may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
-  std::size_t running = 0;  // Threads are making these calls, including calls that were given up.
-  std::size_t waiting = 0;  // Calls that have not begun, and may begin.
+  std::size_t running = 0;     // Threads that are making calls, including calls that were given up.
+  std::size_t waiting = 0;     // Calls that have not begun yet.
   std::uint64_t finished = 0;  // Calls made.
-  std::uint64_t given_up = 0;  // Calls whose caller did not wait to the end.
+  std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the end.
   std::uint64_t refused = 0;   // Errc::full.
 };
 
@@ -109,7 +109,7 @@ class BlockingGroup {
   // Waits for all calls that have begun, even abandoned ones; no caller may be waiting. A thread of
   // blocking() waits for a fiber; if there is none, the fiber blocks its worker.
   ~BlockingGroup();
-  // Not of a const one, which g++ would make of the braces in BlockingGroup({}).
+  // Not a const reference, which g++ would bind to the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 

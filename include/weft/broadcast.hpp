@@ -1,4 +1,4 @@
-// Values that each subscriber receives.
+// A queue whose subscribers each receive all values.
 #pragma once
 
 #include <concepts>
@@ -106,7 +106,7 @@ class Broadcast {
 
   Values values_{*this};
   detail::BroadcastCore core_;
-  const std::unique_ptr<Value[]> value_;  // The place of each value is of its index.
+  const std::unique_ptr<Value[]> value_;  // The place of each value is at its index.
 };
 
 // The values of a Broadcast that one subscriber has not yet seen.
@@ -201,13 +201,14 @@ class SubscriptionCase final : public SelectCase {
     return subscription_.core().try_receive(subscription_.reader(), &value_) !=
            ChannelStatus::would_wait;
   }
-  // The select holds the lock, which it knows by a pointer.
+  // The select holds the lock, which this function knows only by a pointer.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
     // A wait that follows is for this value.
     waiter().amount = subscription_.reader().next;
     return subscription_.core().can_receive(subscription_.reader());
   }
-  bool conclude() noexcept override { return false; }  // It is there to be taken.
+  // The value is available for the next attempt.
+  bool conclude() noexcept override { return false; }
 
   Subscription<T>& subscription_;
   SharedValue<T> value_;

@@ -35,7 +35,7 @@ class SendCase;
 // Ordering: a send synchronizes with the receive of its value, and close() with a receive that
 // reports closed. On an unbuffered channel the receive synchronizes with the return of the send.
 // Fairness: FIFO, for senders and for receivers.
-// Invariants, under lock_. A select may wait as both: it is not to meet itself.
+// Invariants, under lock_. A select may wait on both sides, but it must not match itself.
 //   I1  Receivers wait only while the buffer is empty and no other caller waits to send.
 //   I2  Senders wait only while the buffer is full and no other caller waits to receive.
 //   I3  No caller waits once closed_ is set.
@@ -73,8 +73,8 @@ class Channel {
       detail::give_way_if_due();
       return true;
     }
-    // The wait is part of the caller, since after a switch each return is predicted wrongly. It is
-    // the address of a copy that others get: the argument's stays in the caller.
+    // The wait is inlined into the caller, because after a switch each return is mispredicted.
+    // Waiters get the address of this copy, so that the argument itself can stay in a register.
     T kept(std::move(value));
     if (closed_ || !receivers_.empty()) {
       const ChannelStatus status = send_at_once(kept);
@@ -115,12 +115,12 @@ class Channel {
 
   // Parks until there is a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
-    // Read before the lock, which all loads behind it wait for.
+    // Read before the lock is acquired, because all later loads wait for the lock.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
-    // A value that is there is built where it is returned: a small one in a register. An optional
-    // whose address is given away is written in parts and read as a whole, which costs a dozen
-    // cycles when it comes so soon after.
+    // An available value is constructed directly in the return slot, a small one in a register. An
+    // optional whose address escapes is written in parts and read as a whole, which costs a dozen
+    // cycles if it happens so soon.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -181,10 +181,10 @@ class Channel {
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // No caller begins to wait any more, so the waiters can be woken a few at a time, while what
-    // was read to take them out of the list is still in the cache. One of them is left out until
-    // the next ones are claimed: a waiter that has not been woken is in a send or a receive, and
-    // that keeps the channel alive.
+    // No caller begins to wait any more, so the waiters can be woken a few at a time, while the
+    // data read to remove them from the list is still in the cache. One of them is left out until
+    // the next ones are claimed: a waiter that has not been woken is still in a send or a receive,
+    // which keeps the channel alive.
     detail::Waiter* left_out = nullptr;
     while (detail::Waiter* some = claim_some_and_unlock()) {
       if (left_out != nullptr) detail::wake(left_out->waker);
@@ -225,7 +225,7 @@ class Channel {
     T value;
   };
 
-  // Returns whether a send or a receive would not have to wait.
+  // Return whether a send or a receive would succeed without waiting.
   [[nodiscard]] bool can_send() noexcept WEFT_REQUIRES(lock_) {
     return closed_ || count_ < capacity_ || receivers_.has_claimable();
   }
@@ -233,8 +233,8 @@ class Channel {
     return closed_ || count_ > 0 || senders_.has_claimable();
   }
 
-  // The lock is held; it is released unless the result is would_wait. The analysis knows no release
-  // that depends on a result, so neither these nor their callers are analyzed.
+  // The caller holds the lock; it is released unless the result is would_wait. The analysis cannot
+  // express a release that depends on a result, so neither these nor their callers are analyzed.
   ChannelStatus send_now(T& value) WEFT_NOT_ANALYZED {
     if (closed_) return unlocked(ChannelStatus::closed);
     if (detail::Waiter* receiver = receivers_.claim_front()) {
@@ -261,7 +261,8 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
-  // Tells the sender that its value was received, once that has been built where it is returned.
+  // Notifies the sender that its value was received, once the value has been constructed in the
+  // return slot.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() {
@@ -278,7 +279,7 @@ class Channel {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // The same without the value, which has been moved out.
+  // The same after the value has been moved out.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
@@ -300,7 +301,7 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // It is called when there is no value and no waiting sender, or the turn is over.
+  // Called if there is no value and no waiting sender, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     (void)receive_or_wait(value, {});
@@ -317,7 +318,7 @@ class Channel {
         self);
   }
 
-  // Unless there is a wait to come, in which others run anyhow, they do now if the turn is over.
+  // If the turn is over, lets other fibers run now, unless a wait follows in which they run anyway.
   static ChannelStatus given_way(ChannelStatus status) noexcept {
     if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
@@ -325,12 +326,12 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // Perhaps there was no wait, as the stop had been requested before.
+    // Perhaps there was no wait, because the stop had been requested before.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
-  // Takes up to `most` values out of the buffer, and lets waiting senders fill it again. `values`
-  // has room for a whole buffer.
+  // Takes up to `most` values out of the buffer, and lets waiting senders refill it. `values` has
+  // room for a whole buffer.
   std::size_t take_buffered(std::vector<T>& values, std::size_t most) {
     detail::Waiter* let_in = nullptr;
     detail::Waiter** last = &let_in;

@@ -1,4 +1,4 @@
-// Waiting for a condition that a lock guards.
+// Waiting for a condition that a lock protects.
 #pragma once
 
 #include <condition_variable>
@@ -51,7 +51,7 @@ class ConditionVariable {
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
-    // Listed first: a notifier that takes the lock, once that is given up, finds this waiter.
+    // Listed first, so that a notifier that takes the lock after it is released finds this waiter.
     Wait wait(*this, until);
     lock.unlock();
     const std::cv_status status = wait.park();
@@ -75,23 +75,25 @@ class ConditionVariable {
   }
 
  private:
-  // One wait. It is listed before its caller parks, so a notifier may come while the user's
-  // unlock() runs; the two meet under handover_, which the parking caller holds until its
+  // One wait. The wait is listed before its caller parks, so a notifier may come while the user's
+  // unlock() runs; the two synchronize by handover_, which the parking caller holds until its
   // registers are saved: the second one sees what the first has done.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
-    // Withdraws it, if the caller did not get to park(). A notify that it has got is passed on.
+    // Withdraws the wait if the caller did not reach park(). A notification that it has received is
+    // passed on.
     ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
-    // Returns at once if it has been notified. At most once.
+    // Returns at once if it has been notified. May be called at most once.
     std::cv_status park() noexcept;
-    // By the notifier that has taken it out of the list, with no lock held. It may be gone then.
+    // The notifier that has removed it from the list calls it, with no lock held. The object may be
+    // destroyed as soon as this has woken the caller.
     void notify() noexcept;
 
-    // `waiter` is part of one.
+    // `waiter` is the base of a Wait.
     [[nodiscard]] static Wait& of(detail::Waiter& waiter) noexcept {
       return static_cast<Wait&>(waiter);
     }

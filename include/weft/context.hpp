@@ -22,12 +22,12 @@ namespace weft {
 
 namespace detail {
 
-// The state that a Context, its children and the clock share: whether and why it is cancelled.
+// The state that a Context, its children and the timer share: whether and why it is cancelled.
 class CancelState {
  public:
   // Throws std::bad_alloc: a stop source is allocated.
   explicit CancelState(Deadline deadline) : deadline_(deadline) {}
-  // The first call decides, if the deadline has not; true for it.
+  // The first call decides, unless the deadline has passed before; returns true for that call.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;
   [[nodiscard]] std::exception_ptr cause() noexcept;
@@ -136,7 +136,7 @@ class Context {
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> values_;
   detail::StopRegistration<FollowParent> follow_parent_;
   mutable detail::Atomic<bool> clock_is_set_{false};
-  mutable DelayedCall clock_;  // The thread that has set the flag sets it, once.
+  mutable DelayedCall clock_;  // Set once, by the thread that has set the flag.
 };
 
 // Makes `context` the calling fiber's own while it lives: the limit of calls that report errors and
@@ -145,7 +145,8 @@ class Context {
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
-  // Makes `context`, which must outlive it, the caller's; its end restores the previous one.
+  // Makes `context`, which must outlive this object, the caller's; the destructor restores the
+  // previous one.
   explicit ContextScope(const Context& context) noexcept : ContextNode(&context) {}
 
   // Returns the caller's innermost context, or null.
@@ -166,7 +167,7 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept { return Until::ambient(); }
 
-// While it lives, the caller has no context, so that a clean-up is not cut short.
+// While it lives, the caller has no context, so that clean-up code is not interrupted.
 // Context: as ContextScope.
 class NoCancel : private ContextScope {
  public:

@@ -37,16 +37,15 @@ namespace weft {
 
 namespace detail {
 
-// Lets `coroutine` go on in a new fiber once `one` is ready, or at `deadline`. If the case could be
-// completed here, `completed` says so to the coroutine; else it has to conclude it. Throws as
-// spawn(), and then nothing has been done.
-// Out of line on purpose: from the moment at which the coroutine may go on, elsewhere, its frame
-// may be gone, and a compiler may put the variables of inlined functions there.
+// Resumes `coroutine` in a new fiber once `one` is ready, or at `deadline`. Sets `completed` if the
+// case was completed here; otherwise the coroutine has to conclude it. Throws as spawn(), in which
+// case nothing has changed. Not inlined: once another thread may resume the coroutine, its frame
+// may be destroyed, and a compiler may put the variables of inlined functions there.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
 
-// The awaiter that one case of a select serves. Lives in the frame of the coroutine.
+// The awaiter for one case of a select. It is in the frame of the coroutine.
 template <class Case>
 class CaseAwaiter {
  public:
@@ -63,7 +62,7 @@ class CaseAwaiter {
   explicit CaseAwaiter(WaitReason reason, Arguments&&... arguments)
       : reason_(reason), case_(std::forward<Arguments>(arguments)...) {}
 
-  // In await_resume(): the case's handler takes what came of it.
+  // Called in await_resume(): the case's handler takes the result.
   void conclude() {
     if (!completed_) (void)select_case().conclude();
     case_.handle();
@@ -171,7 +170,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// The awaiter that co_await makes of an awaitable, as far as its result goes.
+// The type of the awaiter that co_await makes of an awaitable, which determines its result.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {
@@ -203,7 +202,7 @@ struct DriverOutcome<void> {
   }
 };
 
-// The coroutine that awaits for a fiber. It frees itself before it tells that it is done.
+// The coroutine that awaits on behalf of a fiber. It frees itself before it signals completion.
 template <class T>
 struct Driver {
   struct Finish {

@@ -1,4 +1,4 @@
-// A moment of monotonic time that limits a wait.
+// A point of monotonic time that limits a wait.
 #pragma once
 
 #include <chrono>
@@ -67,7 +67,7 @@ class Deadline {
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
   // Returns whether it has passed. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {
-    // past() is known to be over without a look at the clock.
+    // past() is known to be over without reading the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());
   }
   friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
@@ -80,7 +80,7 @@ class Deadline {
       std::chrono::time_point<OtherClock, Duration> time) noexcept {
     const detail::WideNanoseconds now =
         detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
-    // Wide, since both may be far from the epoch of that clock.
+    // Wide, because both may be far from the epoch of that clock.
     const detail::WideNanoseconds distance =
         detail::wide_nanoseconds(time.time_since_epoch()) - now;
     return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));

@@ -1,4 +1,4 @@
-// The ownership of a file descriptor.
+// Owns a file descriptor.
 #pragma once
 
 #include <utility>

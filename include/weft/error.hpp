@@ -7,8 +7,10 @@
 namespace weft {
 
 enum class Errc {
-  no_runtime = 1,      // A plain thread called a function that needs a Runtime; there is none.
-  too_many_fibers,     // RuntimeOptions::max_fibers, or refuse_without_stacks.
+  no_runtime = 1,  // A plain thread called a function that needs a Runtime; there is none.
+  // The fibers reached RuntimeOptions::max_fibers, or a stack is missing under
+  // refuse_without_stacks.
+  too_many_fibers,
   invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
   closed,              // The channel, pool or socket is closed.
   full,                // Nothing could be accepted without waiting.

@@ -37,14 +37,14 @@ enum class Access : std::uint8_t {
 
 struct OpenOptions {
   Access access = Access::read;
-  bool create = false;     // If it is not there.
-  bool exclusive = false;  // With create: file_exists if it is there.
+  bool create = false;     // Creates the file if it does not exist.
+  bool exclusive = false;  // With create: returns file_exists if it exists.
   bool truncate = false;   // Existing bytes go.
-  unsigned mode = 0644;    // Of a file that is created, less the process' umask.
+  unsigned mode = 0644;    // The mode of a created file, less the process's umask.
 };
 
-// A call that has begun goes on in its thread after Errc::timed_out or cancelled: what it changes
-// may still change later. Give Until::never() where that matters.
+// A call that has begun continues in its thread after Errc::timed_out or cancelled: its changes may
+// still happen later. Pass Until::never() where that matters.
 
 // An open regular file. Copies share it; the last one closes it after the last call. Calls may be
 // concurrent, since each has its own offset.
@@ -53,7 +53,7 @@ class File {
   File() noexcept = default;
 
   // Opens a file.
-  // Errors: also is_a_directory; operation_not_supported for no regular file.
+  // Errors: also is_a_directory; operation_not_supported unless it is a regular file.
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = Until::ambient());
 
@@ -109,15 +109,15 @@ Result<std::string> read_file(std::string path, const Until& until = Until::ambi
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 
 struct Entry {
-  std::string path;  // Beginning with the directory's, as it was given.
+  std::string path;  // Begins with the directory's path, as it was given.
   Kind kind = Kind::other;
 };
 
 // Returns the entries of a directory, sorted by name, without "." and "..".
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = Until::ambient());
 
-// All entries below a directory, directories before their contents, sorted by name. Symbolic links
-// are listed but not followed. One caller at a time.
+// Visits all entries below a directory, directories before their contents, sorted by name. Symbolic
+// links are listed but not followed. One caller at a time.
 class Walk {
  public:
   // Begins at `root`; next() reads it.
@@ -130,8 +130,8 @@ class Walk {
   void skip() noexcept { next_.reset(); }
 
  private:
-  std::vector<Entry> ahead_;         // The next one stands last.
-  std::optional<std::string> next_;  // The directory to go into.
+  std::vector<Entry> ahead_;         // The next one is last.
+  std::optional<std::string> next_;  // The directory to visit next.
 };
 
 }  // namespace weft::files

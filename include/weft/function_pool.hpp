@@ -57,7 +57,7 @@ class FunctionPool {
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The result of process_until(), if it came in time.
+  // The result of process_until(), empty if the limit ended the wait.
   using InTime = detail::InTime<Out>;
 
   // Runs `function`, which must not be empty.
@@ -184,7 +184,7 @@ class FunctionPool {
  private:
   using Function = detail::PoolFunction<In, Out>;
 
-  // The worker takes it when a call begins, so that it costs nothing while the call is queued.
+  // Taken by the worker when a call begins, so that it costs nothing while the call is queued.
   [[nodiscard]] std::stop_token token_for_call() const noexcept {
     return function_->takes_stop() ? pool_.stop_token() : std::stop_token();
   }
@@ -195,7 +195,7 @@ class FunctionPool {
     Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
   };
 
-  // The token is that of the task, which its handle may ask to stop.
+  // The token belongs to the task, whose handle may request a stop.
   struct StoppableCall {
     FunctionPool* pool;
     In argument;
@@ -204,7 +204,7 @@ class FunctionPool {
     }
   };
 
-  // Passes a call on to `use`, which may refuse it: its argument goes back then. An accepted
+  // Passes a call to `use`, which may refuse it: its argument is then returned. An accepted
   // argument has been moved from, here as there.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
@@ -214,7 +214,7 @@ class FunctionPool {
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);
   }
-  // The same, with a call that can be asked to stop if the function can.
+  // The same for a call that can receive a stop request, if the function takes one.
   template <class A, class Use>
   auto start(A&& argument, Use use) {
     if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);
@@ -234,7 +234,7 @@ class FunctionPool {
   }
 
   const std::unique_ptr<Function> function_;
-  FiberPool pool_;  // Ends first: its tasks call the function.
+  FiberPool pool_;  // Destroyed first, because its tasks call the function.
 };
 
 }  // namespace weft

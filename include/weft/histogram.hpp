@@ -1,4 +1,4 @@
-// Numbers of durations by length.
+// Counts durations by length.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Histogram {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
   // Returns a duration that `percent` of all do not exceed: 50 for the median, 100 for max(). It is
-  // at most 12.5 % too large; 0 if there is none. `percent` is clamped to 0 to 100.
+  // at most 12.5 % too large; 0 if there is none. `percent` is clamped to the range 0 to 100.
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;
@@ -69,13 +69,13 @@ class Histogram {
 
   static_assert(sizeof(Nanoseconds::rep) == 8);
 
-  // The top bit of a value chooses the power, and the next kBits the part.
+  // The top bit of a value selects the power, and the next kBits the part.
   [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     if (value < kParts) return value;
     const auto power = static_cast<unsigned>(std::bit_width(value)) - 1 - kBits;
     return power * kParts + (value >> power);
   }
-  // The longest duration of a bucket.
+  // Returns the longest duration of a bucket.
   [[nodiscard]] static constexpr std::uint64_t last_of(std::size_t bucket) noexcept {
     if (bucket < 2 * kParts) return bucket;
     const std::size_t power = bucket / kParts - 1;

@@ -93,10 +93,10 @@ template <std::invocable Handler = detail::Nothing>
                                         std::move(handler));
 }
 
-// Many descriptors that one caller waits for, as libraries with their own sockets do (curl's multi
-// interface, c-ares). It is an epoll, so an event costs the same for any number. Owners remove
-// descriptors before they close them. It is level-triggered. With Ready::none an error or a
-// hang-up, which the system always reports, is one event. Calls except wait() may come from any
+// A set of descriptors that one caller waits for, as libraries with their own sockets do (curl's
+// multi interface, c-ares). It is an epoll, so an event costs the same for any number. Owners
+// remove descriptors before they close them. It is level-triggered. With Ready::none only errors
+// and hang-ups, which the system always reports, are events. Calls except wait() may come from any
 // caller at any time.
 class WatchSet {
  public:
@@ -152,7 +152,7 @@ class SignalSet {
   // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one; invalid_argument for one
   // without handlers (SIGKILL); the system's.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
-  // Parks until a signal has come since the last wait, and returns it; the smallest, if there are
+  // Parks until a signal has arrived since the last wait, and returns it: the smallest if there are
   // several. One caller at a time.
   // Errors: Errc::timed_out, cancelled.
   Result<int> wait(const Until& until = Until::ambient());
@@ -164,17 +164,17 @@ class SignalSet {
   std::uint64_t mask_ = 0;
 };
 
-// Waits for one of `signals`, which end nothing meanwhile, by a SignalSet. A second concurrent call
-// for the same signal is refused.
+// Waits for one of `signals` by a SignalSet, so that they do not end the process meanwhile. A
+// second concurrent call for the same signal is refused.
 // Errors: as SignalSet::watch() and SignalSet::wait().
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = Until::ambient());
 
-// How a process has ended.
+// The exit status of a process.
 // Context: plain value.
 struct ExitStatus {
-  int code = 0;    // Its exit code, if it was not ended by a signal; -1: unknown.
+  int code = 0;    // Its exit code if no signal ended it; -1 if unknown.
   int signal = 0;  // 0: none.
-  // Returns whether it has returned 0.
+  // Returns whether it exited with code 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
@@ -186,7 +186,7 @@ Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient
 
 struct CommandOptions {
   std::string input = {};                // The bytes of its standard input.
-  std::size_t most_output = 64UL << 20;  // Bytes of output; more is an error.
+  std::size_t most_output = 64UL << 20;  // The limit of its output, in bytes; more is an error.
 };
 struct CommandResult {
   ExitStatus status;
@@ -196,8 +196,8 @@ struct CommandResult {
 
 // Runs a program (found as the shell finds it) and collects its output. The first argument is its
 // name. If `until` ends the wait, the program and its process group are killed; its output so far
-// comes with the error. A program of another user (sudo) cannot be killed. It continues without a
-// peer at its pipes; its status is -1, and a later run_command() reaps it.
+// comes with the error. A program of another user (sudo) cannot be killed. It continues with closed
+// pipes; its status is -1, and a later run_command() reaps it.
 // Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large for too much output;
 // the system's (no_such_file_or_directory, ...). no_child_process: the output is complete, but the
 // status is -1. The program then ignores SIGCHLD or waits for any child.
@@ -213,10 +213,10 @@ struct Pipe {
 // Makes a pipe. Does not park.
 // Errors: Errc::no_runtime; the system's.
 Result<Pipe> make_pipe();
-// Reads as TcpStream's calls do, from pipes and the like. The descriptor must be non-blocking or
-// always ready, as a regular file is. The calling thread reads such a file itself, from its
-// position (weft/files.hpp does not block workers). write_all() to a pipe without a reader is
-// broken_pipe, and no signal.
+// Reads like TcpStream's calls, from pipes and similar descriptors. The descriptor must be
+// non-blocking or always ready, as a regular file is. The calling thread reads such a file itself,
+// from its position (weft/files.hpp does not block workers). write_all() to a pipe without a reader
+// returns broken_pipe, and raises no signal.
 // Errors: Errc::end_of_stream; the system's; as Watch::wait().
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
                               const Until& until = Until::ambient());

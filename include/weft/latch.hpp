@@ -1,4 +1,4 @@
-// Waiting until a countdown has reached 0, once.
+// Waiting for a countdown to reach 0, once.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class Latch {
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:
-  // The waiters to be woken, once the lock is released.
+  // Returns the waiters that must be woken once the lock is released.
   [[nodiscard]] detail::Waiter* subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;

@@ -1,4 +1,4 @@
-// A current value, and waits for its replacement.
+// A current value, and waits for its next replacement.
 #pragma once
 
 #include <concepts>
@@ -16,26 +16,26 @@ namespace weft {
 
 namespace detail {
 
-// The number of a value that is replaced, and the callers that wait for another one. A value is
-// replaced and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that it has seen, version_ or an earlier one whose
-// end is waking it. Unlike an Event, a new version wakes no caller that has begun to wait for a
-// later one.
+// The version number of a value, and the callers that wait for its replacement. A value is replaced
+// and copied under the lock; the copy neither allocates nor throws.
+// Invariant: a waiter's `amount` is the version that it has seen: version_, or an earlier one whose
+// replacement is waking it.
+// Unlike an Event, a new version wakes no caller that has already begun to wait for a later one.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
   VersionCore(const VersionCore&) = delete;
   VersionCore& operator=(const VersionCore&) = delete;
 
-  // Around what the owner does to its value.
+  // The owner holds it while it accesses its value.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] std::uint64_t version() const noexcept WEFT_REQUIRES(lock_) { return version_; }
-  // The value has been replaced: wakes the callers that wait.
+  // Called after the value has been replaced; wakes the waiting callers.
   void advance_and_unlock() noexcept WEFT_RELEASES(lock_);
 
-  // Parks while the version is `seen`. False when `until` ended the wait.
+  // Parks while the version is `seen`. Returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t seen, const Until& until) noexcept;
-  // For a select, with the lock held.
+  // For a select, which holds the lock.
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
  private:
@@ -46,9 +46,9 @@ class VersionCore {
 
 }  // namespace detail
 
-// A value whose latest version alone counts, such as a configuration or a state; tokio's watch. A
-// waiter learns of a replacement and receives the newest value. It may miss values in between, but
-// never receives an older one after a newer one.
+// A value of which only the latest version matters, such as a configuration or a state; tokio's
+// watch. A waiter is woken by a replacement and receives the newest value. It may miss values in
+// between, but never receives an older one after a newer one.
 //
 //   LatestValue<Settings> settings(read_settings());
 //   go([&] {
@@ -133,7 +133,7 @@ class LatestValue {
  private:
   using Value = detail::SharedValue<T>;
 
-  // What was there before is destroyed by the caller, without the lock.
+  // The caller destroys the previous value, without the lock.
   void replace(Value& value) noexcept {
     core_.lock().lock();
     std::swap(value_, value);
@@ -167,7 +167,7 @@ class ChangeCase final : public SelectCase {
     const SpinGuard guard(value_.core().lock());
     return value_.core().version() != seen_;
   }
-  // The select holds the lock, which it knows by a pointer.
+  // The select holds the lock, which this function knows only by a pointer.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
     waiter().amount = seen_;
     return value_.core().version() != seen_;

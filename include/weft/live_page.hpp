@@ -27,23 +27,25 @@ struct Answer {
 };
 
 // Answers a request for `path`, without a query:
-//   /            the page, which asks for data.json every second
+//   /            the page, which requests data.json every second
 //   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
 //   /metrics     for Prometheus
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
-//   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
+//   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
 // Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
 // Context: fibers and plain threads; blocks the thread for the time of a reading.
 [[nodiscard]] Answer answer(std::string_view path);
 
-// The clients that are answered. Other clients get 403: the page reveals much about a program.
+// Which clients receive answers. Other clients get 403: the page reveals much about a program.
 enum class Readers {
-  this_machine,  // By its loopback address; and names that others may point to it are refused.
+  // Clients with a loopback address; requests with another host name, which might be redirected
+  // here, are refused.
+  this_machine,
   everybody,
 };
-// Returns whether a client with the address `peer` is answered. `host` is the request's Host
-// header, or empty. The only name of this machine is localhost.
+// Returns whether a client with the address `peer` may receive an answer. `host` is the request's
+// Host header, or empty. The only name of this machine is localhost.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 

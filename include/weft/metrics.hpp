@@ -14,7 +14,7 @@
 
 namespace weft::metrics {
 
-// Durations, counted by powers of two.
+// Counts durations by powers of two.
 // Context: plain value.
 struct Distribution {
   // Bucket i counts durations below 2^i ns that are in no lower one; the last has all longer ones.
@@ -31,37 +31,38 @@ struct Distribution {
 
 struct WorkerMetrics {
   unsigned index = 0;
-  bool is_spare = false;              // A spare worker replaces a stuck one when needed.
-  bool is_asleep = false;             // Now.
-  std::chrono::nanoseconds busy{};    // Since its thread began: not asleep.
-  std::chrono::nanoseconds parked{};  // Since its thread began: asleep, or a spare at rest.
+  bool is_spare = false;            // A spare worker replaces a stuck one when needed.
+  bool is_asleep = false;           // Now.
+  std::chrono::nanoseconds busy{};  // The time since its thread began that it was not asleep.
+  // The time since its thread began that it was asleep, or a spare at rest.
+  std::chrono::nanoseconds parked{};
   // The longest run of a fiber here without a switch, accurate to 40 ms; 0 without a monitor.
   std::chrono::nanoseconds longest_run{};
   std::uint64_t spawned = 0;    // Fibers spawned by fibers that ran here.
   std::uint64_t finished = 0;   // Fibers that have ended here.
-  std::uint64_t switches = 0;   // Times it went on to another fiber.
-  std::uint64_t steals = 0;     // Times it took fibers from another worker.
-  std::uint64_t overflows = 0;  // Times its queue of 256 was full.
-  std::uint64_t polls = 0;      // Times it asked the kernel for events.
-  std::uint64_t timers = 0;     // Waits that it has ended because their time was up.
-  std::uint64_t sleeps = 0;     // Times it went to sleep.
-  std::uint64_t wakeups = 0;    // Times it was woken for new work.
+  std::uint64_t switches = 0;   // The number of times that it switched to another fiber.
+  std::uint64_t steals = 0;     // The number of times that it took fibers from another worker.
+  std::uint64_t overflows = 0;  // The number of times that its queue of 256 was full.
+  std::uint64_t polls = 0;      // The number of times that it asked the kernel for events.
+  std::uint64_t timers = 0;     // The number of waits whose deadline it has ended.
+  std::uint64_t sleeps = 0;     // The number of times that it went to sleep.
+  std::uint64_t wakeups = 0;    // The number of times that it was woken for new work.
   std::size_t queued = 0;       // Fibers that are runnable here now.
 };
 
 struct ParkedFibers {
-  const char* reason = "";  // A dump shows the same: "channel receive".
+  const char* reason = "";  // The text of dumps: "channel receive".
   std::uint64_t count = 0;
 };
 
 struct RuntimeMetrics {
-  unsigned number = 0;  // In the order of their making, from 0 on; never given to another one.
+  unsigned number = 0;  // Numbered from 0 in the order of creation; never reused.
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
-  // Numbers of fibers at the time of the reading, counted one after the other.
+  // Numbers of fibers at the time of the reading, counted one after another.
   std::uint64_t runnable = 0;      // Ready, and not started or not running.
   std::uint64_t running = 0;       // On a worker.
-  std::uint64_t inlining = 0;      // Waiting for one that runs on their own stack.
+  std::uint64_t inlining = 0;      // Waiting for a fiber that runs on their own stack.
   std::uint64_t parked_count = 0;  // The sum of the next.
   std::vector<ParkedFibers> parked;
   // That are known to have been parked for a minute, or an hour, and longer.
@@ -69,7 +70,7 @@ struct RuntimeMetrics {
   std::uint64_t parked_for_hour = 0;
   // False if the fibers could not be counted within 0.1 s, since another caller held their list.
   bool is_counted = true;
-  // A sample of about a thousand fibers a second and worker. The latency ends at a fiber's first
+  // A sample of about a thousand fibers per second and worker. The latency ends at a fiber's first
   // step after it becomes runnable, the run at its next switch.
   Distribution scheduling_latency;
   Distribution run_time;
@@ -77,7 +78,8 @@ struct RuntimeMetrics {
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes living pools of a name: the smallest number, from 1, free at its construction.
+  // Distinguishes living pools with the same name: the smallest number, from 1, that was free at
+  // its construction.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
@@ -90,12 +92,12 @@ struct PoolMetrics {
 // The metrics of a process.
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // The oldest first.
-  std::vector<PoolMetrics> pools;        // Pools with a name, in the order of their making.
+  std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
 };
 
-// Returns the metrics. It takes time in proportion to the largest number of fibers that have lived
-// at once, about 5 ms for a million. It takes locks that spawns sometimes need. Counters never
-// decrease, and ended fibers never outnumber spawned ones. Otherwise each figure is exact if
+// Returns the metrics. The time it takes is proportional to the largest number of fibers that have
+// lived at once, about 5 ms for a million. It takes locks that spawns sometimes need. Counters
+// never decrease, and ended fibers never outnumber spawned ones. Otherwise each figure is exact if
 // nothing runs, and approximate if not.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.

@@ -17,14 +17,15 @@ namespace weft {
 // Invariants
 //   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. While it has one, state_
 //       is kLocked, perhaps with kWaiters, or, in an unlock(), kWaiters alone.
-//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set
-//       for an empty list, which costs the next unlock a look.
+//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set for
+//       an empty list, which costs the next unlock a check.
 //   I3  The caller that has locked and unlocked the mutex last may destroy it: an unlock() that has
-//       made it free, and wakes no waiter, does not touch it any more. Unchecked: what is done no
-//       more cannot be seen.
-// So an unlock() is one subtraction, without a look before it: with waiters it leaves kWaiters
-// alone behind, and the mutex its caller's. A plain store that makes the mutex free, and a look for
-// waiters after it, would be cheaper still, but that look may come after the mutex's end.
+//       freed it, and wakes no waiter, does not access it any more. Unchecked: the absence of an
+//       access cannot be observed.
+// So an unlock() is one subtraction, without a check before it: if there are waiters, only kWaiters
+// remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
+// by a check for waiters, would be cheaper still, but that check might come after the mutex's
+// destruction.
 // Order
 //   [mutex]  unlock subtracts kLocked, or sets kOpen (release) -> lock sets kLocked (acquire).
 class WEFT_LOCK("mutex") Mutex {
@@ -44,7 +45,7 @@ class WEFT_LOCK("mutex") Mutex {
   }
   // Locks the mutex if it is free; returns false otherwise.
   [[nodiscard]] bool try_lock() noexcept
-      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // It is what a lock is made of.
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
   // Waits as lock() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // So is this.
@@ -55,7 +56,7 @@ class WEFT_LOCK("mutex") Mutex {
   }
   // Gives the mutex up; only its owner may. Unlocking a free mutex ends the process with a report.
   void unlock() noexcept WEFT_RELEASES() {
-    // Written so that compilers use the flags of the subtraction: it is faster than an exchange.
+    // Written so that compilers use the flags of the subtraction, which is faster than an exchange.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]
       unlock_contended();
     }
@@ -64,14 +65,15 @@ class WEFT_LOCK("mutex") Mutex {
  private:
   static constexpr std::uint32_t kLocked = 1;
   static constexpr std::uint32_t kWaiters = 2;
-  static constexpr std::uint32_t kOpen = 4;  // Free, though with kWaiters.
+  static constexpr std::uint32_t kOpen = 4;  // Free, even if kWaiters is set.
 
   [[nodiscard]] static bool is_free(std::uint32_t state) noexcept {
     return state == 0 || (state & kOpen) != 0;
   }
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
-  [[nodiscard]] bool spin() noexcept WEFT_NOT_ANALYZED;  // True: it is the caller's.
+  // Returns true if the caller has locked it.
+  [[nodiscard]] bool spin() noexcept WEFT_NOT_ANALYZED;
   [[nodiscard]] bool lock_or_announce() noexcept WEFT_REQUIRES(waiters_lock_);
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
                                    const Until& until) noexcept WEFT_RELEASES(waiters_lock_);

@@ -46,7 +46,7 @@ class Once {
     }
   };
 
-  // Returns true when the caller is to run its function; false when it has been done.
+  // Returns true if the caller must run its function; false if it has already run.
   [[nodiscard]] bool begin() noexcept;
   void finish() noexcept;
   void pass_on() noexcept;
@@ -81,7 +81,7 @@ class OnceValue {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
 
-  // Keeps `make` for the first use.
+  // Stores `make` for the first use.
   // Throws: what moving `make` throws.
   explicit OnceValue(F make) : make_(std::move(make)) {}
   // Returns the value; the first call creates it.

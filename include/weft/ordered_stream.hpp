@@ -55,7 +55,7 @@ class OrderedStream {
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink)) {}
   // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
-    // Relaxed: how soon the sink hears of it does not matter.
+    // Relaxed: how soon the sink sees it does not matter.
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
@@ -125,7 +125,7 @@ class OrderedStream {
     WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0, at least 1"));
   }
 
-  // One of the places, given back unless it is kept.
+  // One of the places; the destructor gives it back unless it is kept.
   class Place {
    public:
     explicit Place(Semaphore& places) noexcept : places_(&places) {}
@@ -157,7 +157,7 @@ class OrderedStream {
     }
   };
 
-  // The fate of a task of a pool, which may be dropped.
+  // The outcome of a task of a pool, which may be dropped.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;
@@ -210,7 +210,8 @@ class OrderedStream {
   [[nodiscard]] static detail::Room room_for(const Until& until) noexcept {
     return until.is_never() ? detail::Room::as_configured : detail::Room::awaited;
   }
-  // With a place, for which it waits. `submit` hands the task to the pool, if there is one.
+  // Waits for a place, and starts the task with it. `submit` passes the task to the pool, if there
+  // is one.
   template <class F, class Submit>
   Accepted start(const Until& until, F&& task, Submit submit) {
     using RunningOf = Running<std::decay_t<F>>;
@@ -234,7 +235,7 @@ class OrderedStream {
       }
     }
     place.keep();
-    // There are as many places in the channel as permits: it does not park.
+    // The channel has as many places as there are permits, so this does not park.
     (void)in_order_.send(std::move(pending));
     return {};
   }
@@ -263,12 +264,12 @@ class OrderedStream {
     if (first) std::rethrow_exception(first);
   }
 
-  const detail::GroupPool pool_;  // None: a fiber for each task.
+  const detail::GroupPool pool_;  // Null: a fiber for each task.
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};
   Semaphore places_;
   Channel<Pending> in_order_;
-  JoinHandle<void> deliverer_;  // Ends first: its destructor waits.
+  JoinHandle<void> deliverer_;  // Destroyed first: its destructor waits.
 };
 
 }  // namespace weft

@@ -15,8 +15,8 @@
 
 namespace weft {
 
-// Lets one caller through at a time, FIFO, each at least `spacing` after the one before; the first
-// at once. It spaces starts in one or more pools:
+// Lets one caller through at a time, FIFO, each at least `spacing` after the previous one; the
+// first at once. It spaces starts in one or more pools:
 //
 //   Pacer pacer(100ms);
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
@@ -41,7 +41,7 @@ class Pacer {
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
-    // Again, because it may be paused while the caller sleeps.
+    // Repeated, because it may be paused while the caller sleeps.
     do {
       if (!open_.wait_until(until) || !this_fiber::sleep_until(due_, until)) return false;
     } while (is_paused());
@@ -86,7 +86,7 @@ class Pacer {
   const std::chrono::nanoseconds spacing_;
   Event open_;
   Semaphore turn_{1};
-  Deadline due_ = Deadline::past();  // Of who has the turn.
+  Deadline due_ = Deadline::past();  // The time of the caller whose turn it is.
 };
 
 }  // namespace weft

@@ -26,7 +26,7 @@ namespace weft {
 
 struct ParallelOptions {
   // The largest number of concurrent steps. 0: the runtime's number of workers, which suits steps
-  // that compute, or a pool's capacity. Steps that wait want more.
+  // that compute, or a pool's capacity. Steps that wait need more.
   std::size_t concurrency = 0;
   // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
   // that the fibers finish together; 1 if `concurrency` is given.
@@ -35,8 +35,7 @@ struct ParallelOptions {
 
 namespace detail {
 
-// Where the steps of a loop run, if not in fibers of their own; and what each of its tasks asks
-// for.
+// Where the steps of a loop run, if not in separate fibers; and the options of its tasks.
 struct LoopPool {
   GroupPool pool = {};
   const SubmitOptions* options = nullptr;
@@ -51,8 +50,8 @@ struct LoopPool {
   }
 };
 
-// Hands out the numbers below `count` in runs of `grain`, to several fibers. Untyped in the
-// elements, so that one loop serves all.
+// Distributes the numbers below `count` in runs of `grain` to several fibers. Independent of the
+// elements' type, so that one loop serves all.
 template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
@@ -64,7 +63,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // A task of a pool that calls a loop without one waits for what the steps wait for.
+  // A task of a pool that calls a loop without one depends on everything that the steps wait for.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool);
   StopRegistration<CancelContext> stop;
@@ -83,14 +82,15 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const auto call_work = [&work](Context& context) { work(context); };
   const Accepted first = where.spawn(group, call_work);
   if (!first) WEFT_THROW(std::system_error(first.error(), "weft::for_each: refused by its pool"));
-  // The tasks that are under way do all the work if a pool refuses others.
+  // The started tasks do all the work if a pool refuses others.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
     if (!where.spawn(group, call_work)) break;
   }
   group.wait();
-  if (done.load(relaxed) == runs) return;  // Whatever a pool may have dropped.
+  // All elements are done, whatever tasks the pool may have dropped.
+  if (done.load(relaxed) == runs) return;
   group.join();
-  // Without an exception only the end of the caller's context leaves anything out.
+  // Without an exception, elements are left out only if the caller's context has ended.
   group.context().throw_if_over();
 }
 
@@ -136,8 +136,8 @@ template <detail::IndexedRange Range, class Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// Does the same by tasks of `pool`. The first task is submitted as on_full tells; if later ones are
-// refused, there are fewer. A calling task of the pool frees its slot while it waits.
+// Does the same by tasks of `pool`. The first task is submitted as on_full specifies; if later ones
+// are refused, there are fewer. A calling task of the pool frees its slot while it waits.
 // Throws: also std::system_error with the pool's code if the first task is refused.
 template <detail::IndexedRange Range, class Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {

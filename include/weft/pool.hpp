@@ -39,7 +39,7 @@ namespace weft {
 // Context: fibers, tasks of this pool and plain threads. submit(), its forms without try_, run(),
 // waits, join() and the destructor park.
 // Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
-// task of the pool, for which they would wait. Submits throw as told at submit().
+// task of the pool, for which they would wait. Submits throw the exceptions listed at submit().
 // Ordering: a submit synchronizes with the start of its task, and its end with the return of each
 // wait for it.
 // Lifetime: it may outlive the Runtime, which waits for its tasks, and with on_tick for its close.
@@ -48,7 +48,7 @@ class FiberPool {
   // Opens the pool.
   // Throws: std::invalid_argument that names the option; without memory or fibers as weft::go().
   explicit FiberPool(PoolOptions options = {});
-  // Not copied or moved. Not of a const one, which g++ would make of the braces in pool({}).
+  // Not copied or moved. Not a const reference, which g++ would bind to the braces in pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
   // Calls close(Close::drain), then join(). After 5 s it lists all fibers on stderr, once.
@@ -60,9 +60,9 @@ class FiberPool {
 
   // Submits a callable to be run once. Each form may take SubmitOptions before the callable, and a
   // form that waits an Until before them:
-  //   submit        does what on_full says when there is no room
+  //   submit        does what on_full specifies if there is no room
   //   try_submit    never parks
-  //   submit_until  parks for room until the limit at most, whatever on_full says
+  //   submit_until  parks for room until the limit at most, regardless of on_full
   //   go            submit(), where a refusal is an exception
   //   submit_bulk   submit() for each of a range, in order
   //   async         submit(), with a handle for the result; run: and waits for it
@@ -214,8 +214,8 @@ class FiberPool {
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
   // Parks until `count` tasks have returned or thrown since the construction of the pool; dropped
-  // tasks do not count. An only caller after 100 accepted tasks waits for completed + failed + 100,
-  // of stats() from before, or less. Returns false if `until` ended the wait, or once the pool is
+  // tasks do not count. A sole caller that has submitted 100 tasks waits for 100 plus the earlier
+  // completed + failed of stats(). Returns false if `until` ended the wait, or once the pool is
   // closed and empty, so that the number cannot be reached.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
@@ -241,7 +241,7 @@ class FiberPool {
   void resize(std::size_t capacity);
   // Returns the last capacity set by resize(), the constructor or an autoscaler.
   [[nodiscard]] std::size_t capacity() const noexcept;
-  // Returns the slots that no running or accepted task needs, which may be stale.
+  // Returns the number of slots that no running or accepted task needs, which may be stale.
   [[nodiscard]] std::size_t available() const noexcept;
 
   // Ends acceptance; callers parked in submit get Errc::closed. After close(discard) has returned,
@@ -274,7 +274,7 @@ class FiberPool {
   friend detail::GroupPool detail::group_pool(FiberPool& pool) noexcept;
   friend class PauseScope;
 
-  // The outermost of the pools around this one, or itself.
+  // Returns the outermost of the pools around this one, or this pool.
   [[nodiscard]] const pool::PoolCore& root() const noexcept;
   [[nodiscard]] detail::PoolEntry entry() const noexcept { return detail::PoolEntry(*core_); }
   void check(const Accepted& accepted) const { entry().throw_if_refused(accepted); }
@@ -304,7 +304,8 @@ class PauseScope {
 
  private:
   FiberPool& pool_;
-  const std::uint64_t number_;  // Of the time in which the pool is open; 0: it was closed.
+  // The number of the period for which the pool is open; 0: it was closed.
+  const std::uint64_t number_;
 };
 
 // Returns the pool of the process, made at its first use, for code that needs a bound but no own

@@ -40,16 +40,17 @@ enum class Close : std::uint8_t {
 // Which idle worker gets the next task. The workers that retire are always the longest idle.
 enum class WakeOrder : std::uint8_t {
   lifo,  // The one that was used last: its stack is in the cache, and the others can be retired.
-  fifo,  // The one that has been idle longest: all are used in turn. For workers that each have
-         // something that must not be left alone for long, such as a connection. As long as there
-         // is work for one, none is idle long enough to be retired.
+  // The one that has been idle longest, so that all are used in turn. For workers that each have
+  // something that must not be left alone for long, such as a connection. As long as there is work
+  // for one, none is idle long enough to be retired.
+  fifo,
 };
 
 struct PoolStats;
 
 // The receiver of a pool's figures, and the period of its calls.
 struct Tick {
-  // From the return of one call to the next. kNever: only the last call is made.
+  // The time from the return of one call to the next. kNever: only the last call is made.
   std::chrono::nanoseconds period = kNever;
   std::function<void(const PoolStats&)> call = {};
 };
@@ -58,7 +59,7 @@ namespace detail {
 
 // Returns how many processors the process may use, by its affinity and its cgroup's quota: as many
 // as a Runtime has workers by default. It is determined once: reading the kernel's files takes
-// longer than all else that a short-lived pool does.
+// longer than the rest of a short-lived pool's work.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail

@@ -11,10 +11,10 @@
 
 namespace weft {
 
-// How a PoolSet chooses the pool for a task. A full pool is passed over.
+// How a PoolSet chooses the pool for a task. A full pool is skipped.
 enum class Balance : std::uint8_t {
-  round_robin,  // Each in its turn.
-  least_tasks,  // That with the fewest tasks, queued or running.
+  round_robin,  // Each pool in turn.
+  least_tasks,  // The pool with the fewest tasks, queued or running.
 };
 
 // A number of pools with the same options, among which tasks are divided. Each is an ordinary pool
@@ -91,7 +91,7 @@ class PoolSet {
   [[nodiscard]] FiberPool& at(std::uint64_t turn) noexcept {
     return pools_[static_cast<std::size_t>(turn % pools_.size())];
   }
-  // The smaller, the better; 0: as good as can be.
+  // Returns a smaller number for a better pool; 0 for the best possible.
   [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
     if (balance_ == Balance::round_robin) return pool.available() > 0 ? 0 : 1;
     const PoolStats stats = pool.stats();

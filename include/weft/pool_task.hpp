@@ -24,7 +24,7 @@ class PoolTask {
   PoolTask() noexcept = default;
   // Takes the task of `other`, which is then empty.
   PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
-  // Exchanges the tasks: the destructor of `other` gives up the former one.
+  // Exchanges the tasks: the destructor of `other` then gives up the previous one.
   PoolTask& operator=(PoolTask&& other) noexcept {
     std::swap(job_, other.job_);
     return *this;

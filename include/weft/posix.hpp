@@ -44,7 +44,7 @@ struct BlockedCalls {
   std::chrono::nanoseconds longest{0};
 };
 
-// Returns the calls that have blocked workers in this process, the longest total first. Give these
+// Returns the calls that have blocked workers in this process, the longest total first. Move these
 // to blocking(). Calls that this library does not see, such as stdio's, are absent.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.

@@ -1,4 +1,4 @@
-// The answer of a call that may fail.
+// The result of a call that may fail.
 #pragma once
 
 #include <system_error>

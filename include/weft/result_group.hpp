@@ -90,8 +90,8 @@ class ResultGroup {
   }
 
   Mutex places_mutex_;
-  std::deque<std::optional<R>> places_;  // A deque: references stay good while it grows.
-  TaskGroup group_;                      // Ends first: its tasks write to the places.
+  std::deque<std::optional<R>> places_;  // A deque, so that references stay valid while it grows.
+  TaskGroup group_;                      // Destroyed first, because its tasks write to the places.
 };
 
 }  // namespace weft

@@ -62,7 +62,7 @@ struct RetryOptions {
 };
 
 // Makes retry() repeat an attempt that throws it. If no attempt follows, retry() throws the
-// contained exception, or this one without one.
+// contained exception, or this one if it contains none.
 // Context: plain value.
 class TryAgain : public std::runtime_error {
  public:
@@ -83,33 +83,34 @@ class TryAgain : public std::runtime_error {
 template <class T>
 struct Attempt {
   T value;
-  bool may_try_again = false;  // False: `value` is the result.
+  bool may_try_again = false;  // If false, `value` is the result.
 };
 
 namespace detail {
 
-// The delay before an attempt, with `made` of them made before, at least 1. `random`: 64 even bits.
+// Returns the delay before the next attempt, after `made` attempts, at least 1. `random`: 64
+// uniform bits.
 [[nodiscard]] std::chrono::nanoseconds backoff_delay(const RetryOptions& options,
                                                      std::uint32_t made,
                                                      std::uint64_t random) noexcept;
 
-// Which attempts are made, and when.
+// Decides which attempts are made, and when.
 class RetryPlan {
  public:
   // Throws std::invalid_argument for an option that is out of its range.
   RetryPlan(const Until& until, const RetryOptions& options);
 
-  // Parks for the delay. False: there is no other attempt.
+  // Parks for the delay. Returns false if there is no further attempt.
   [[nodiscard]] bool next() noexcept;
 
  private:
   const RetryOptions options_;
   const Until limit_;
-  std::uint32_t made_ = 1;  // Attempts, with the one that is being made.
+  std::uint32_t made_ = 1;  // The number of attempts, including the current one.
 };
 
 [[nodiscard]] bool is_try_again(const std::exception_ptr& failure) noexcept;
-// Throws what is in a TryAgain, or that.
+// Throws the exception contained in a TryAgain, or otherwise the TryAgain.
 [[noreturn]] void rethrow_cause(const std::exception_ptr& failure);
 
 template <class T>
@@ -162,7 +163,7 @@ auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
       failure = std::current_exception();
       if (!detail::is_try_again(failure)) WEFT_RETHROW;
     }
-    // Outside of the handler, so that the fiber parks with no exception in flight.
+    // After the handler, so that the fiber parks with no exception in flight.
     if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
   }
 }

@@ -22,11 +22,11 @@ namespace weft {
 // A fiber that has long kept its worker, so other workers must run the fibers queued there.
 struct StallReport {
   enum class Kind : std::uint8_t {
-    blocked,  // In a system call that weft does not know.
+    blocked,  // In a system call outside of weft.
     busy,     // It computes, or would if other processes left it a processor.
   };
   Kind kind;
-  unsigned worker;  // Which of the runtime's workers.
+  unsigned worker;  // The number of the worker.
   std::chrono::nanoseconds lasted;
   // The fiber's name, callable and place of spawn, and a line for each of `calls`.
   std::string_view text;
@@ -99,21 +99,25 @@ struct RuntimeOptions {
 // Sums over all workers; exact when no fiber runs, otherwise approximate.
 struct RuntimeStats {
   unsigned workers = 0;
-  std::uint64_t spawned = 0;           // Fibers ever spawned.
-  std::uint64_t finished = 0;          // Fibers that have ended.
-  std::uint64_t live = 0;              // spawned - finished.
-  std::uint64_t switches = 0;          // Times a worker went on to another fiber.
-  std::uint64_t steals = 0;            // Times a worker took fibers from another.
-  std::uint64_t worker_sleeps = 0;     // Times a worker went to sleep.
-  std::uint64_t worker_wakeups = 0;    // Times a worker was woken for new work.
-  std::uint64_t stalls_blocked = 0;    // Stalls whose fiber was in a system call.
-  std::uint64_t stalls_busy = 0;       // Stalls whose fiber computed.
-  std::uint64_t spare_workers = 0;     // Workers that stand in for stalled ones now.
-  std::uint64_t stacks_carved = 0;     // Stacks that have been set up, in use or not.
-  std::uint64_t stacks_resident = 0;   // Stacks among them whose memory has not been given back.
-  std::uint64_t record_bytes = 0;      // Memory of fiber records.
-  std::uint64_t blocking_threads = 0;  // Threads that make calls of weft::blocking, or could.
-  std::uint64_t without_stack = 0;     // Fibers that wait because the system gives no more stacks.
+  std::uint64_t spawned = 0;   // Fibers ever spawned.
+  std::uint64_t finished = 0;  // Fibers that have ended.
+  std::uint64_t live = 0;      // spawned - finished.
+  // The number of times that a worker switched to another fiber.
+  std::uint64_t switches = 0;
+  // The number of times that a worker took fibers from another.
+  std::uint64_t steals = 0;
+  std::uint64_t worker_sleeps = 0;   // The number of times that a worker went to sleep.
+  std::uint64_t worker_wakeups = 0;  // The number of times that a worker was woken for new work.
+  std::uint64_t stalls_blocked = 0;  // Stalls whose fiber was in a system call.
+  std::uint64_t stalls_busy = 0;     // Stalls whose fiber computed.
+  std::uint64_t spare_workers = 0;   // Spare workers that replace stalled ones now.
+  std::uint64_t stacks_carved = 0;   // Stacks that have been set up, in use or not.
+  // The number of these stacks whose memory has not been given back.
+  std::uint64_t stacks_resident = 0;
+  std::uint64_t record_bytes = 0;  // Memory of fiber records.
+  // Threads that make calls of weft::blocking, or are available for them.
+  std::uint64_t blocking_threads = 0;
+  std::uint64_t without_stack = 0;  // Fibers that wait because the system gives no more stacks.
 };
 
 namespace scheduler {
@@ -142,7 +146,7 @@ class Runtime {
   // stops workers: the process ends.
   // Context: plain threads; blocks the thread.
   ~Runtime();
-  // Not of a const one, which g++ would make of the braces in Runtime({}).
+  // Not a const reference, which g++ would bind to the braces in Runtime({}).
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -215,17 +219,17 @@ class Runtime {
 
  private:
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
-  // In a handler: keeps the words of an exception that run() throws, for the destructor.
+  // Called in a handler: keeps the text of an exception that run() throws, for the destructor.
   void note_exception() noexcept;
   void await_end() noexcept;
 
-  // Both outlive the scheduler, by which statistics are read until it ends.
+  // Both outlive the scheduler, which provides statistics until it ends.
   std::unique_ptr<scheduler::EventSource> events_;
   std::unique_ptr<scheduler::BlockingPool> blocking_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
   std::stop_source stop_source_;
-  std::string thrown_;  // What the last exception of run() says; empty: none.
+  std::string thrown_;  // The text of the last exception of run(); empty if none.
   int unwinding_;       // std::uncaught_exceptions() at the beginning.
 
   friend class RuntimeScope;

@@ -38,9 +38,9 @@ class ReceiveCase final : public SelectCase {
   bool attempt() noexcept override {
     return channel_->try_receive(value_) != ChannelStatus::would_wait;
   }
-  // The select holds the channel's lock, which it knows by a pointer.
+  // The select holds the channel's lock, which this function knows only by a pointer.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
-  // Handed over, or the channel was closed; then there is no value.
+  // The value was transferred, or the channel was closed; then there is no value.
   bool conclude() noexcept override { return true; }
 
   Channel<T>* const channel_;
@@ -88,7 +88,7 @@ class JoinCase final : public SelectCase {
   Handler handler_;
 };
 
-// A stop request, which a callback brings to a list of its own.
+// A stop request, which a callback passes to the case's own list.
 template <class Handler>
 class StopCase final : public SelectCase {
  public:
@@ -120,7 +120,7 @@ class StopCase final : public SelectCase {
   WaitList own_list_ WEFT_GUARDED_BY(own_lock_);
   std::stop_token token_;
   Handler handler_;
-  StopRegistration<Request> registration_;  // Ends first: it uses all the others.
+  StopRegistration<Request> registration_;  // Destroyed first, because it uses all the others.
 };
 
 // The limit of a select in which no case is ready: a deadline, at once for a default.
@@ -146,7 +146,7 @@ struct Assign {
 template <class Case>
 inline constexpr bool kCanBeReady = std::derived_from<std::remove_cvref_t<Case>, SelectCase>;
 
-// Sorts the arguments of a select into cases and limits; remembers where each stood.
+// Sorts the arguments of a select into cases and limits, and remembers their positions.
 template <std::size_t kCases>
 struct SelectPlan {
   std::array<SelectCase*, kCases> cases{};

@@ -51,7 +51,7 @@ class Semaphore {
   static constexpr std::int64_t clamp(std::uint64_t permits) noexcept {
     return static_cast<std::int64_t>(std::min(permits, kMost));
   }
-  // Changes the number of free permits, within what it can be.
+  // Changes the number of free permits, within the allowed range.
   void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
   // Takes out every waiter that the free permits can serve, in order.
@@ -59,7 +59,8 @@ class Semaphore {
 
   detail::SpinLock lock_;
   std::int64_t size_ WEFT_GUARDED_BY(lock_);
-  std::int64_t available_ WEFT_GUARDED_BY(lock_);  // Below 0 after a resize() to less than is out.
+  // Negative after a resize() to less than the permits in use.
+  std::int64_t available_ WEFT_GUARDED_BY(lock_);
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 

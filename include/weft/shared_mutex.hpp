@@ -18,16 +18,16 @@ namespace weft {
 // Fairness: FIFO, for readers too. The mutex is handed over, so no caller overtakes a waiter;
 // neighbouring readers in the queue enter together.
 // Invariants
-//   I1  state_ = kWriter or a number of kReaders, by its owners, + kWaiters.
-//   I2  kWaiters is set whenever the list is not empty, and only while somebody owns the mutex. It
+//   I1  state_ = kWriter or a multiple of kReaders, one for each owner, + kWaiters.
+//   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner. It
 //       changes under waiters_lock_ only.
 //   I3  While it is set, a caller becomes an owner, and the last owner ceases to be one, only under
 //       waiters_lock_.
-//   I4  An unlock that has made the mutex free, and wakes no waiter, does not touch it any more.
-//       Unchecked: what is done no more cannot be seen.
+//   I4  An unlock that has freed the mutex, and wakes no waiter, does not access it any more.
+//       Unchecked: the absence of an access cannot be observed.
 // Order
-//   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), and so does who
-//             passes the mutex on: what happened under earlier locks is visible.
+//   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), as does a caller
+//             that passes the mutex on: the effects of earlier locks are visible.
 class SharedMutex {
  public:
   SharedMutex() noexcept = default;
@@ -103,8 +103,8 @@ class SharedMutex {
   [[nodiscard]] static bool is_owned_by(std::uint32_t state, std::uint32_t owner) noexcept {
     return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
   }
-  // Gives up the caller's ownership, unless there is somebody it would have to be handed to.
-  // Relaxed loads of state_, here and elsewhere, only look before a compare-exchange decides.
+  // Gives up the caller's ownership, unless the mutex must be handed to a waiter. Relaxed loads of
+  // state_, here and elsewhere, are only checks before a compare-exchange decides.
   [[nodiscard]] bool leave(std::uint32_t owner) noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
     while (is_owned_by(state, owner) && state != (owner | kWaiters)) {

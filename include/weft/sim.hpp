@@ -1,4 +1,5 @@
-// Simulation: whole services in one process and one thread, in virtual time, by a seed.
+// Simulation: whole services in one process and one thread, in virtual time, reproducible by a
+// seed.
 //
 //   weft::sim::explore({.seeds = 1000}, [](weft::sim::World& world) {
 //     world.host("bank", [] { run_bank("0.0.0.0:8080"); });
@@ -34,11 +35,11 @@ namespace weft::sim {
 enum class Strategy : std::uint8_t {
   // With equal chances; turns sometimes end early, with a chance of the run.
   random,
-  // Probabilistic concurrency testing: the fiber of the highest random priority runs. It loses the
-  // priority at Options::depth - 1 places. It finds each fault of so few changes of order with a
-  // computable chance.
+  // Probabilistic concurrency testing: the fiber of the highest random priority runs. It loses that
+  // priority at Options::depth - 1 places. It finds each fault that needs so few changes of order
+  // with a computable probability.
   priorities,
-  // Every schedule with at most Options::max_preemptions of them, for small bodies.
+  // Every schedule with at most Options::max_preemptions preemptions, for small bodies.
   exhaustive,
 };
 
@@ -181,9 +182,9 @@ class World {
   // Returns whether it has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
-  // Drops what is sent between the two, in both directions, until heal().
+  // Drops everything sent between the two, in both directions, until heal().
   void partition(std::string_view one, std::string_view other);
-  // Drops what the first sends to the second.
+  // Drops everything that the first sends to the second.
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
@@ -222,7 +223,7 @@ class World {
   // is omitted if a failure does not need it (Options::shrinks).
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` in a fiber of the world, this long from now. It is no leak.
+  // Calls `action` in a fiber of the world, this long from now. It does not count as a leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Lets time pass; parks.
   void run_for(std::chrono::nanoseconds time);

@@ -88,7 +88,8 @@ class SingleFlight {
       }
       flight = found->second;
     }
-    // Its end: callers that have joined meanwhile learn of a run that could not begin, too.
+    // Ends the flight: callers that have joined meanwhile are also notified of a run that could not
+    // begin.
     WEFT_TRY {
       runs_.go([this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {
         fly(*flight, key, owned);
@@ -109,7 +110,7 @@ class SingleFlight {
   void end(Flight& flight, const Key& key) {
     {
       const detail::Guard guard(mutex_);
-      // Another one, if it was forgotten.
+      // It is another flight if this one was forgotten.
       const auto found = flights_.find(key);
       if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
     }

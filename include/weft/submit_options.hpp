@@ -16,7 +16,8 @@ namespace weft {
 enum class Priority : std::uint8_t { high, normal, low };
 
 // Identifies the tasks of one customer, file or host: a number, a string, or any type of std::hash.
-// Only its hash is kept: if two keys rarely have the same one, their tasks wait for one another.
+// Only its hash is kept: in the rare case that two keys have the same hash, their tasks wait for
+// one another.
 // Context: plain value.
 class TaskKey {
  public:
@@ -50,10 +51,10 @@ struct SubmitOptions {
   // Accepted tasks of a higher priority start first, but no task is passed over more than 16 times
   // in a row. Callers blocked in submit keep their order.
   Priority priority = Priority::normal;
-  // Tasks with equal keys run one after the other, in the order of acceptance. A task that must
-  // wait takes a place in the queue and no slot, and then starts as if no key had delayed it. It
-  // must not wait for a task of its own key. With OnFull::caller_runs a task with a key waits for
-  // room instead.
+  // Tasks with equal keys run one after another, in the order of acceptance. A task that must wait
+  // takes a place in the queue and no slot, and then starts as if no key had delayed it. It must
+  // not wait for a task of its own key. With OnFull::caller_runs a task with a key waits for room
+  // instead.
   TaskKey key = {};
   // The slots of the task, and the room for its acceptance: at least 1; Errc::too_heavy refuses
   // more than the capacity. Tasks after one that does not fit yet wait too, so it is never passed

@@ -35,7 +35,7 @@ namespace weft {
 // What happens to the other tasks of a group when one throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // They go on; all exceptions are kept, the first one even without memory.
+  run_rest,     // They continue; all exceptions are kept, the first one even without memory.
 };
 
 struct TaskGroupOptions {
@@ -76,8 +76,8 @@ class TaskGroup {
   // Serves classes built of groups: with a pool or without one.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels what still runs and waits for it. After 5 s it lists the fibers left on stderr, once.
-  // Exceptions that no join() has thrown are dropped.
+  // Cancels the remaining tasks and waits for them. After 5 s it lists the fibers left on stderr,
+  // once. Exceptions that no join() has thrown are dropped.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -90,7 +90,7 @@ class TaskGroup {
   // Starts a task. Parks while `limit` tasks run, FIFO; a pool then applies its on_full. A spawn by
   // a task of the group never waits for the limit, because that task holds a place: the new task is
   // queued. When a task of the group ends, its fiber runs a queued task before waiting spawns
-  // continue. Tasks of groups made by these tasks are treated alike.
+  // continue. Tasks of groups made by these tasks are treated the same way.
   // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
   // unchanged.
   template <class F>
@@ -189,7 +189,7 @@ class TaskGroup {
     if (options.limit > 0) return options;
     WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1"));
   }
-  // The first one needs no memory: what it is has a place, though there is none for others.
+  // The first one needs no memory: there is a reserved place for it, though not for others.
   struct Errors {
     std::exception_ptr first;
     std::vector<std::exception_ptr> others;
@@ -207,7 +207,7 @@ class TaskGroup {
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
-  // One of the group's count, and of its permits until the task has ended.
+  // One unit of the group's count, and one of its permits until the task has ended.
   struct Place {
     explicit Place(TaskGroup& in_group) noexcept : group(&in_group) { in_group.running_.add(); }
     Place(Place&& other) noexcept
@@ -222,12 +222,12 @@ class TaskGroup {
     TaskGroup* group;
     bool has_permit = true;
   };
-  // A task and its place, which is given up once the task is gone, and all it holds: a joiner goes
-  // on then. A fiber's locals must be gone, too; a worker of a pool keeps them.
+  // A task and its place, which is given up after the task and its captures are destroyed: a joiner
+  // then continues. A fiber's locals are destroyed first, too; a worker of a pool keeps them.
   template <class F>
   class Member {
    public:
-    using Shown = F;  // In dumps, in place of this wrapping.
+    using Shown = F;  // Dumps show this type instead of the wrapper.
 
     template <class G>
     Member(TaskGroup& group, G&& task) : place_(group), task_(std::forward<G>(task)) {}
@@ -252,7 +252,7 @@ class TaskGroup {
     Place place_;  // Goes last.
     std::optional<F> task_;
   };
-  // A task that was started by one of the group, at the limit.
+  // A task that a task of the group started at the limit.
   template <class F>
   struct Queued final : detail::QueuedTask {
     template <class G>
@@ -262,8 +262,8 @@ class TaskGroup {
     TaskGroup& group;
     std::optional<F> task;
   };
-  // Around a submit. A member that is destroyed without having run was refused or, later, dropped;
-  // only this call can tell which. The group counts on until that is settled.
+  // Surrounds a submit. A member that is destroyed without having run was either refused or, later,
+  // dropped; only this call can distinguish the two. The group keeps its count until that is known.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -304,7 +304,7 @@ class TaskGroup {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // With a permit, for which it waits by `room`, or behind the caller.
+  // Submits with a permit, for which it waits as `room` specifies; a task of the group queues it.
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -316,7 +316,7 @@ class TaskGroup {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // By a task of the group, or around one, when there was no permit.
+  // For a task of the group, or one nested in it, when there was no permit.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;
@@ -333,7 +333,7 @@ class TaskGroup {
   [[nodiscard]] bool await_permit(const Until& until) noexcept {
     return pool_.wait_without_slot([&]() noexcept { return permits_.try_acquire_until(until); });
   }
-  // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
+  // Submits with a permit, which the member then owns. `submit` passes it to a pool, if any.
   template <class F, class Submit>
   Accepted admit(F&& task, Submit submit) {
     using MemberOf = Member<std::decay_t<F>>;
@@ -355,7 +355,7 @@ class TaskGroup {
     if (pool_) dropped_.fetch_add(1, detail::relaxed);
   }
 
-  // On the fiber of a task.
+  // Runs on the fiber of a task.
   template <class F>
   void run(F& task) {
     const ContextScope scope(context_);
@@ -364,7 +364,7 @@ class TaskGroup {
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  // The same; then the task is gone, and what it leaves to its fiber.
+  // The same; afterwards the task and the values that it leaves to its fiber are destroyed.
   template <class F>
   void run_to_end(std::optional<F>& task) {
     run(*task);
@@ -385,7 +385,7 @@ class TaskGroup {
   }
 
   const TaskGroupOptions options_;
-  const detail::GroupPool pool_;  // None: a fiber for each task.
+  const detail::GroupPool pool_;  // Null: a fiber for each task.
   Semaphore permits_;
   detail::GroupQueue queue_{permits_};
   WaitGroup running_;

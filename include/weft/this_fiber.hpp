@@ -1,4 +1,4 @@
-// Calls of a fiber about itself.
+// Calls by which a fiber controls itself.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <weft/until.hpp>
 
 namespace weft::detail {
-// Parks, even if the deadline has passed by now.
+// Parks, even if the deadline has already passed.
 void sleep_until(Deadline deadline) noexcept;
 }  // namespace weft::detail
 
@@ -29,7 +29,7 @@ void sleep_until(Deadline deadline) noexcept;
 // Sleeps for `duration`; returns at once if it is not positive.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
-  // Said without a look at the clock, which is a good part of what a sleep costs.
+  // Checked without reading the clock, which is a considerable part of the cost of a sleep.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
 // Sleeps until `time`, as sleep_until() of a Deadline does.

@@ -1,4 +1,4 @@
-// Moments that callers wait for, move and withdraw.
+// Timers that callers wait for, move and stop.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,10 @@ namespace weft {
 
 namespace detail {
 
-// The clock of a Timer or Ticker: a moment, after which one wait is let through, or one each
-// period. Nothing runs when the moment comes; each waiter has set a clock for it, and a later
-// caller looks at the time. So a timer without waiters costs nothing, and a caller that has moved
-// the moment can be sure that nothing of the old one is left. Invariant: waiters_ holds the
-// waiters; a caller that moves due_ wakes them all to look again.
+// The clock of a Timer or Ticker: a time after which one wait succeeds, or one in each period.
+// Nothing runs at that time; each waiter has its own timer, and a later caller reads the clock. So
+// a timer without waiters costs nothing, and after a move nothing of the old time remains.
+// Invariant: waiters_ contains the waiters; a caller that moves due_ wakes them all to check again.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -30,10 +29,10 @@ class ClockSource {
 
   [[nodiscard]] bool try_wait() noexcept;
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Returns true if a moment was set and no wait for it had succeeded.
+  // Returns true if a time was set and no wait for it had succeeded.
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
-  // For a select, with the lock held.
+  // For a select, which holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
   [[nodiscard]] Deadline due() const noexcept WEFT_REQUIRES(lock_) { return due_; }
@@ -43,7 +42,7 @@ class ClockSource {
 
   SpinLock lock_;
   Deadline due_ WEFT_GUARDED_BY(lock_);                     // never(): not set.
-  std::chrono::nanoseconds period_ WEFT_GUARDED_BY(lock_);  // 0: due_ is taken once.
+  std::chrono::nanoseconds period_ WEFT_GUARDED_BY(lock_);  // 0: the timer expires once.
   WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
@@ -59,10 +58,10 @@ class ClockCase final : public SelectCase {
 
  private:
   bool attempt() noexcept override { return source_.try_wait(); }
-  // The select holds the source's lock, which it knows by a pointer.
+  // The select holds the source's lock, which this function knows only by a pointer.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
   Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
-  bool conclude() noexcept override { return false; }  // It has been moved.
+  bool conclude() noexcept override { return false; }  // The time has been moved.
 
   ClockSource& source_;
   Handler handler_;
@@ -70,13 +69,13 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Go's time.Timer: it expires once, at a moment that can be moved or withdrawn. One waiter receives
-// each expiry. After stop() or reset() has returned, the earlier moment lets no wait through.
+// Go's time.Timer: it expires once, at a time that can be moved or withdrawn. One waiter receives
+// each expiry. After stop() or reset() has returned, the earlier time lets no wait succeed.
 // Context: fibers and plain threads; wait() and its _until and _for forms park.
 // Lifetime: it may be destroyed once no caller waits.
 class Timer {
  public:
-  // Begins without a moment, or set to one.
+  // Begins unset, or set to a deadline.
   Timer() noexcept : Timer(Deadline::never()) {}
   explicit Timer(Deadline deadline) noexcept : clock_(deadline, {}) {}
   template <class Rep, class Period>
@@ -90,8 +89,7 @@ class Timer {
   // Takes the expiry, if there is one; returns false otherwise.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Withdraws the moment; waiters keep waiting. Returns true if it was set and had let no wait
-  // through.
+  // Withdraws the time; waiters keep waiting. Returns true if it was set and no wait had succeeded.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets it anew. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -107,7 +105,7 @@ class Timer {
   detail::ClockSource clock_;
 };
 
-// Go's time.Ticker: it lets one wait through in each period. It keeps one tick without a waiter. A
+// Go's time.Ticker: one wait succeeds in each period. It keeps one tick while there is no waiter. A
 // late waiter receives that tick at once and skips the ticks in between.
 // Context, Lifetime: as Timer.
 class Ticker {
@@ -167,7 +165,7 @@ template <std::invocable Handler = detail::Nothing>
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
 }
 
-// A call that the clock makes in a new fiber; Go's time.AfterFunc. Destroying this object does not
+// A call that a timer makes in a new fiber; Go's time.AfterFunc. Destroying this object does not
 // affect the call, which has no stack before its time.
 // Context: fibers and plain threads; does not park.
 class DelayedCall {

@@ -58,25 +58,26 @@ class TokenBucket {
 
  private:
   // Parts of a token: in each nanosecond `tokens` parts come, and a token has `per` parts. So no
-  // rate has to be rounded. Below 2^126.
+  // rate is rounded. Below 2^126.
   using Parts = detail::WideNanoseconds;
 
   void check(std::uint64_t count) const;
   [[nodiscard]] Parts parts_of(std::uint64_t count) const noexcept {
     return static_cast<Parts>(count) * options_.per.count();
   }
-  // `now`: nanoseconds, read before the lock; another caller may have come with a later moment.
+  // `now`: nanoseconds, read before the lock; another caller may have passed a later time.
   void refill(std::int64_t now) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take_at(std::int64_t now, std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
-  // When `count` tokens will be there, if no caller takes any before.
+  // Returns when `count` tokens will be available if no other caller takes any.
   [[nodiscard]] Deadline due(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
 
   const TokenBucketOptions options_;
-  Semaphore turn_{1};  // Of the callers that wait: its holder is the next one.
+  Semaphore turn_{1};  // The turn of the waiting callers: its holder is the next one.
   detail::SpinLock lock_;
-  Parts parts_ WEFT_GUARDED_BY(lock_);                // At the moment refilled_.
-  std::int64_t refilled_ WEFT_GUARDED_BY(lock_);      // Nanoseconds, by the clock of Deadline.
-  std::uint64_t waiting_ WEFT_GUARDED_BY(lock_) = 0;  // Callers in take_until() that wait.
+  Parts parts_ WEFT_GUARDED_BY(lock_);            // The number of parts at the time refilled_.
+  std::int64_t refilled_ WEFT_GUARDED_BY(lock_);  // Nanoseconds, by the clock of Deadline.
+  // The number of callers that wait in take_until().
+  std::uint64_t waiting_ WEFT_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace weft

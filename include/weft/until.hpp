@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// An early end for a wait: a moment, a stop request, both, or nothing. Almost every call that waits
+// A limit for a wait: a deadline, a stop request, both, or nothing. Almost every call that waits
 // has a form that takes one; blocking(), Once::call(), await() and await_future() have none:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
@@ -27,7 +27,8 @@ class Until {
  public:
   // Never ends the wait early.
   Until() noexcept = default;
-  // Returns a limit that never ends the wait. It makes a call wait on past the caller's context.
+  // Returns a limit that never ends the wait. It makes a call wait even beyond the end of the
+  // caller's context.
   [[nodiscard]] static Until never() noexcept { return {}; }
   // Returns the limit of the caller's context (context.hpp), or never() if there is none. It is the
   // default of calls that report why they ended. It refers to the context.

@@ -1,4 +1,4 @@
-// Waiting until a number of things are done.
+// Waiting until a number of operations are done.
 #pragma once
 
 #include <concepts>
@@ -17,9 +17,9 @@ namespace weft {
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
-//   I3  A caller that brings the count to 0 with the bit set comes to the lock, wakes all and
-//       clears the bit; while the bit is set, at least one waiter stays and keeps the group alive
-//       for it. Unchecked: needs the view of the waiter and that of the waker.
+//   I3  A caller that brings the count to 0 with the bit set locks waiters_lock_, wakes all waiters
+//       and clears the bit; while the bit is set, at least one waiter remains, which keeps the
+//       group alive. Unchecked: a check needs the state of both the waiter and the waker.
 // Order
 //   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
 class WaitGroup {
@@ -64,7 +64,7 @@ class WaitGroup {
  private:
   static constexpr std::uint64_t kWaiters = 1;
 
-  // One of the count, for as long as it lives.
+  // One unit of the count, while it lives.
   class Count {
    public:
     explicit Count(WaitGroup& group) noexcept : group_(&group) { group.add(); }
@@ -78,10 +78,10 @@ class WaitGroup {
    private:
     WaitGroup* group_;
   };
-  // Members go in reverse order: first the callable, then the count.
+  // Members are destroyed in reverse order: first the callable, then the count.
   template <class F>
   struct Counted {
-    using Shown = F;  // In dumps, in place of this wrapping.
+    using Shown = F;  // Dumps show this type instead of the wrapper.
 
     [[nodiscard]] const void* join_target() const noexcept { return count.group(); }
 
@@ -90,7 +90,7 @@ class WaitGroup {
     void operator()() { callable(); }
   };
 
-  // Relaxed: only whether it is worth looking.
+  // Relaxed: it only shows whether a check is worthwhile.
   [[nodiscard]] std::uint64_t count_hint() const noexcept {
     return word_.load(detail::relaxed) / 2;
   }

@@ -7,8 +7,8 @@
 namespace weft::pool {
 
 // The pool's lock guards it, which each of these events holds anyway: so one reading is consistent.
-// A plain value. A plain value. Drain tasks of sub-pools are counted separately; `submitted`, which
-// numbers all tasks of the queue, includes them.
+// A plain value. Drain tasks of sub-pools are counted separately; `submitted`, which numbers all
+// tasks of the queue, includes them.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 

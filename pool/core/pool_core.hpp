@@ -122,7 +122,7 @@ class PoolCore {
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
   // Called by a task of the pool that has given its slots back; see nested/blocking_scope.cpp.
-  // Parks. Parks.
+  // Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
   // --- For workers, nested/ and services/, which hold the lock. A call that requires the lock

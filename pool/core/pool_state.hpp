@@ -287,7 +287,7 @@ struct PoolState {
   // they are short, and otherwise calls more workers: see README.md.
   static constexpr std::size_t kTasksPerWake = 16;
   // If this many workers are starting, an arriving worker starts the next one: the first tasks of a
-  // burst show how many more are needed. See README.md. See README.md.
+  // burst show how many more are needed. See README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
   // The words that each task changes are adjacent: processors that share a pool pass these cache

@@ -19,7 +19,7 @@ class WorkerObjects {
       : locals_(&locals), end_(end) {}
 
   [[nodiscard]] bool empty() const noexcept { return locals_ == nullptr || *locals_ == end_; }
-  // Runs user code. Parks. Parks.
+  // Runs user code. Parks.
   void destroy() noexcept {
     is_clearing_ = true;
     while (!empty()) {

@@ -10,7 +10,7 @@ class Registration;
 
 // Runs the item, a job of run(), to its end in the slot of `caller`, if that is a task of the pool.
 // Returns false, with nothing changed, if the pool must run it: another task is first, a worker is
-// available, or the caller has no slot to lend. Parks. Parks.
+// available, or the caller has no slot to lend. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;
 

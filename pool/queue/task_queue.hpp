@@ -177,9 +177,8 @@ class TaskQueue {
     pop_listed(item);
   }
   // The same with the task that was accepted first, startable or not. Requires that there is one.
-  // Requires one.
   void pop_oldest(detail::PoolItem& item) noexcept;
-  // Does the same for held-up tasks. Requires that there is one. Requires one.
+  // Does the same for held-up tasks. Requires that there is one.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
   // Called when a task with a key has ended or will never run: the next task with that key may
   // start.

@@ -31,7 +31,7 @@ void LocalQueue::push_behind(Fiber& fiber) noexcept {
   waiting_.push_last(fiber);
 }
 
-// While no fiber waits, moves as many as fit into the ring. Returns the rest. Returns the rest.
+// While no fiber waits, moves as many as fit into the ring. Returns the rest.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
     // Must be read before the push, after which a thief may have the fiber.

@@ -114,7 +114,6 @@ class LocalQueue {
   // --- The owner of another queue calls these on an open one, and receives the fibers ---
 
   // Takes fibers that did not fit into the victim's ring, into an empty ring. Returns their number.
-  // Returns how many.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
   // Takes the victim's oldest chain of new fibers, which becomes the oldest here: so a tree that
   // both workers walk is not started again from the top. Returns how many at most.

@@ -90,7 +90,7 @@ class TraceRing {
 class TraceWriter {
  public:
   // Must be called when detail::is_tracing() has changed, or may have changed. `runtime`
-  // distinguishes runtimes. `runtime` tells runtimes apart.
+  // distinguishes runtimes.
   void look(unsigned runtime, unsigned worker) noexcept;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
   // May only be called while the trace is on.

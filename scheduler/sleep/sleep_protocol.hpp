@@ -85,7 +85,7 @@ template <class Worker>
 // --- A worker that has found nothing calls these ---
 
 // Waits, as the holder of the watch if no other worker is. Returns true if the worker has been
-// unparked, or has made fibers runnable. `limit` bounds the wait. `limit` bounds the wait.
+// unparked, or has made fibers runnable. `limit` bounds the wait.
 template <class Worker>
 [[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
   auto& shared = worker.shared();

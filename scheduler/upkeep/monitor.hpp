@@ -52,7 +52,6 @@ class Monitor {
   }
   // Returns the longest time that a fiber has run on a worker without a switch, in nanoseconds;
   // measured by samples, so accurate to 40 ms, and 0 without a monitor. Relaxed: statistics.
-  // Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }

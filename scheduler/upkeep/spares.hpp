@@ -6,7 +6,7 @@
 namespace weft::scheduler {
 
 // The monitor sets how many spares it needs, and counts up the ones that it calls; spares leave,
-// and count down, once there are too many. Relaxed: counts. Relaxed: counts.
+// and count down, once there are too many. Relaxed: counts.
 class Spares {
  public:
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }

@@ -32,8 +32,8 @@ class Stores {
   [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Frees some memory that has been unused for a while, alongside other work. Entries that were
   // unused for a whole period of half a second are freed during the next one, or several if there
-  // are very many. `now` is in nanoseconds. `now` is in nanoseconds. Takes at most some
-  // milliseconds; returns true if more is already due.
+  // are very many. `now` is in nanoseconds. Takes at most some milliseconds; returns true if more
+  // is already due.
   bool decay_some(std::int64_t now) noexcept;
 
  private:

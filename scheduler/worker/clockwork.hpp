@@ -10,8 +10,8 @@
 namespace weft::scheduler {
 
 // Any worker may run timers that are due. A sleeper relies on the holder of the watch for its own
-// timers, and a computing worker does not reach its own. Owner: the worker. Owner: the worker.
-// Relaxed: the stack of a fiber that is parked.
+// timers, and a computing worker does not reach its own. Owner: the worker. Relaxed: the stack of a
+// fiber that is parked.
 class Clockwork {
  public:
   Clockwork(Worker& worker, Shared& shared) noexcept : worker_(worker), shared_(shared) {}

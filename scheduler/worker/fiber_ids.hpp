@@ -8,7 +8,6 @@ namespace weft::scheduler {
 
 // One worker's. Workers number fibers from their own blocks, so that a start accesses nothing
 // shared. No two fibers of the process have the same number, and none has 0. Owner: the worker.
-// Owner: the worker.
 class FiberIds {
  public:
   [[nodiscard]] std::uint64_t take() noexcept {

@@ -13,7 +13,7 @@ namespace weft::scheduler {
 
 // Decides when a worker looks around, when it calls another worker for help, and whether its fibers
 // run for long. All times are nanoseconds; except to count decisions, the worker has read the clock
-// before it calls. Owner: the worker. Owner: the worker.
+// before it calls. Owner: the worker.
 //
 // A call for help is a bet: it costs both workers some 10 us, and is lost if the caller has run the
 // waiting fibers before the helper arrives. So after a call the worker waits before the next one,

@@ -15,7 +15,7 @@ namespace weft::scheduler {
 // Returns how long to look at the other workers, in nanoseconds.
 [[nodiscard]] std::int64_t search_time(Shared& shared) noexcept;
 
-// Carries out the decisions of its Thief. Owner: the worker. Owner: the worker.
+// Carries out the decisions of its Thief. Owner: the worker.
 class Searcher {
  public:
   Searcher(Worker& worker, Clockwork& clockwork, Shared& shared);

@@ -1,5 +1,5 @@
-// An executor of Asio that runs handlers as fibers, and its context for timers, sockets and the
-// like.
+// An executor of Asio that runs handlers as fibers, and its context for timers, sockets and other
+// objects.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -24,8 +24,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 class Executor;
 
 struct ContextOptions {
-  // Bytes of stack of fibers that run handlers. Asio's composed operations, above all Beast's, need
-  // more than fibers have by default.
+  // Stack size of the fibers that run handlers, in bytes. Asio's composed operations, above all
+  // Beast's, need more than fibers have by default.
   std::size_t stack_size = 256UL * 1024;
 };
 
@@ -49,14 +49,14 @@ class Context : public lib::execution_context {
   // Starts nothing yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
   // Abandons pending operations without calls of their handlers, and waits for running handlers.
-  // Their waits by use_fiber end with operation_aborted; operations that they begin are abandoned
-  // within 100 ms. Asio's services do not support operations that begin at the moment of their end;
-  // its resolvers none later. A handler must not call it.
+  // Waits by use_fiber in these handlers end with operation_aborted; operations that they begin are
+  // abandoned within 100 ms. Asio's services do not support operations that begin while the
+  // services end; its resolvers support none afterwards. A handler must not call it.
   ~Context() {
     do {
       give_up();
     } while (!handlers_.wait_until(std::chrono::milliseconds(100)));
-    give_up();  // Operations begun by the last handlers; their services must be there still.
+    give_up();  // The last handlers may have begun operations, whose services must still exist.
     destroy();
     outstanding_.wait();
   }
@@ -77,7 +77,7 @@ class Context : public lib::execution_context {
  private:
   friend class Executor;
 
-  // A handler, for as long as it and what it holds are there.
+  // Counts a handler, from its submission until its captures are destroyed.
   class Running {
    public:
     explicit Running(Context& context) noexcept : handlers_(&context.handlers_) {
@@ -99,15 +99,16 @@ class Context : public lib::execution_context {
   }
 
   const std::size_t stack_size_;
-  WaitGroup handlers_;     // Handlers that run, or will.
-  WaitGroup outstanding_;  // Handlers, and executors that stand for operations under way.
+  WaitGroup handlers_;     // Handlers that run, or will run.
+  WaitGroup outstanding_;  // Handlers, and executors that represent pending operations.
 };
 
 // A model of Asio's executors, whose functions run as fibers of the runtime. In a fiber, dispatch()
 // and similar calls run them in place; post() and defer() never do. An exception of a handler is
-// one of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently. An object with
-// several pending operations needs an asio::strand, as on a thread_pool. Code in a strand must not
-// park, since the strand belongs to a thread meanwhile. Waits by use_fiber happen outside of it.
+// treated as an exception of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently.
+// An object with several pending operations needs an asio::strand, as on a thread_pool. Code in a
+// strand must not park, since the strand belongs to a thread meanwhile. Waits by use_fiber happen
+// outside of it.
 // Context: any thread; a call parks only if a function that execute() runs in place does.
 // Throws: std::bad_alloc.
 class Executor {
@@ -119,7 +120,7 @@ class Executor {
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   // Refers to the same context.
   Executor& operator=(const Executor& other) noexcept {
-    // The new work before the old one ends: the count must not touch 0 between.
+    // The new work is counted before the old one ends, so that the count does not touch 0.
     if (other.tracked_) other.context_->outstanding_.add();
     if (tracked_) context_->outstanding_.done();
     context_ = other.context_;
@@ -132,7 +133,7 @@ class Executor {
     if (tracked_) context_->outstanding_.done();
   }
 
-  // Returns Asio's properties: the context, whether it may call in place, whether it tracks work.
+  // Returns Asio's properties: the context, whether calls may run in place, whether it tracks work.
   [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
     return *context_;
   }
@@ -196,11 +197,11 @@ class Executor {
 
   Context* context_;
   lib::execution::blocking_t blocking_;
-  bool tracked_;  // Whether it is one of the context's outstanding_.
+  bool tracked_;  // Whether it counts as one of the context's outstanding_.
 };
 
-// Members go in reverse order: first the function, then what stands for it; with the last of them
-// the context may go.
+// Members are destroyed in reverse order: first the function, then the counts; when the last count
+// ends, the context may be destroyed.
 template <class F>
 struct Executor::Handler {
   Context::Running running;

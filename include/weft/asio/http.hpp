@@ -13,13 +13,14 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The connection of http::Response::upgrade(), with or without TLS, for Beast and the like.
+// The connection of http::Response::upgrade(), with or without TLS, for Beast and similar
+// libraries.
 using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
 
-// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast looks
-// for a bound only.
+// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast only
+// checks a maximum size.
 [[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

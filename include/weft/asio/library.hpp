@@ -1,5 +1,6 @@
-// The Asio of these headers: Boost's, or with WEFT_ASIO_STANDALONE the standalone one (asio.hpp).
-// All is in an inline namespace of that choice, so a program may have parts with both.
+// The Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, the standalone one (asio.hpp).
+// Everything is in an inline namespace named after that choice, so a program may contain parts with
+// both.
 #pragma once
 
 #if defined(WEFT_ASIO_STANDALONE)

@@ -1,5 +1,5 @@
 // Streams of weft for libraries on Boost.Asio: the synchronous calls of Beast, ssl::stream and
-// others run on fibers. It needs the headers of Boost, and no thread of Asio.
+// others run on fibers. It needs the headers of Boost, but no thread of Asio.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -25,8 +25,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 
 namespace detail {
 
-// Some libraries require an executor of each stream, to make timers of it that synchronous calls
-// never use. No thread runs this one.
+// Some libraries require an executor from each stream, to make timers that synchronous calls never
+// use. No thread runs this one.
 inline boost::asio::io_context& unused_context() {
   static boost::asio::io_context context;
   return context;
@@ -34,7 +34,8 @@ inline boost::asio::io_context& unused_context() {
 
 }  // namespace detail
 
-// Returns the error as Asio reports it: eof, operation_aborted, timed_out; the system's unchanged.
+// Returns the error as Asio reports it: eof, operation_aborted, timed_out; errors of the system are
+// unchanged.
 // Context: plain value.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
   if (!error) return {};
@@ -46,7 +47,7 @@ inline boost::asio::io_context& unused_context() {
   if (error.category() == std::system_category() || error.category() == std::generic_category()) {
     return {error.value(), boost::system::system_category()};
   }
-  // It is from another library on top of TCP: TLS, say.
+  // The error is from another library on top of TCP, such as TLS.
   return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
 }
 
@@ -111,13 +112,13 @@ class SyncStream {
   // Returns the stream itself, since no layer below is accessible.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
-  // Returns the stream inside, for its deadlines, say.
+  // Returns the wrapped stream, for example to set its deadlines.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
   // Ends all waiting and later calls with Errc::closed.
   void close() noexcept { stream_.close(); }
 
  private:
-  // The first part that is not empty: "some" is enough.
+  // Returns the first part that is not empty: "some" is enough.
   template <class Buffer, class Buffers>
   static Buffer first_of(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);

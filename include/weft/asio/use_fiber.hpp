@@ -20,18 +20,18 @@ inline namespace WEFT_ASIO_LIBRARY {
 
 // The token. The arguments of the operation's handler become the call's result, as with Asio's own
 // tokens. A leading error_code is thrown as a system_error, an exception_ptr is rethrown. No
-// further argument becomes void, one the value, several a std::tuple. An abandoned operation (its
-// context ends, say) counts as operation_aborted.
+// further argument becomes void, one the value, several a std::tuple. An abandoned operation counts
+// as operation_aborted, for example if its context ends.
 //
-// The operation begins on its object's executor, and its handlers run there. The caller's stack has
-// the state of the wait; it returns after the operation. Limit is NoLimit or use_fiber(until)'s
-// type.
+// The operation begins on its object's executor, and its handlers run there. The caller's stack
+// holds the state of the wait, so the call returns only after the operation. Limit is NoLimit or
+// the type of use_fiber(until).
 // Context: plain value; the operation parks, in fibers and plain threads.
 // Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
  public:
-  // Is `use_fiber`: no limit, on the operation's own executor, errors are thrown.
+  // Same as `use_fiber`: no limit, on the operation's own executor, errors are thrown.
   UseFiber() noexcept = default;
   // Combines the settings of the calls below.
   UseFiber(Limit limit, Where where, ErrorCode* error) noexcept
@@ -39,16 +39,16 @@ class UseFiber {
 
 #if WEFT_ASIO_HAS_CANCELLATION
   // Returns a token with a limit. When `until` ends the wait, the operation is cancelled
-  // (cancellation_type::terminal) and its end awaited. Its result is unchanged, except that
-  // operation_aborted becomes timed_out after a passed deadline, which precedes a stop request. An
-  // operation without cancellation continues to its end.
+  // (cancellation_type::terminal), and the call waits for its end. The result is unchanged, except
+  // that operation_aborted becomes timed_out after a passed deadline, which precedes a stop
+  // request. An operation without cancellation continues to its end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // Does the same by cancel() on the operation's executor: `[&] { timer.cancel(); }`. It serves
-  // every Boost, and libraries without cancellation slots. If cancel() throws (as on a closed
-  // socket), the operation continues to its end; the call then throws the exception.
+  // Does the same by calling cancel() on the operation's executor: `[&] { timer.cancel(); }`. It
+  // works with every Boost, and with libraries without cancellation slots. If cancel() throws (as
+  // on a closed socket), the operation continues to its end; the call then throws the exception.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
@@ -103,7 +103,7 @@ inline const UseFiber<> use_fiber;  // NOLINT: as Asio's tokens are called.
 }  // namespace WEFT_ASIO_LIBRARY
 }  // namespace weft::asio
 
-// Defines the meaning of the token for Asio.
+// Defines the token's behaviour for Asio.
 template <class Limit, class Where, class R, class... Args>
 class weft::asio::lib::async_result<weft::asio::UseFiber<Limit, Where>, R(Args...)> {
  public:
@@ -117,7 +117,7 @@ class weft::asio::lib::async_result<weft::asio::UseFiber<Limit, Where>, R(Args..
                                            std::decay_t<Args>...>;
     Operation operation(token, executor);
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsign-conversion"  // Beast hands 0 on as a size.
+#pragma GCC diagnostic ignored "-Wsign-conversion"  // Beast passes 0 on as a size.
     return operation.run([&](auto&& handler) {
       std::forward<Initiation>(initiation)(std::move(handler),
                                            std::forward<InitiationArgs>(args)...);

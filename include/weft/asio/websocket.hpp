@@ -1,4 +1,5 @@
-// WebSockets of Beast without a stack for a silent client. It needs Boost's headers and weft-http.
+// WebSockets of Beast that need no stack while the client is silent. It needs Boost's headers and
+// weft-http.
 #pragma once
 
 #include <algorithm>
@@ -57,10 +58,11 @@ class FrameStream {
   void close() noexcept { upgraded_->close(); }
 
  private:
-  static constexpr std::size_t kAhead = 2048;  // Bytes; larger reads go to their caller directly.
+  // In bytes; larger reads go to their caller directly.
+  static constexpr std::size_t kAhead = 2048;
 
-  // Of a header that has begun, whose first two bytes say how long it is: with a longer length, and
-  // a mask.
+  // The size of a header that has begun, which its first two bytes determine: with a longer length,
+  // and a mask.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
     return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
@@ -83,7 +85,7 @@ class FrameStream {
     return size;
   }
 
-  // Follows the frame through what has been read.
+  // Tracks the frame through the bytes that have been read.
   net::Result<std::size_t> passed(net::Result<std::size_t> read,
                                   std::span<const std::byte> buffer) {
     if (read.error) return read;
@@ -101,12 +103,12 @@ class FrameStream {
   static constexpr std::size_t kLongestHeader = 14;
 
   http::Upgraded* upgraded_ = nullptr;
-  std::unique_ptr<std::byte[]> ahead_;  // Only while bytes lie in it, from begin_ to end_.
+  std::unique_ptr<std::byte[]> ahead_;  // Allocated only while it holds bytes, from begin_ to end_.
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::byte header_[kLongestHeader] = {};
   std::size_t header_size_ = 0;  // 0: between two frames.
-  std::uint64_t payload_ = 0;    // Bytes of it that have not been read.
+  std::uint64_t payload_ = 0;    // The bytes of it that have not been read.
 };
 
 // A stream for boost::beast::websocket::stream.

@@ -1,4 +1,4 @@
-// Tasks that the clock starts.
+// Tasks that a timer starts.
 #pragma once
 
 #include <memory>
@@ -7,15 +7,15 @@
 
 namespace weft::detail {
 
-// A task, and the fiber that will run it at a moment; until then it costs two small records and no
-// stack. Shared by its handle and its fiber.
+// A task, and the fiber that will run it at a given time; until then it costs two small records and
+// no stack. Its handle and its fiber share it.
 class Alarm;
 
-// From fibers and plain threads; never parks. Throws as spawn().
+// Fibers and plain threads may call it; it never parks. Throws as spawn().
 [[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
-// Returns true if the task will not run: it is destroyed soon, in its fiber. Never parks.
+// Returns true if the task will not run: it is then destroyed soon, in its fiber. Never parks.
 [[nodiscard]] bool cancel_alarm(Alarm& alarm) noexcept;
-// The handle's end; the task is not affected.
+// Called at the end of the handle; the task is not affected.
 void release_alarm(Alarm& alarm) noexcept;
 
 struct ReleaseAlarm {

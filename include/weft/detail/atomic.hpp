@@ -1,11 +1,11 @@
-// Atomics whose every access names its memory order.
+// Atomics whose every access specifies its memory order.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
 
-// A build that explores or counts every access names a header with an Atomic of its own.
+// A build that explores or counts every access provides a header with another Atomic.
 #ifdef WEFT_ATOMIC_SHIM
 #include WEFT_ATOMIC_SHIM
 #endif
@@ -20,7 +20,7 @@ inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
 
 #ifdef WEFT_MODEL
 
-// The model build swaps the shim, so that the model checker explores the production source.
+// The model build replaces the shim, so that the model checker explores the production source.
 template <class T>
 using Atomic = model::Atomic<T>;
 using model::full_fence;
@@ -30,15 +30,16 @@ using model::pause_cpu;
 
 #ifdef WEFT_COUNT_ATOMICS
 
-// The counting build swaps it for one that keeps a ledger: who writes what others use.
+// The counting build replaces it by one that records which threads write what other threads use.
 template <class T>
 using Atomic = counting::Atomic<T>;
 using counting::full_fence;
 
 #else
 
-// std::atomic without the parts that hide an order: no defaults, no operators, no conversions.
-// Always inlined: in a build that watches some files and not others, the linker must not choose.
+// std::atomic without the functions that hide an order: no defaults, no operators, no conversions.
+// Always inlined: in a build that instruments only some files, the linker must not choose between
+// versions.
 template <class T>
 class Atomic {
  public:
@@ -78,7 +79,7 @@ class Atomic {
     return value_.fetch_and(operand, order);
   }
 
-  // The value's own address, for system calls that wait on it. 32-bit values only.
+  // The address of the value, for system calls that wait on it. 32-bit values only.
   [[nodiscard]] std::uint32_t* futex_address() noexcept
       requires(sizeof(T) == sizeof(std::uint32_t)) {
     return reinterpret_cast<std::uint32_t*>(&value_);
@@ -88,7 +89,7 @@ class Atomic {
   std::atomic<T> value_{};
 };
 
-// Orders every earlier access before every later one; the partner is named where it is called.
+// Orders every earlier access before every later one; each call site names the matching fence.
 inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 #endif

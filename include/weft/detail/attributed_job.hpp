@@ -12,7 +12,8 @@
 
 namespace weft::detail {
 
-// A submitted task with attributes that no caller waits for. Pools keep some for the next submit.
+// A submitted task with attributes that no caller waits for. Pools keep some of these for later
+// submits.
 class AttributedTask final : public PoolJob {
  public:
   explicit AttributedTask(const pool::PoolCore& core) noexcept
@@ -63,7 +64,8 @@ class AttributedTask final : public PoolJob {
   Task task_;
   PoolStop stop_{{}, false};
   std::exception_ptr exception_;
-  TaskAttributes attributes_;  // Ends first: its stop registration refers to the rest.
+  // Destroyed first, because its stop registration refers to the other members.
+  TaskAttributes attributes_;
 };
 
 // A task with attributes and a handle.

@@ -1,4 +1,4 @@
-// Fibers that do a part of what another caller's task is about.
+// Marks fibers that do a part of another caller's task.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace weft::detail {
 // as long as that task.
 [[nodiscard]] std::uint64_t key_of_pool_tasks() noexcept;
 
-// While it lives, the caller runs steps of a loop on behalf of the task of a pool that waits for
-// the loop: what a step waits for in that pool, the task waits for. Never parks, allocates nothing.
+// While it lives, the caller runs steps of a loop on behalf of a task that waits for the loop: the
+// task then counts as waiting when a step waits for the pool. Never parks, and allocates nothing.
 class BehalfScope : private LocalScope {
  public:
   // The node of the task that the caller runs, or runs steps for; null if there is none.

@@ -1,21 +1,21 @@
-// The door to the threads that make blocking calls.
+// The interface to the threads that make blocking calls.
 #pragma once
 
 #include <weft/detail/waist.hpp>
 
 namespace weft::detail {
 
-// One call that a helper thread makes while a fiber waits for it; lives on the fiber's stack.
+// One call that a helper thread makes while a fiber waits for it; it is on the fiber's stack.
 struct BlockingCall {
   void (*make)(BlockingCall& self) noexcept;
-  BlockingCall* next = nullptr;  // In the queue, as the next one.
+  BlockingCall* next = nullptr;  // The next call in the queue.
   BlockingCall* previous = nullptr;
   Waker waker = {};
 };
 
-// Parks the calling fiber until a helper thread of its runtime has made `call`. Call it from fibers
-// only. Throws std::system_error if there is no helper thread and the system refuses one; the call
-// has not been made then. In a simulation the fiber makes the call itself.
+// Parks the calling fiber until a helper thread of its runtime has made `call`. Only fibers may
+// call it. Throws std::system_error if there is no helper thread and the system refuses one; the
+// call has then not been made. In a simulation the fiber makes the call itself.
 void make_on_helper(BlockingCall& call);
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// Giving the slot of a pool back around a wait.
+// Gives back the slot of a pool while its task waits.
 #pragma once
 
 namespace weft {
@@ -12,23 +12,23 @@ class Registration;
 
 namespace detail {
 
-// A caller that is about to park makes it. While it lives, the slot of the caller's task is
+// Made by a caller that is about to park. While it lives, the slot of the caller's task is
 // released, if the task runs in a pool of `root`, the outermost pool around it. So are the slots of
-// the pools between. Destroyed, it waits for the slots again. The root is compared and not
-// followed, so it may be gone if the answer is no. Null: nothing happens. (ForkJoinPool's
-// ManagedBlocker.)
+// the pools between. The destructor waits for the slots. The root is compared but not dereferenced,
+// so it may have been destroyed if it does not match. Null: nothing happens. (Compare
+// ForkJoinPool's ManagedBlocker.) Null: nothing happens.
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
-  // By one who has looked for the caller's registration already.
+  // For a caller that has already looked up its registration.
   BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
-  // Around a wait for a task of `pool`, unless that is null.
+  // For a wait for a task of `pool`, unless that is null.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();
   BlockingScope(const BlockingScope&) = delete;
   BlockingScope& operator=(const BlockingScope&) = delete;
 
-  // Returns whether there was anything to release.
+  // Returns whether any slot was released.
   [[nodiscard]] bool is_made() const noexcept { return slots_ != nullptr; }
 
  private:

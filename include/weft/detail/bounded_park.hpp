@@ -7,18 +7,18 @@
 
 namespace weft::detail {
 
-// One park that may be ended from three sides: by a notifier, the clock, a stop request. Lives on
-// the parking stack, and decides by its claim.
+// One park that three parties may end: a notifier, the clock, a stop request. It is on the parking
+// stack, and its claim decides which of them wins.
 //
-// A stop request may come at any moment, also before the caller's registers are saved, when a wake
-// would be too early. So the request and the park meet in phase_: a request that comes first only
-// leaves a note, and the other side of the switch, which finds it, ends the park.
+// A stop request may come at any moment, even before the caller's registers are saved, when a wake
+// would be too early. So the request and the park synchronize by phase_: a request that comes first
+// only leaves a mark; the code on the other side of the switch finds it and ends the park.
 //
-// The caller must not destroy this object before it has made sure that its After is over: the clock
-// may end a park while the After is still on its way. Taking the lock that the After releases, to
-// withdraw the waiter, is enough.
+// The caller must not destroy this object before its After has ended: the clock may end a park
+// while the After is still running. Locking the lock that the After releases, to withdraw the
+// waiter, is enough.
 // Order
-//   [phase]  start moves phase_ on (release) -> request reads kParked (acquire): the waiter has
+//   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
 //            been parked. A request that is first (release) -> start (acquire).
 class BoundedPark {
  public:
@@ -29,18 +29,18 @@ class BoundedPark {
   // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // The winner of a wait that a stop request ends: the clock, if that was first; see
+  // Returns the winner of a wait that a stop request ends: the clock, if that was first; see
   // Until::error().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
 
-  // Parks the caller, once; see detail::park_until(). Returns who ended it.
+  // Parks the caller, once; see detail::park_until(). Returns the party that ended it.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;
     waker_ = current();
-    // Its end, which waits for a request that is under way, comes after the park.
+    // Its destructor, which waits for a request in progress, runs after the park.
     StopRegistration<Request> registration;
     registration.add(*until_.token(), Request{this});
     const Claim::Winner winner =
@@ -48,7 +48,7 @@ class BoundedPark {
     return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
-  // By the thread that requests the stop; at most once.
+  // The thread that requests the stop calls it, at most once.
   void request() noexcept {
     std::uint32_t expected = kPreparing;
     if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]
@@ -64,7 +64,7 @@ class BoundedPark {
     const bool requested = !self->phase_.compare_exchange_strong(expected, kParked, release,
                                                                  acquire);  // [phase]
     const bool stopped = requested && self->claim_.try_claim(Claim::kStop);
-    // From here on the fiber may go on, and this object be gone.
+    // From here on the fiber may continue and destroy this object.
     after.call(after.argument);
     if (stopped) wake(waker);
   }

@@ -1,4 +1,4 @@
-// What a Broadcast does, whatever the type of its values.
+// The part of Broadcast that does not depend on the type of its values.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,27 @@
 
 namespace weft {
 
-// What becomes of a subscription whose next value is the oldest one in a full broadcast when
-// another one is sent.
+// What happens to a subscription when a full broadcast must drop the value that the subscription
+// would receive next.
 enum class OnLag : std::uint8_t {
   drop_oldest,   // It misses that value, and counts it.
   disconnect,    // It ends: each later receive reports the end.
-  hold_senders,  // It misses nothing: the send waits for it.
+  hold_senders,  // It misses nothing, because the send waits for it.
 };
 
 namespace detail {
 
-// The values of a broadcast, one in each place. Calls of one place are never concurrent.
+// The values of a broadcast, one in each place. Calls for the same place are never concurrent.
 class BroadcastPlaces {
  public:
   virtual ~BroadcastPlaces() = default;
-  // Puts `*value` into the place, and what was there into `*value`.
+  // Swaps `*value` with the content of the place.
   virtual void swap(std::size_t place, void* value) noexcept = 0;
-  // Copies what is in the place to `*out`.
+  // Copies the content of the place to `*out`.
   virtual void copy(std::size_t place, void* out) noexcept = 0;
 };
 
-// How far a subscription has come. It belongs to the caller that receives.
+// The position of a subscription. It belongs to the caller that receives.
 struct BroadcastReader {
   std::uint64_t next = 0;    // The number of the value to be received next.
   std::uint64_t missed = 0;  // Values, so far.
@@ -38,10 +38,10 @@ struct BroadcastReader {
 };
 
 // Values are numbered from 1. Number n goes to place n % capacity, and stays until n + capacity is
-// sent. A receiver that is behind takes its value under the lock of that place alone; lock_ is for
-// senders and for callers that have to wait. A send wakes the receivers that waited for it in
-// portions, between which lock_ is free: the woken ones can begin to wait again meanwhile.
-// lock_ is taken before the lock of a place, never while one is held.
+// sent. A receiver that is behind takes its value under the lock of that place only; lock_ is for
+// senders and for callers that must wait. A send wakes the waiting receivers in batches, between
+// which lock_ is free: receivers that were woken can wait again meanwhile. lock_ is locked before
+// the lock of a place, never while one is held.
 // Invariants
 //   I1  Receivers wait only for the number next_ or for an earlier one, whose send is waking them.
 //       Unchecked: the list is not searched.
@@ -73,7 +73,7 @@ class BroadcastCore {
   [[nodiscard]] std::size_t subscriptions_hint() noexcept;
   [[nodiscard]] bool is_closed_hint() noexcept;
 
-  // For a select, with the lock held.
+  // For a select, which holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& receivers() noexcept WEFT_REQUIRES(lock_) { return receivers_; }
   [[nodiscard]] WaitList& senders() noexcept WEFT_REQUIRES(lock_) { return senders_; }
@@ -86,26 +86,27 @@ class BroadcastCore {
  private:
   struct Place {
     SpinLock lock;
-    std::uint64_t number WEFT_GUARDED_BY(lock) = 0;  // Of the value inside; 0: there is none.
+    // The number of the value in the place; 0 if there is none.
+    std::uint64_t number WEFT_GUARDED_BY(lock) = 0;
     std::uint64_t unread WEFT_GUARDED_BY(lock) = 0;  // See I3.
   };
 
   [[nodiscard]] std::size_t place_of(std::uint64_t number) const noexcept {
     return static_cast<std::size_t>(number % capacity_);
   }
-  // Whether the place of the next value is free.
+  // Returns whether the place of the next value is free.
   [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
   // Requires room.
   void publish(void* value) noexcept WEFT_REQUIRES(lock_);
-  // Sends for senders that wait, as long as there is room.
+  // Sends the values of waiting senders, as long as there is room.
   void admit_senders() noexcept;
   [[nodiscard]] bool is_due(const Waiter* receiver) const noexcept WEFT_REQUIRES(lock_) {
     return receiver != nullptr && (closed_ || receiver->amount < next_);
   }
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
-  // Without lock_: would_wait if the value has not been sent.
+  // Called without lock_; returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
-  // What a subscription that is behind by more than the capacity does. False: it ends.
+  // Handles a subscription that is behind by more than the capacity. Returns false if that ends it.
   [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
 
   const std::size_t capacity_;
@@ -115,8 +116,10 @@ class BroadcastCore {
   bool closed_ WEFT_GUARDED_BY(lock_) = false;
   std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the value to be sent next.
   std::size_t subscriptions_ WEFT_GUARDED_BY(lock_) = 0;
-  std::uint64_t holders_ WEFT_GUARDED_BY(lock_) = 0;  // Subscriptions that hold senders.
-  WaitList receivers_ WEFT_GUARDED_BY(lock_);  // `amount` is the number that each one waits for.
+  // The number of subscriptions that hold senders.
+  std::uint64_t holders_ WEFT_GUARDED_BY(lock_) = 0;
+  // The `amount` of each waiter is the number that it waits for.
+  WaitList receivers_ WEFT_GUARDED_BY(lock_);
   WaitList senders_ WEFT_GUARDED_BY(lock_);
 };
 

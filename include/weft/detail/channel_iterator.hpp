@@ -22,7 +22,7 @@ class ChannelIterator {
 
   // Receives the first value; parks until there is one, or the channel is closed.
   explicit ChannelIterator(Channel<T>& channel) : channel_(&channel), value_(channel.receive()) {}
-  // The value that has been received. Not of an iterator that is at the end.
+  // Returns the received value. An iterator at the end has none.
   [[nodiscard]] T& operator*() const noexcept { return *value_; }
   // Receives the next one; parks as receive() does.
   ChannelIterator& operator++() {

@@ -1,4 +1,4 @@
-// The place of the caller's context in its list of locals.
+// Stores the caller's context in its list of locals.
 #pragma once
 
 #include <weft/detail/local_scope.hpp>
@@ -9,13 +9,13 @@ class Context;
 
 namespace detail {
 
-// Makes `context`, or none if it is null, the caller's own while it lives. By one fiber or plain
-// thread, which makes and destroys it.
+// Makes `context`, or none if it is null, the caller's context while this object lives. The fiber
+// or plain thread that makes the object also destroys it.
 class ContextNode : private LocalScope {
  public:
   explicit ContextNode(const Context* context) noexcept;
 
-  // The innermost context of the caller, or null.
+  // Returns the innermost context of the caller, or null.
   [[nodiscard]] static const Context* current() noexcept;
 
  private:

@@ -1,7 +1,7 @@
-// Exceptions, for programs that are compiled with and without them.
+// Exceptions, for programs compiled with or without them.
 //
-// Without them (-fno-exceptions) nothing is caught here: what the library, which is compiled with
-// them, throws out of a call ends the process, and so does what these headers would throw.
+// Without them (-fno-exceptions) nothing is caught here: an exception of the library, which is
+// compiled with them, ends the process, and so would a throw in these headers.
 #pragma once
 
 #if defined(__cpp_exceptions)
@@ -11,14 +11,14 @@
 
 namespace weft::detail {
 
-// Ends the process with a sentence: the thread is being ended, below frames that would go on.
+// Ends the process with a message: the thread is being ended below frames that would continue.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail
 
 #define WEFT_TRY try
 #if defined(__GLIBCXX__)
-// The exception that pthread_exit and a cancellation unwind with must not be caught for good.
+// The exception by which pthread_exit and a cancellation unwind must not be swallowed.
 #define WEFT_CATCH_ALL                 \
   catch (abi::__forced_unwind&) {      \
     ::weft::detail::end_with_thread(); \

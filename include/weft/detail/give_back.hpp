@@ -1,4 +1,4 @@
-// A refused callable goes back to its owner.
+// Returns a refused callable to its owner.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace weft::detail {
 
-// Moves a refused callable back to where it came from: an rvalue was moved from, anything else was
-// copied. Without effect if that could throw: then there might be neither.
+// Moves a refused callable back to its source: an rvalue was moved from, any other argument was
+// copied. Does nothing if that could throw, because then both might be lost.
 template <class F, class Callable>
 void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {
   if constexpr (!std::is_reference_v<F> && std::is_same_v<F, Callable>) {

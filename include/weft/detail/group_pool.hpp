@@ -1,4 +1,4 @@
-// Where the tasks of a group run, if not each in a fiber of its own.
+// Where the tasks of a group run, if not in separate fibers.
 #pragma once
 
 #include <concepts>
@@ -17,25 +17,26 @@ struct SubmitOptions;
 
 namespace detail {
 
-// How long a submission waits for room: as on_full says, not at all, or until its limit.
+// How long a submission waits for room: as on_full specifies, not at all, or until its limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// The calls that a TaskGroup makes of a FiberPool. The pool hands them down when the group is made,
-// so neither the header of groups nor a program whose groups have no pool needs to know pools.
+// The calls that a TaskGroup makes to a FiberPool. The pool passes them when the group is made, so
+// that neither the header of groups nor a program without pools depends on pools.
 class GroupPool {
  public:
-  // `submit` does as FiberPool::submit(), try_submit() or submit_until(), by `room`, and leaves a
-  // refused task as it was. The rest do as FiberPool's functions of these names.
+  // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on
+  // `room`, and leaves a refused task unchanged. The other calls do the same as FiberPool's
+  // functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Stop requests of the options and of the pool are passed on to `own`, the task's, if it has
-    // one.
+    // Stop requests of the options and of the pool are forwarded to `own`, the task's source, if it
+    // has one.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
     std::stop_token (*stop_token)(const FiberPool& pool) noexcept;
-    // Calls `wait` and returns its answer. If the caller is a task of the pool, its slot is free
-    // for others meanwhile.
+    // Calls `wait` and returns its result. If the caller is a task of the pool, other tasks can use
+    // its slot meanwhile.
     bool (*wait_without_slot)(FiberPool& pool, bool (*wait)(void* argument) noexcept,
                               void* argument) noexcept;
   };
@@ -55,7 +56,7 @@ class GroupPool {
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return calls_->stop_token(*pool_); }
-  // Without a pool too: then it is just a call of `wait`.
+  // Works without a pool, too: then it only calls `wait`.
   template <std::invocable Wait>
   bool wait_without_slot(Wait wait) const noexcept {
     if (pool_ == nullptr) return wait();
@@ -69,7 +70,7 @@ class GroupPool {
   const Calls* calls_ = nullptr;
 };
 
-// Implemented by the pool.
+// The pool implements it.
 [[nodiscard]] GroupPool group_pool(FiberPool& pool) noexcept;
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Tasks of a group at its limit that wait behind tasks of the group.
+// The tasks of a group at its limit that wait for other tasks of the group.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace weft::detail {
 
-// A task that waits, with all it needs to run.
+// A waiting task with everything it needs to run.
 class QueuedTask {
  public:
   QueuedTask() noexcept = default;
   virtual ~QueuedTask() = default;
   QueuedTask(const QueuedTask&) = delete;
   QueuedTask& operator=(const QueuedTask&) = delete;
-  // On the fiber of a runner, once.
+  // Called once, on the fiber of a runner.
   virtual void run() noexcept = 0;
 
  private:
@@ -24,27 +24,27 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// A task of a group that starts another at the limit must not wait for a place: it holds one, and
-// perhaps locks that the others need. The new task is queued here instead. Each task that ends
-// runs a queued one on its fiber, in its place, and so on until the queue is empty.
-// Running the new task inside the call that starts it was tried: such calls nest until the stack
-// overflows, and the new task waits forever for a lock that its caller holds.
+// If a task of a group starts another at the limit, it must not wait for a place: it holds one
+// itself, and perhaps locks that the others need. The new task is queued here instead. Each task
+// that ends runs a queued one on its fiber, in its place, and so on until the queue is empty.
+// Running the new task inside the call that starts it was rejected: such calls nest until the stack
+// overflows, and the new task may wait forever for a lock that its caller holds.
 // Invariants
-//   I1  runners_ counts the fibers that look into the queue before they end.
+//   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
-//   I3  A push tries for a place under lock_, and a runner that has given its place back looks
+//   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
 //       again under lock_: so no task waits while a place is free, except for a moment. Unchecked:
-//       of that moment there may be several.
+//       several such moments may overlap.
 class GroupQueue {
  public:
-  // What became of a push.
+  // The result of a push.
   enum class Push : unsigned char {
     queued,     // A runner will run the task.
-    has_place,  // A place has become free, and is the caller's; the task is not queued.
+    has_place,  // A place has become free and now belongs to the caller; the task is not queued.
     no_runner,  // The task is not queued.
   };
 
-  // If the caller runs a task of another group, the new group's tasks belong to that group's.
+  // If the caller runs a task of another group, the new group's tasks count as that group's, too.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
@@ -52,11 +52,12 @@ class GroupQueue {
   // Returns whether the caller is a task of the group, or of a group that such a task has made, and
   // so on.
   [[nodiscard]] bool is_around_caller() const noexcept;
-  // Takes the task if it is queued, and only then.
+  // Takes the task only if it is queued.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
-  // By a fiber that has a place: it is a runner until next() returns null.
+  // Called by a fiber that has a place: it is a runner until next() returns null.
   void add_runner() noexcept;
-  // By a runner: the task to run next. Null: there is none, and its place has been given back.
+  // Called by a runner; returns the task to run next. Null: there is none, and its place has been
+  // given back.
   [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
 
  private:
@@ -67,14 +68,14 @@ class GroupQueue {
   SpinLock lock_;
   std::size_t runners_ WEFT_GUARDED_BY(lock_) = 0;
   std::unique_ptr<QueuedTask> first_ WEFT_GUARDED_BY(lock_);
-  QueuedTask* last_ WEFT_GUARDED_BY(lock_) = nullptr;  // Valid while there is a first_.
+  QueuedTask* last_ WEFT_GUARDED_BY(lock_) = nullptr;  // Valid only while first_ is not null.
 };
 
 // While it lives, the caller runs a task of the group.
 class GroupScope : private LocalScope {
  public:
   explicit GroupScope(const GroupQueue& of_group) noexcept;
-  // The queue of the innermost one; null if the caller runs no task of a group.
+  // Returns the queue of the innermost scope; null if the caller runs no task of a group.
   [[nodiscard]] static const GroupQueue* current() noexcept;
 
  private:

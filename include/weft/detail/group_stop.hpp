@@ -1,6 +1,6 @@
-// How a task of a group hears that it should stop: by the group's context, which ends with its
-// pool; and, if it takes a token and has options, by a source of its own, which follows the
-// options, too.
+// How a stop request reaches a task of a group: by the group's context, which ends with its pool;
+// and, if the task takes a token and has options, by its own source, which also follows the
+// options.
 #pragma once
 
 #include <concepts>
@@ -43,8 +43,8 @@ struct CancelContext {
   void operator()() const noexcept { context->cancel(); }
 };
 
-// While it lives, a stop request of the pool cancels the group's context; of use to tasks that can
-// hear of it, and free of cost for others.
+// While it lives, a stop request of the pool cancels the group's context; for tasks that take no
+// context or token it costs nothing.
 template <class F>
 class PoolStopScope {
  public:
@@ -61,7 +61,7 @@ class PoolStopScope {
       registration_;
 };
 
-// A task whose token is its own source's, which follows the group, too.
+// A task whose token belongs to its own source, which also follows the group.
 template <class F>
 struct TaskWithSource {
   using Shown = F;
@@ -74,8 +74,8 @@ struct TaskWithSource {
   }
 };
 
-// Calls `submit(task, source)`: the task has a source of its own if it takes a token. A task that
-// is refused is where it was before.
+// Calls `submit(task, source)`: the task has its own source if it takes a token. A refused task is
+// unchanged.
 template <class F, class Submit>
 Accepted submit_with_source(F&& task, Submit submit) {
   if constexpr (kTakesTokenOnly<std::decay_t<F>>) {

@@ -1,11 +1,11 @@
-// Holding a lock to the end of a scope.
+// Holds a lock until the end of a scope.
 #pragma once
 
 #include <weft/detail/thread_annotations.hpp>
 
 namespace weft::detail {
 
-// As std::lock_guard, but known to the analysis of locks.
+// Like std::lock_guard, but known to the lock analysis.
 template <class Lock>
 class WEFT_SCOPED_LOCK Guard {
  public:

@@ -12,14 +12,15 @@ class IoHandle;
 
 namespace weft::detail {
 
-// Whether a call on a descriptor would not have to wait, as a case. While the select waits, a watch
-// in its direction brings edges to a list of the case's own; what they mean is asked of the kernel
-// when the case is attempted. So it is ready also if the edge was used up before. Invariants
-//   I1  While watching_ the watch is in the direction, or has been told, and the case counts as a
-//       call that uses the descriptor.
-//   I2  Before the kernel is asked, a watch that has been told is put in again: an edge that comes
-//       after the answer is noticed. A case that takes an edge away lets the next call try at once.
-//       Unchecked: it is an order of steps.
+// A case that is ready when a call on a descriptor would not have to wait. While the select waits,
+// a watch in its direction passes edges to the case's own list; an attempt then asks the kernel for
+// the actual state. So the case is ready even if an earlier call has consumed the edge.
+// Invariants
+//   I1  While watching_, the watch is in the direction or has been notified, and the case counts as
+//       a call that uses the descriptor.
+//   I2  Before the kernel is asked, a notified watch is registered again, so that an edge after the
+//       answer is noticed. A case that consumes an edge lets the next call try at once. Unchecked:
+//       it concerns an order of steps.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };
@@ -37,7 +38,8 @@ class IoCase : public SelectCase, private IoWatch {
   bool attempt() noexcept override;
   bool is_ready() noexcept override WEFT_NOT_ANALYZED;  // The select holds own_lock_.
   Deadline due() noexcept override;
-  bool conclude() noexcept override { return false; }  // Something happened: ask what.
+  // An edge has arrived: the kernel must be asked.
+  bool conclude() noexcept override { return false; }
   [[nodiscard]] bool asks_kernel() const noexcept override { return true; }
 
   [[nodiscard]] bool take_note() noexcept;

@@ -1,4 +1,4 @@
-// Being told what the kernel says about a descriptor, without being parked for it.
+// Receives the kernel's notifications about a descriptor without parking.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -6,13 +6,14 @@
 
 namespace weft::detail {
 
-// Takes a waiter's place in one direction of a descriptor. It is notified once: that something may
-// have happened, or that the descriptor was closed.
+// Takes the place of a waiter in one direction of a descriptor. It is notified once: either
+// something may have happened, or the descriptor was closed.
 struct IoWatch {
-  // Notes the event, and returns the waker of a waiter, if there is one. The thread that took the
-  // watch out of the direction calls it; what it calls must not park.
+  // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
+  // the watch from the direction calls it; the function must not park.
   Waker (*tell)(IoWatch& self) noexcept;
-  // Set by the teller, who does not touch the watch any more; see io::IoDirection.
+  // Set by the notifying thread, which then does not access the watch any more; see
+  // io::IoDirection.
   Atomic<bool> let_go{false};
 };
 

@@ -14,8 +14,8 @@
 
 namespace weft::detail {
 
-// The untyped core: whether the fiber has finished, and who waits for that.
-// Invariant: references_ counts the fiber and the handle; the last one out deletes the state.
+// The untyped core: whether the fiber has finished, and the waiters for its end.
+// Invariant: references_ counts the fiber and the handle; the last one to leave deletes the state.
 // Order
 //   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
 //           is there.
@@ -28,9 +28,9 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: a caller
-  // that owns the state alone may destroy it as soon as join() has returned, but not on the word of
-  // done().
+  // The fiber calls it once, after it has stored its outcome. Unlocking is its last access: a
+  // caller that is the sole owner of the state may destroy it as soon as join() has returned, but
+  // not because done() returned true.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -38,7 +38,7 @@ class JoinCore {
     lock_.unlock();
     wake_chain(joiners);
   }
-  // Parks until finish(); false when `until` ended the wait.
+  // Parks until finish(); returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     lock_.lock();
     if (done()) {
@@ -49,30 +49,30 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // The same, without the lock if possible, and running the fiber in place if that is possible.
-  // Only by owners of a reference: finish() may not have returned yet, and still use the state.
+  // The same, without the lock if possible, and running the fiber in place if possible. Only owners
+  // of a reference may call it: finish() may not have returned yet, and may still access the state.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
   }
 
-  // join_shared() by the destructor of a handle. If that runs because of an exception, the fiber
-  // may wait for something that the exception has skipped: a wait that lasts is reported.
+  // The destructor of a handle calls it for join_shared(). If an exception unwinds the handle, the
+  // fiber may wait for something that the exception has skipped: a long wait is reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // A fiber that ran in place would keep its parent from reporting.
+    // If the fiber ran in place, its parent could not report.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
   }
 
-  // For a select: what guards the list; under it done() does not change.
+  // For a select: the lock of the waiter list, under which done() does not change.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
-  // Returns true for the last one, who then deletes the state.
+  // Returns true for the last one, which must delete the state.
   [[nodiscard]] bool release_reference() noexcept {
-    // The only holder stays the only one, and need not count.
+    // A sole holder stays the sole holder, and need not count.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 
@@ -83,7 +83,8 @@ class JoinCore {
   WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// The outcome of a fiber: a value or the exception that ended it. A reference is kept as a pointer.
+// The outcome of a fiber: a value or the exception that ended it. A reference is stored as a
+// pointer.
 template <class T>
 class JoinState : public JoinCore, public SmallBlock {
   using Stored = std::conditional_t<
@@ -91,7 +92,7 @@ class JoinState : public JoinCore, public SmallBlock {
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
-  // Keeps what `callable` returns or throws. finish() must follow.
+  // Stores the result or exception of `callable`. finish() must follow.
   template <class F>
   void store_outcome(F& callable) noexcept {
     WEFT_TRY {
@@ -126,7 +127,7 @@ class JoinState : public JoinCore, public SmallBlock {
 // The task of a joinable fiber.
 template <class Callable, class Result>
 struct JoinableTask {
-  using Shown = Callable;  // In dumps, in place of this wrapping.
+  using Shown = Callable;  // Dumps show this type instead of the wrapper.
 
   [[nodiscard]] const void* join_target() const noexcept { return state; }
   void operator()() {
@@ -138,8 +139,8 @@ struct JoinableTask {
   }
 
   JoinState<Result>* state;
-  // Optional, because the callable and all it holds must be gone before a joiner goes on; and so
-  // must the fiber's locals.
+  // Optional, because the callable, its captures and the fiber's locals must be destroyed before a
+  // joiner continues.
   std::optional<Callable> callable;
 };
 

@@ -10,8 +10,8 @@
 
 namespace weft::detail {
 
-// Parks until `due`, then spawns the task in the group, unless the group's context ends before.
-// Throws a refusal, and what the spawn throws.
+// Parks until `due`, then spawns the task in the group, unless the group's context ends first.
+// Throws the error of a refusal, and exceptions of the spawn.
 template <class Group, class F>
 void start_late(Group& group, Deadline due, F& task) {
   if (!this_fiber::sleep_until(due, group.context())) return;

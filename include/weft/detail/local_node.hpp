@@ -5,23 +5,23 @@
 
 namespace weft::detail {
 
-// Of its owner alone, so nothing is locked. The list has the newest first: then the order of
-// destruction is the order of the list, and looking for one of a handful takes a load or two each.
-// (Moving what was found to the front would be quicker for a few dozen of them, but would need a
-// second list for the order of creation, and a write for each look.)
+// It belongs to one owner only, so no lock is needed. The list has the newest value first: then
+// destruction follows the order of the list, and finding one of a handful takes one or two loads
+// each. (Moving a found node to the front would be faster for a few dozen values, but would need a
+// second list for the order of creation, and a write for each lookup.)
 struct LocalNode {
   LocalNode* next;
-  std::uint64_t key;  // Of the FiberLocal, which may be gone.
+  std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
   void (*destroy)(LocalNode* node) noexcept;
 };
 
-// The newest one of the list that has the key; null if none has.
+// Returns the newest node with the key; null if there is none.
 [[nodiscard]] inline LocalNode* find_newest(LocalNode* first, std::uint64_t key) noexcept {
   while (first != nullptr && first->key != key) first = first->next;
   return first;
 }
 
-// Until there are none: a destructor may use other values, which makes them anew.
+// Repeats until the list is empty: a destructor may use other values, which creates them again.
 inline void destroy_all(LocalNode*& first) noexcept {
   while (LocalNode* node = first) {
     first = node->next;
@@ -29,7 +29,7 @@ inline void destroy_all(LocalNode*& first) noexcept {
   }
 }
 
-// A key that no FiberLocal of the process has had.
+// Returns a key that no FiberLocal of the process has had.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 
 }  // namespace weft::detail

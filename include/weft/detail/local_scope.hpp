@@ -1,4 +1,4 @@
-// What is so for the calling fiber or thread while a scope of it lasts.
+// A property of the calling fiber or thread for the duration of a scope.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// A node of the caller's list of locals that its scope owns. Nodes of one key nest: the innermost
-// is found. By one fiber or plain thread, which makes and destroys it.
+// A node of the caller's list of locals that a scope owns. Nodes with one key nest: the innermost
+// is found. The fiber or plain thread that makes it also destroys it.
 class LocalScope : private LocalNode {
  public:
   LocalScope(const LocalScope&) = delete;
@@ -16,7 +16,7 @@ class LocalScope : private LocalNode {
  protected:
   explicit LocalScope(std::uint64_t of_key) noexcept;
   ~LocalScope();
-  // The caller's innermost one of the key; null if there is none.
+  // Returns the caller's innermost node with the key; null if there is none.
   [[nodiscard]] static const LocalScope* innermost(std::uint64_t of_key) noexcept;
 };
 

@@ -6,7 +6,8 @@
 
 namespace weft::detail {
 
-// Appends a reading of each. From fibers and plain threads; never parks. Throws std::bad_alloc.
+// Appends a reading of each pool. Fibers and plain threads may call it; it never parks. Throws
+// std::bad_alloc.
 void read_named_pools(std::vector<metrics::PoolMetrics>& readings);
 
 }  // namespace weft::detail

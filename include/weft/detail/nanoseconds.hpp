@@ -7,15 +7,15 @@
 
 namespace weft::detail {
 
-// 128 bits hold the distance of any two moments that wide_nanoseconds() returns.
+// 128 bits can hold the distance of any two points in time that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// Larger counts of seconds count as this one: 10^21 years, which no clock reaches.
+// Larger numbers of seconds count as this one: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
-// Every duration that a user hands in is converted here, because a conversion by std::chrono
-// overflows. Rounds up, so that no wait ends early. A duration beyond kWideLimit seconds becomes
-// that limit; one that is not a number becomes 0.
+// Every duration from a user is converted here, because a conversion by std::chrono may overflow.
+// Rounds up, so that no wait ends early. A duration beyond kWideLimit seconds becomes that limit;
+// one that is not a number becomes 0.
 template <class Rep, class Period>
 [[nodiscard]] constexpr WideNanoseconds wide_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {
@@ -48,7 +48,7 @@ template <class Rep, class Period>
   }
 }
 
-// The nearest number that 64 bits hold.
+// Returns the nearest number that fits into 64 bits.
 [[nodiscard]] constexpr std::int64_t clamp_nanoseconds(WideNanoseconds wide) noexcept {
   using Limits = std::numeric_limits<std::int64_t>;
   if (wide > Limits::max()) return Limits::max();
@@ -56,7 +56,8 @@ template <class Rep, class Period>
   return static_cast<std::int64_t>(wide);
 }
 
-// As std::chrono::ceil<std::chrono::nanoseconds>(), but the nearest value where that overflows.
+// Like std::chrono::ceil<std::chrono::nanoseconds>(), but returns the nearest value where that
+// overflows.
 template <class Rep, class Period>
 [[nodiscard]] constexpr std::chrono::nanoseconds saturated_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {

@@ -1,4 +1,4 @@
-// Some items that are submitted together.
+// Several items that are submitted together.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::detail {
 
-// Up to kCapacity items, made in their places.
+// Up to kCapacity items, constructed in place.
 class PoolBatch {
  public:
   static constexpr std::size_t kCapacity = 16;

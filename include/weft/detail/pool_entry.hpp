@@ -1,4 +1,4 @@
-// How tasks come into a pool.
+// How tasks enter a pool.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ template <class Range>
 concept RangeOfTasks =
     std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
 
-// Reading through it moves out of an element that can be reached again.
+// Reading through such an iterator moves out of an element that can be accessed again.
 template <class Iterator>
 concept MovesOutOfElements =
     std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
@@ -41,8 +41,8 @@ concept MovesOutOfElements =
 template <class R>
 using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
 
-// Makes an item of each callable that is handed over, asks the pool, and gives the callable back if
-// it is refused. FiberPool has the names and says what they mean.
+// Makes an item of each submitted callable, submits it to the pool, and returns the callable if it
+// is refused. FiberPool's functions have the same names and describe their meaning.
 class PoolEntry {
  public:
   using Room = detail::Room;
@@ -51,11 +51,11 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // The item is as it was if it was refused.
+  // A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room);
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
-  // The same of one with options: its stop request ends the wait, too.
+  // The same for an item with options: its stop request also ends the wait.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
@@ -85,7 +85,7 @@ class PoolEntry {
     PoolItem item;
     if (is_empty_callable<Callable>(callable)) return enqueue(core_, item, room, until);
     AttributedTask& task = take_spare_task(core_);
-    item.job = &task;  // Frees it if it cannot be set.
+    item.job = &task;  // Freed if the attributes cannot be set.
     task.set(options, token_for<Callable&>(), std::forward<F>(callable));
     const Accepted accepted = enqueue(core_, item, options, room, until);
     if (!accepted) task.give_back_to<F>(callable);
@@ -121,7 +121,7 @@ class PoolEntry {
     }
     return all;
   }
-  // With or without options first. An lvalue is copied from, anything else moved from.
+  // Options may come first. An lvalue is copied, any other argument moved.
   template <class Range, class... Options>
   [[nodiscard]] Result<std::size_t> in_bulk(Range&& callables, Room room, const Until& until,
                                             const Options&... options) const {
@@ -177,7 +177,7 @@ class PoolEntry {
     return job.take();
   }
 
-  // Throws std::system_error, which names the pool, unless it was accepted.
+  // Throws std::system_error, which names the pool, unless the task was accepted.
   void throw_if_refused(const Accepted& accepted) const {
     if (!accepted) [[unlikely]]
       throw_refusal(core_, accepted.error());
@@ -212,7 +212,7 @@ class PoolEntry {
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
-  // Of no use to a callable that does not take it.
+  // Has no effect on a callable that does not take it.
   template <class F>
   [[nodiscard]] std::stop_token token_for() const noexcept {
     if constexpr (kTakesStop<F>) return stop_token_of(core_);
@@ -229,7 +229,7 @@ class PoolEntry {
                       StoppableTask<Callable>{std::forward<F>(callable), stop_token_of(core_)});
     }
   }
-  // Counted as any other refusal.
+  // Counted like any other refusal.
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> refused_empty() const {
     PoolItem empty;
@@ -243,7 +243,7 @@ class PoolEntry {
       return std::ignore;
     }
   }
-  // The items of a batch from number `first` on go back.
+  // Returns the items of a batch from number `first` on to their owners.
   template <class Iterator>
   static void give_back(std::span<PoolItem> items, std::size_t first, Iterator element) {
     using F = std::remove_reference_t<std::iter_reference_t<Iterator>>;

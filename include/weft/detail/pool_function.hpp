@@ -18,7 +18,7 @@ namespace weft::detail {
 template <class A, class In>
 concept ArgumentFor = std::convertible_to<A, In>;
 
-// Moves an argument back to where it was moved from.
+// Moves an argument back to its source.
 template <class A, class In>
 struct GiveBack {
   std::remove_reference_t<A>& owner;
@@ -26,17 +26,17 @@ struct GiveBack {
   ~GiveBack() { give_back<A>(owner, argument); }
 };
 
-// The function of a pool, whatever its type.
+// The function of a pool, with its type erased.
 template <class In, class Out>
 class PoolFunction {
  public:
   virtual ~PoolFunction() = default;
-  // Several workers may call it at a time.
+  // Several workers may call it concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Around each call that may run tasks on the submitter's stack.
+  // Identifies the objects around each call that may run tasks on the submitter's stack.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
-  // Parks until the objects of workers that have been retired are gone.
+  // Parks until the objects of retired workers are destroyed.
   virtual void wait_for_objects() noexcept {}
 };
 
@@ -69,14 +69,14 @@ class OneFunction final : public PoolFunction<In, Out> {
 
 inline const std::uint64_t submitting_key = new_local_key();
 
-// While it lives, the calling fiber or thread is submitting to the pool of the function whose
-// objects() it was made with. It allocates nothing, so a call that has one can fail no earlier than
-// other calls of the pool.
+// While it lives, the calling fiber or thread is submitting to the pool whose function has these
+// objects(). It allocates nothing, so a call that has one does not fail earlier than other calls of
+// the pool.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
       : LocalScope(submitting_key), objects_(objects) {}
-  // Returns whether the caller has a scope.
+  // Returns whether the caller is in any such scope.
   [[nodiscard]] static bool is_any() noexcept { return innermost(submitting_key) != nullptr; }
   // Returns whether the caller's newest scope was made with `objects`.
   [[nodiscard]] static bool is_to(const void* objects) noexcept {
@@ -88,9 +88,10 @@ class Submitting : private LocalScope {
   const void* const objects_;
 };
 
-// An object for each worker: a FiberLocal of the worker's fiber, made with its first task and
-// destroyed when it ends. A task that the pool runs in submit() is on a fiber, or thread, that is
-// not a worker of its own, or one whose object is in use: it gets an object for this one call.
+// Keeps an object for each worker: a FiberLocal of the worker's fiber, created with its first task
+// and destroyed when it ends. A task that the pool runs in submit() is on a fiber or thread that is
+// not one of its workers, or on a worker whose object is in use: it gets an object for this one
+// call.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;
@@ -113,7 +114,7 @@ class FunctionPerWorker final : public PoolFunction<In, Out> {
   void wait_for_objects() noexcept override { living_.wait(); }
 
  private:
-  // Counts from before the object is made until after it is gone.
+  // Counts an object from before its creation until after its destruction.
   struct Living {
     explicit Living(WaitGroup& counted_by) noexcept : group(counted_by) { group.add(); }
     ~Living() { group.done(); }

@@ -1,4 +1,4 @@
-// The tasks of a pool, as its queue and the tasks' waiters see them.
+// The tasks of a pool, as seen by its queue and the tasks' waiters.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ namespace detail {
 
 struct TaskAttributes;
 
-// A task may take the token that asks it to stop; as with std::jthread, it is given one if it can.
+// A task may take the token that requests its stop; as with std::jthread, it receives one if it can
+// take it.
 template <class F>
 inline constexpr bool kTakesStop = std::is_invocable_v<F, std::stop_token>;
 template <class F>
@@ -47,14 +48,15 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// A call whose outcome a caller waits for, or that has attributes. It lives on the heap, counted,
-// when a PoolTask refers to it, and on the waiting stack in FiberPool::run(). When it was submitted
-// with SubmitOptions, the pool alone owns and reuses it. Invariants
-//   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
-//       Only the thread that ends kPending touches callable and outcome, until the end is
+// A call whose outcome a caller waits for, or that has attributes. It is on the heap, with a
+// refcount, when a PoolTask refers to it, and on the waiting stack in FiberPool::run(). When it was
+// submitted with SubmitOptions, the pool alone owns and reuses it. Invariants
+//   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
+//       the thread that ends kPending accesses the callable and the outcome, until the end is
 //       published.
-//   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
-//       is not left while its publisher is still inside. Unchecked: a lock has no holder's name.
+//   I2  That happens under lock_, and a waiter locks lock_ before it leaves: so a job on a stack is
+//       not destroyed while its publisher still uses it. Unchecked: a lock does not record its
+//       holder.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
@@ -62,7 +64,7 @@ using PoolResult = typename PoolResultOf<F>::type;
 //               uses.
 class PoolJob {
  public:
-  // drained: by a task of the pool's own, which is none of its user's.
+  // drained: the task was the pool's own, not its user's.
   enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
   // drain: a task of the pool's own.
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
@@ -73,22 +75,22 @@ class PoolJob {
         kind_(kind),
         references_(kind == Kind::on_heap ? 2 : 1) {}
 
-  // By the pool: runs the callable unless it has been cancelled.
+  // The pool calls it: runs the callable unless it has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
-  // By the pool, after execute(), under the lock under which it frees the slot: ends the job, and
-  // returns the waiters whom the pool owes a wake, by wake_chain(), once it has unlocked. So who
-  // sees the end can count on the slot. If the job has no other reference (`is_last`), the pool
-  // destroys it with its outcome before the slot is free. Otherwise the pool must not touch it
-  // afterwards.
+  // The pool calls it after execute(), under the lock under which it frees the slot. It ends the
+  // job, and returns the waiters, which the pool must wake by wake_chain() after unlocking. So a
+  // caller that sees the end can rely on the slot. If the job has no other reference (`is_last`),
+  // the pool destroys it with its outcome before the slot is free. Otherwise the pool must not
+  // touch it afterwards.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
     bool is_unused = false;  // No caller refers to it; it has no outcome.
   };
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
-  // By the pool, instead of both: the task is dropped.
+  // The pool calls it instead of both: the task is dropped.
   void abandon() noexcept;
-  // The pool takes it after execute(): what a task without a waiter has thrown, and what the task
+  // The pool takes it after execute(): the exception of a task without a waiter, and which task it
   // was.
   struct Thrown {
     std::exception_ptr exception;
@@ -107,29 +109,32 @@ class PoolJob {
   // The pool calls it after execute(): the job may be used for another call, since it has no other
   // reference.
   [[nodiscard]] bool make_reusable() noexcept;
-  // The pool calls it under its lock: from now on the pool drops the callable with the job. Before,
-  // a refused callable goes back to its owner, even if another thread drops the job meanwhile.
+  // The pool calls it under its lock: from now on the pool destroys the callable with the job.
+  // Before that, a refused callable returns to its owner, even if another thread drops the job
+  // meanwhile.
   void note_accepted() noexcept {
-    is_accepted_.store(true, relaxed);  // Relaxed: one that is missed is made up for at the turn.
+    // Relaxed: if it is missed, the callable is destroyed at the job's turn.
+    is_accepted_.store(true, relaxed);
   }
-  // The same, of a drain task.
+  // The same, for a drain task.
   virtual void drain_accepted() noexcept {}
-  // Null for a job that asks for nothing.
+  // Null for a job without attributes.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
-  // Why the job, which has not been accepted yet, need not be; empty if it should.
+  // Returns why a job that has not been accepted yet should not be; empty if it should.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
   // The waiter calls these.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // The same by one who has looked for the caller's registration already.
+  // The same for a caller that has already looked up its registration.
   [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
-  // For a select: what guards the list; and what a BlockingScope around the wait is made with.
+  // For a select: the lock of the waiter list; and the argument for the BlockingScope around the
+  // wait.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // Returns true if the callable will never run. If it runs, and takes a token, it is asked to
-  // stop.
+  // Returns true if the callable will never run. If it runs, and takes a token, it receives a stop
+  // request.
   bool cancel() noexcept;
   void release_reference() noexcept;
   // Sets an alarm that drops the job at its deadline. Throws as spawn().
@@ -143,30 +148,32 @@ class PoolJob {
  private:
   enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
 
-  // Returns true when the callable returned. Destroys it either way.
+  // Returns true when the callable returned. Destroys the callable in either case.
   [[nodiscard]] virtual bool invoke() noexcept = 0;
   virtual void drop_callable() noexcept = 0;
   virtual void request_stop() noexcept = 0;
 
   [[nodiscard]] bool claim(State state) noexcept;
-  // The waiters, who are owed a wake.
+  // Returns the waiters, which must then be woken.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Returns false if it is the only one.
+  // Returns false if the caller's reference is the only one.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
-  // Keeps an exception as the outcome without the callable having been called.
+  // Stores an exception as the outcome although the callable was not called.
   virtual void fail(std::exception_ptr exception) noexcept = 0;
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  const pool::PoolCore* const root_;  // Compared, never followed: it may be gone.
+  // It is compared, never dereferenced, because the pool may have been destroyed.
+  const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
-  Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.
+  // The reason of a dropped job; written before its end is published.
+  Errc reason_ = Errc::cancelled;
   Atomic<std::uint32_t> state_{kPending};
   Atomic<std::uint32_t> references_;
-  Atomic<bool> is_accepted_{false};  // Only of a job with attributes.
+  Atomic<bool> is_accepted_{false};  // Used only by a job with attributes.
   SpinLock lock_;
   WaitList waiters_;
 };
@@ -213,7 +220,7 @@ class PoolOutcome : public PoolJob {
   }
 
  protected:
-  // A reference is kept as a std::reference_wrapper, which converts back.
+  // A reference is stored as a std::reference_wrapper, which converts back.
   using Reference = std::reference_wrapper<std::remove_reference_t<R>>;
   using Stored = std::conditional_t<std::is_void_v<R>, std::monostate,
                                     std::conditional_t<std::is_reference_v<R>, Reference, R>>;
@@ -221,14 +228,14 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// The stop requests of a job: its pool's; and its own, if it is shared with a handle.
+// The stop requests of a job: its pool's, and its own if it is shared with a handle.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)
       : of_pool_(std::move(of_pool)),
         own_(has_own ? std::stop_source() : std::stop_source(std::nostopstate)) {}
 
-  // The token that the task is given.
+  // Returns the token for the task.
   [[nodiscard]] std::stop_token token() const noexcept {
     return own_.stop_possible() ? own_.get_token() : of_pool_;
   }
@@ -243,7 +250,7 @@ class PoolStop {
   decltype(auto) call(F& callable) {
     return while_following([&]() -> decltype(auto) { return std::invoke(callable, token()); });
   }
-  // Only the job's own.
+  // Requests a stop of the job's own source only.
   void request() noexcept { own_.request_stop(); }
 
  private:
@@ -251,7 +258,7 @@ class PoolStop {
   std::stop_source own_;
 };
 
-// The same of a job that does not take a token.
+// The same for a job that does not take a token.
 struct NoPoolStop {
   NoPoolStop(const std::stop_token& /*of_pool*/, bool /*has_own*/) noexcept {}
   template <class F>
@@ -324,7 +331,7 @@ class PoolCall : public PoolOutcome<R> {
   std::conditional_t<kTakesStop<std::remove_reference_t<F>&>, PoolStop, NoPoolStop> stop_;
 };
 
-// Returns true for an empty std::function and its like, and for a null function pointer.
+// Returns true for an empty std::function or similar wrapper, and for a null function pointer.
 template <class F>
 [[nodiscard]] bool is_empty_callable(const F& callable) noexcept {
   if constexpr (std::is_constructible_v<F, std::nullptr_t> && requires { callable == nullptr; }) {
@@ -333,8 +340,8 @@ template <class F>
   return false;
 }
 
-// One accepted call, as the pool keeps it: a task, or a job that somebody waits for. Destroyed
-// without having been run, it tells the waiters of the job.
+// One accepted call, as the pool stores it: a task, or a job with waiters or attributes. If it is
+// destroyed without having been run, it notifies the waiters of the job.
 class PoolItem {
  public:
   PoolItem() noexcept = default;
@@ -378,7 +385,7 @@ class PoolItem {
 
   Task task;
   PoolJob* job = nullptr;
-  // In nanoseconds of the monotonic clock; 0 if it is not looked at.
+  // In nanoseconds of the monotonic clock; 0 if it is not measured.
   std::int64_t submitted_at = 0;
 };
 

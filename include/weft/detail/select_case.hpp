@@ -8,8 +8,8 @@
 namespace weft::detail {
 
 // One alternative of a select. It belongs to a source (a channel, a join handle, ...) whose state
-// and list of waiters stand under one lock, and is used by one select at a time.
-// A case without a lock is never ready: so a null channel's case is passed over.
+// and list of waiters are under one lock, and is used by one select at a time. A case without a
+// lock is never ready: so the case of a null channel is skipped.
 class SelectCase {
  public:
   SelectCase(const SelectCase&) = delete;
@@ -19,23 +19,24 @@ class SelectCase {
   // Called by the select once this case has been chosen, with no lock held.
   virtual void handle() = 0;
 
-  // The rest is for the select that uses the case.
+  // The other functions are for the select that uses the case.
 
-  // Once before the first wait of a select, and once after its last; without the lock.
+  // Called once before the first wait of a select, and once after its last; without the lock.
   virtual void prepare() noexcept {}
   virtual void dismiss() noexcept {}
-  // Completes the case if that takes no waiting. Takes and releases the lock.
+  // Completes the case if no wait is needed. Takes and releases the lock.
   [[nodiscard]] virtual bool attempt() noexcept = 0;
-  // Returns whether attempt() would succeed; the lock is held.
+  // Returns whether attempt() would succeed; the caller holds the lock.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
-  // Returns when to attempt again even without a wake; the lock is held.
+  // Returns when to attempt again even without a wake; the caller holds the lock.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
-  // The wait has been ended through waiter(). False: nothing is complete, look again.
+  // Called when the wait has been ended through waiter(). Returns false if nothing is complete and
+  // another attempt is needed.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
-  // Returns whether the kernel can make it ready, and not only a caller in this process.
+  // Returns whether the kernel can make it ready, not only a caller in this process.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
-  // Around the wait, if the caller holds something that others need meanwhile. Returns true when it
-  // was given up; reacquire_slots() is called then.
+  // Called around the wait, if the caller holds slots that others need meanwhile. Returns true if
+  // they were released; reacquire_slots() is then called.
   [[nodiscard]] virtual bool release_slots() noexcept { return false; }
   virtual void reacquire_slots() noexcept {}
 
@@ -45,7 +46,7 @@ class SelectCase {
   [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }
 
  protected:
-  // `slot`: where a value is handed over; see Waiter.
+  // `slot`: where a value is transferred; see Waiter.
   SelectCase(SpinLock* lock, WaitList* list, void* slot = nullptr) noexcept
       : lock_(lock), list_(list) {
     waiter_.slot = slot;
@@ -57,7 +58,7 @@ class SelectCase {
   Waiter waiter_;
 };
 
-// The handler of a case that has none.
+// The handler of a case without one.
 struct Nothing {
   void operator()() const noexcept {}
 };
@@ -65,8 +66,8 @@ struct Nothing {
 enum : std::size_t { kNoCase = SIZE_MAX };
 
 // Waits until one of the cases is complete, and returns its index. It chooses uniformly at random
-// among cases that are ready at the same time. Returns kNoCase when `until` ended the wait; with
-// Deadline::past(), there was a moment at which none was ready. handle() is left to the caller.
+// among cases that are ready at the same time. Returns kNoCase if `until` ended the wait; with
+// Deadline::past(), this means that none was ready at some moment. The caller must call handle().
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// A value of which many callers take copies, under a lock that is held for a few instructions.
+// A value that many callers copy, under a lock that is held for a few instructions.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace weft::detail {
 
-// Such copies must not allocate or throw. A small T whose copies do neither is kept as it is, any
+// Such copies must not allocate or throw. A small T whose copies do neither is stored directly, any
 // other T in shared memory.
 template <class T>
 inline constexpr bool kCopiedInPlace =
@@ -16,12 +16,12 @@ inline constexpr bool kCopiedInPlace =
         std::is_nothrow_swappable_v<T> &&
     sizeof(T) <= 64;
 
-// Empty, or a T. Its copies and its swap do not throw.
+// Empty, or a T. Copying and swapping it does not throw.
 template <class T>
 using SharedValue =
     std::conditional_t<kCopiedInPlace<T>, std::optional<T>, std::shared_ptr<const T>>;
 
-// Throws what moving T throws, and std::bad_alloc if it is kept in shared memory.
+// Throws exceptions of moving T, and std::bad_alloc if it is stored in shared memory.
 template <class T>
 [[nodiscard]] SharedValue<T> make_shared_value(T&& value) {
   if constexpr (kCopiedInPlace<T>) {

@@ -1,4 +1,4 @@
-// The clock and the chance of a simulation (weft/sim.hpp), in the place of the machine's.
+// The clock and the random numbers of a simulation (weft/sim.hpp), which replace the machine's.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,20 @@
 
 namespace weft::detail {
 
-// The functions of the simulation that runs in this process. Each one decides by the calling
-// thread: the simulation has a thread of its own, and all others keep the real clock.
+// The functions of the simulation that runs in this process. Each one depends on the calling
+// thread: the simulation has its own thread, and all other threads keep the real clock.
 struct Simulated {
-  // Whether the simulation's own thread calls.
+  // Returns whether the simulation's own thread calls.
   bool (*is_inside)() noexcept;
   // Nanoseconds of the monotonic clock of the calling fiber's host.
   std::int64_t (*now)() noexcept;
-  // The same of the machine that runs all hosts, and when a time of the former clock comes by it.
+  // The same for the machine that runs all hosts, and when a time of the former clock occurs by
+  // this one.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
   // Nanoseconds since 1970, by that host.
   std::int64_t (*wall_clock)() noexcept;
-  // 64 bits by the simulation's seed. Only if is_inside().
+  // Returns 64 random bits from the simulation's seed. Requires is_inside().
   std::uint64_t (*random)() noexcept;
 };
 
@@ -28,17 +29,17 @@ struct Simulated {
 
 #else
 
-// Null while no simulation runs. Relaxed: it points to constants.
+// Returns null while no simulation runs. Relaxed: it points to constants.
 inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
-// Null while no simulation runs. From anywhere; never parks.
+// Returns null while no simulation runs. Any caller; never parks.
 [[nodiscard, gnu::always_inline]] inline const Simulated* simulated() noexcept {
   return installed_simulation.load(relaxed);
 }
 
 #endif
 
-// Returns whether the caller is part of a simulation. From anywhere; never parks.
+// Returns whether the caller is part of a simulation. Any caller; never parks.
 [[nodiscard]] inline bool is_simulated() noexcept {
   const Simulated* simulation = simulated();
   return simulation != nullptr && simulation->is_inside();

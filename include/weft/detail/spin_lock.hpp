@@ -7,9 +7,9 @@
 
 namespace weft::detail {
 
-// Guards the wait lists of primitives and other sections of a few dozen instructions.
-// Never held across a callback or an allocation. It may be handed to an After, which unlocks it
-// on the other side of the switch: so a waiter becomes visible only once its registers are saved.
+// Guards the wait lists of primitives and other sections of a few dozen instructions. It is never
+// held across a callback or an allocation. It may be passed to an After, which unlocks it on the
+// other side of the switch: so a waiter becomes visible only once its registers are saved.
 // Order
 //   [spin]  unlock stores false (release) -> lock exchanges (acquire): the section is visible.
 class WEFT_LOCK("spin lock") SpinLock {
@@ -28,7 +28,7 @@ class WEFT_LOCK("spin lock") SpinLock {
 
  private:
   // Backs off, then lets other threads run: the holder may have lost its processor.
-  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // It is what a lock is made of.
+  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
 
   Atomic<bool> locked_{false};
 };

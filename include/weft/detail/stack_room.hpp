@@ -1,4 +1,4 @@
-// How much of its stack a fiber has left.
+// The free space of a fiber's stack.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct StackRoom {
   std::size_t left = SIZE_MAX;
 };
 
-// Returns the room of the caller's stack.
+// Returns the free space of the caller's stack.
 [[nodiscard]] StackRoom stack_room() noexcept;
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// A case of a select that sends, and tells its handler what became of the send.
+// A case of a select that sends, and passes the status of the send to its handler.
 #pragma once
 
 #include <concepts>
@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// The handler takes a ChannelStatus, or nothing. Whatever completes the wait grants it, or closes
-// what the case sends to.
+// The handler takes a ChannelStatus, or nothing. An event that completes the wait either grants it,
+// or closes the target of the send.
 template <class Handler>
 class StatusCase : public SelectCase {
  public:
@@ -25,7 +25,7 @@ class StatusCase : public SelectCase {
   StatusCase(SpinLock* lock, WaitList* list, void* slot, Handler handler)
       : SelectCase(lock, list, slot), handler_(std::move(handler)) {}
 
-  // Keeps what an attempt to send has returned. Returns whether that completes the case.
+  // Stores the result of an attempt to send. Returns whether that completes the case.
   [[nodiscard]] bool note(ChannelStatus status) noexcept {
     status_ = status;
     return status != ChannelStatus::would_wait;

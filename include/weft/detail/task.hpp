@@ -1,4 +1,4 @@
-// A callable that is moved, run once and gone.
+// A callable that is moved, run once and destroyed.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@
 
 namespace weft::detail {
 
-// The type that a dump shows for a callable: its own, or what it names as its Shown.
+// The type that a dump shows for a callable: its own, or the one it declares as Shown.
 template <class Callable>
 struct ShownType {
   using Type = Callable;
@@ -26,17 +26,17 @@ struct ShownType<Callable> {
   using Type = typename Callable::Shown;
 };
 
-// A callable that somebody waits for names its join target, which the waiters look at: a JoinCore
-// or a WaitGroup, say.
+// A callable with waiters declares its join target, which the waiters compare: a JoinCore or a
+// WaitGroup, for example.
 template <class Callable>
 concept HasJoinTarget = requires(const Callable& callable) {
   { callable.join_target() }
   noexcept->std::same_as<const void*>;
 };
 
-// A move-only void() callable that runs at most once.
-// Callables of up to kInlineSize bytes live inside; larger ones in one allocation, a small block if
-// possible. Not thread-safe: one owner at a time; only what ends in _hint is for anybody.
+// A move-only void() callable that runs at most once. Callables of up to kInlineSize bytes live
+// inside; larger ones in one allocation, a small block if possible. Not thread-safe: one owner at a
+// time; any thread may call the functions that end in _hint.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 32;
@@ -65,7 +65,7 @@ class Task {
     }
     return *this;
   }
-  // The same for a task without a callable, and another that has one: what each spawn does.
+  // The same for an empty task and another that has a callable, as in each spawn.
   void refill(Task&& other) noexcept { take_callable(other); }
   ~Task() { reset(); }
 
@@ -74,7 +74,7 @@ class Task {
     return operations != 0 && (operations & kUsedUp) == 0;
   }
 
-  // Runs the callable and destroys it, also when it throws. Requires a callable.
+  // Runs the callable and destroys it, even if it throws. Requires a callable.
   void run() { use_up().run(storage_); }
 
   // Destroys the callable without running it.
@@ -92,31 +92,31 @@ class Task {
     }
   }
 
-  // The join target of the callable; null for most. Requires a callable.
+  // Returns the join target of the callable; null for most. Requires a callable.
   [[nodiscard]] const void* join_target() const noexcept {
     const auto target_of = operations_hint()->join_target;
     return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
-  // The type of the callable, also after it ran; null if there was none, or without RTTI.
+  // Returns the type of the callable, even after it ran; null if there was none, or without RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
     return operations == nullptr ? nullptr : operations->type;
   }
-  // An address in the program or library that made the callable; null if there was none.
+  // Returns an address in the program or library that made the callable; null if there was none.
   [[nodiscard]] const void* image_hint() const noexcept { return operations_hint(); }
 
  private:
   struct Operations {
     void (*run)(void* storage);
     void (*destroy)(void* storage) noexcept;
-    // Null where copying the bytes moves the callable: true of what most programs capture.
+    // Null if copying the bytes moves the callable, as is the case for most captures.
     void (*relocate)(void* from, void* to) noexcept;
     const void* (*join_target)(const void* storage) noexcept;  // Null if it has none.
     const std::type_info* type;
   };
 
-  // Marks the address once the callable is gone: dumps still show what it was.
+  // Marks the address once the callable is destroyed: dumps still show its type.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -216,14 +216,14 @@ class Task {
     return *reinterpret_cast<const Operations*>(operations);
   }
 
-  // One word at a time. Words that a caller has just written are still on their way to the cache,
-  // and a processor passes them on to a read of one such word, but not to a read of two.
+  // Copies one word at a time. Words that a caller has just written are still on their way to the
+  // cache; a processor forwards them to a read of one such word, but not to a read of two.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
       std::uintptr_t word;
       std::memcpy(&word, from + i, sizeof word);
-      asm("" : "+r"(word));  // Or else the compiler makes one read out of two.
+      asm("" : "+r"(word));  // Otherwise the compiler merges two reads into one.
       std::memcpy(to + i, &word, sizeof word);
     }
   }
@@ -241,8 +241,8 @@ class Task {
     }
   }
 
-  // The address of an Operations, perhaps with kUsedUp; 0 before there was one.
-  // Relaxed: the owner's own; dumps read it, perhaps stale, and what it refers to never changes.
+  // The address of an Operations, perhaps with kUsedUp; 0 before there was one. Relaxed: only the
+  // owner writes it; dumps may read a stale value, and the object that it refers to never changes.
   Atomic<std::uintptr_t> operations_{0};
   alignas(void*) std::byte storage_[kInlineSize];
 };

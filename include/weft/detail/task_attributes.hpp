@@ -1,4 +1,4 @@
-// The attributes of a task with SubmitOptions, which others have not.
+// The attributes of a task with SubmitOptions.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ namespace weft::detail {
 class PoolJob;
 
 // Part of a job. The attributes are constant from the submit on; the links belong to the pool's
-// backlog and are guarded by the pool's lock; the rest is touched by one caller at a time: who
-// submits, then who runs or drops the job.
+// backlog, under the pool's lock; one caller at a time accesses the rest: first the submitter, then
+// the thread that runs or drops the job.
 struct TaskAttributes {
   struct CancelJob {
     PoolJob* job;
@@ -43,18 +43,20 @@ struct TaskAttributes {
   Deadline deadline = Deadline::never();
   std::chrono::nanoseconds timeout = kNever;
 
-  std::int64_t submitted_at = 0;   // As PoolItem's, while it is queued.
-  std::uint64_t number = 0;        // The order of acceptance among tasks with attributes.
-  std::uint64_t plain_before = 0;  // The tasks without attributes that were accepted before it.
+  std::int64_t submitted_at = 0;  // As in PoolItem, while it is queued.
+  std::uint64_t number = 0;       // The order of acceptance among tasks with attributes.
+  // The number of tasks without attributes that were accepted before it.
+  std::uint64_t plain_before = 0;
   TaskAttributes* next = nullptr;  // Links the list of tasks that may start, or of held-up tasks.
   TaskAttributes* previous = nullptr;     //
-  TaskAttributes* next_of_key = nullptr;  // The one that this one holds up.
-  TaskAttributes* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
-  unsigned rank = 0;                      // In a heap of tasks that come late; see PriorityLevel.
+  TaskAttributes* next_of_key = nullptr;  // The next task that waits for the same key.
+  // The end of that chain; used by the task that holds the key.
+  TaskAttributes* last_of_key = nullptr;
+  unsigned rank = 0;  // Its rank in a heap of late tasks; see PriorityLevel.
   TaskAttributes* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;
-  AlarmHandle alarm;  // First for the deadline, then for the timeout.
+  AlarmHandle alarm;  // Set for the deadline, later for the timeout.
 };
 
 }  // namespace weft::detail

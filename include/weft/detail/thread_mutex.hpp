@@ -1,4 +1,4 @@
-// A mutex of threads, known to the analysis of locks.
+// A mutex for threads that the lock analysis knows.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,7 @@
 
 namespace weft::detail {
 
-// A std::mutex: its waiters block their threads. It is never held over a switch.
+// A std::mutex: its waiters block their threads. It is never held across a switch.
 class WEFT_LOCK("mutex") ThreadMutex {
  public:
   constexpr ThreadMutex() noexcept = default;

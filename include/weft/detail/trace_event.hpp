@@ -1,4 +1,4 @@
-// The events of a trace, for all that have something to tell it.
+// The events of a trace, for all code that records them.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
   spawn,        // fiber, site, type
-  ready,        // fiber, its id or 0: it has been woken, or gave way
-  run,          // fiber, its id: it goes on
-  leave,        // fiber, its id; what it waits for: it is parked, or gives way
+  ready,        // fiber, its id or 0: it was woken, or gave way
+  run,          // fiber, its id: it runs
+  leave,        // fiber, its id; its wait reason: it is parked, or gives way
   end,          // fiber, its id
-  inlined,      // fiber, its id; what it waits for: one runs on its stack
+  inlined,      // fiber, its id; its wait reason: another fiber runs on its stack
   name,         // fiber's id; the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index
   sleep,        //
   awake,        //
-  poll,         // how many it woke
+  poll,         // the number of fibers it woke
   pool_submit,  // the pool's name, for all of these
   pool_start,
   pool_end,
@@ -33,7 +33,7 @@ extern Atomic<bool> tracing;
 }
 
 // Records an event of a pool, or a fiber's name, with the first characters of `text`. Requires
-// is_tracing(). Call it from fibers and plain threads. Never parks.
+// is_tracing(). Fibers and plain threads may call it. Never parks.
 [[gnu::cold]] void trace_text(TraceKind kind, std::string_view text) noexcept;
 
 }  // namespace weft::detail

@@ -1,7 +1,7 @@
-// The waist: the one door between what runs fibers and what fibers do.
+// The waist: the only interface between the code that runs fibers and the code that fibers run.
 //
-// Everything above (sync, net, pool, channels, join handles) is built from these functions and
-// sees neither workers nor queues; the scheduler implements them.
+// All layers above (sync, net, pool, channels, join handles) are built on these functions and have
+// no access to workers or queues; the scheduler implements them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
-// The scheduler owns it; no code above the waist looks inside.
+// The scheduler owns it; code above the waist does not access it.
 namespace weft::fibers {
 struct Fiber;
 }
@@ -22,15 +22,15 @@ namespace weft::detail {
 struct ThreadSeat;  // Where a plain thread sleeps.
 
 // A call to be made on the other side of the switch, once the parked fiber's registers are saved.
-// Because a waiter is published only here, a wake can never come before its park.
-// `argument` must not point into the parking stack, unless the call's last access to it comes
-// before the waiter is published.
+// Because a waiter is published only here, a wake can never come before its park. `argument` must
+// not point into the parking stack, unless the call's last access to it precedes the publication of
+// the waiter.
 struct After {
   void (*call)(void* argument) noexcept;
   void* argument;
 };
 
-// Why a fiber is parked; shown in dumps.
+// The reason why a fiber is parked; shown in dumps.
 enum class WaitReason : std::uint8_t {
   none,
   yield,
@@ -57,12 +57,12 @@ enum class WaitReason : std::uint8_t {
   readable,
   writable,
   blocking,
-  stack,  // A fiber that has not started: the system gives it no stack.
+  stack,  // A fiber that has not started, because the system provides no stack.
 };
 [[nodiscard]] const char* to_string(WaitReason reason) noexcept;
 
-// Names a fiber to be woken, or a plain thread that called the library. Each park is owed exactly
-// one wake: the thread that takes the waiter out of its list (or wins its Claim) owes it.
+// Identifies a parked fiber, or a plain thread that called the library. Each park requires exactly
+// one wake: the thread that removes the waiter from its list (or wins its Claim) must make it.
 class Waker {
  public:
   Waker() noexcept = default;
@@ -81,7 +81,7 @@ class Waker {
   [[nodiscard]] ThreadSeat* thread() const noexcept {
     return reinterpret_cast<ThreadSeat*>(bits_ & ~kThreadBit);
   }
-  // Before a wake that comes soon: most likely the record is out of the cache.
+  // Called shortly before a wake: most likely the record is not in the cache.
   void prefetch() const noexcept { __builtin_prefetch(reinterpret_cast<void*>(bits_), 1); }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
 
@@ -91,9 +91,9 @@ class Waker {
   std::uintptr_t bits_ = 0;
 };
 
-// Decides, once, which of several callers ends a wait: a notifier, the clock, a stop request.
-// It lives on the waiting stack; a loser must not touch the waiter any more, except under the lock
-// of the structure that holds it.
+// Decides, once, which of several callers ends a wait: a notifier, the clock, a stop request. It is
+// on the waiting stack; a loser must not access the waiter any more, except under the lock of the
+// structure that contains it.
 // Order
 //   [claim]  try_claim (acq_rel) -> winner (acquire): what the winner wrote before is visible.
 class Claim {
@@ -113,65 +113,66 @@ class Claim {
 };
 
 // Makes a new fiber runnable. From a fiber, it goes to the queue of the fiber's worker; from a
-// plain thread, to the shared queue of the current runtime. Never parks.
-// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or
-// std::bad_alloc; `task` has not been moved from then.
+// plain thread, to the shared queue of the current runtime. Never parks. Throws std::system_error
+// (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc; `task` is then
+// unchanged.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
-// A new fiber that is parked before its first step: wake() starts it. Like any parked caller it
-// must be woken exactly once. Never parks. Throws as spawn().
+// Makes a new fiber that is parked before its first step: wake() starts it. Like any parked caller
+// it must be woken exactly once. Never parks. Throws as spawn().
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
-// The fiber or plain thread that is calling.
+// Returns the calling fiber or plain thread.
 [[nodiscard]] Waker current() noexcept;
 
 // Parks the caller: saves its registers, runs other fibers, and returns after wake(). `after`
 // runs exactly once, on the other side. A plain thread runs `after` itself, then sleeps.
 void park(After after, WaitReason reason) noexcept;
 
-// Does the same as park(), but the clock takes part: at `deadline` it tries to win `claim`, and if
-// it wins, wakes the caller. Returns claim.winner(). Every other thread that may wake the caller
-// must win the claim first.
+// Does the same as park(), but at `deadline` the clock tries to win `claim`, and if it wins, wakes
+// the caller. Returns claim.winner(). Every other thread that may wake the caller must win the
+// claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
-// Instead of parking until a fiber of `target` (see Task::join_target) has ended: if one that was
-// spawned here lately has not started, and the caller is a fiber whose stack has room for it, the
-// caller is its parent until it ends: the child runs on the parent's stack, and the parent counts
-// as waiting for `reason`. Returns false when there is none, or when it is time for others to run.
-// A parent can do nothing until its child has ended: only for waits without deadline, for all of
-// the target's fibers or for its only one.
+// Replaces a park until a fiber of `target` (see Task::join_target) has ended. If a fiber that was
+// recently spawned here has not started, and the caller is a fiber whose stack has enough room, the
+// child runs on the caller's stack. The caller is its parent meanwhile, and counts as waiting for
+// `reason`. Returns false if there is no such fiber, or if it is time for other fibers to run. A
+// parent can do nothing until its child has ended. So this is only for waits without a deadline,
+// for all of the target's fibers or for its only one.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
-// Makes a parked fiber or thread runnable. Call it exactly once per park. Call it from any thread.
-// Synchronizes with the return of the park.
+// Makes a parked fiber or thread runnable. Must be called exactly once per park. Any thread may
+// call it. Synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
-// Returns how many fibers of the runtime that the caller would spawn to can run at once; 1 without
-// one.
+// Returns how many fibers can run at once in the runtime to which the caller would spawn; 1 without
+// a runtime.
 [[nodiscard]] unsigned concurrency() noexcept;
 
-// Whether the fiber that runs on a worker has had its turn. In a cache line of the worker's own.
+// Whether the turn of the fiber that runs on a worker is over. It is in a cache line of the
+// worker's own.
 struct Turn {
   Atomic<bool> over{false};  // Relaxed: a hint; a fiber that sees it gives way once.
 };
 
 }  // namespace weft::detail
 
-// The turn of the worker that the calling thread is; of plain threads one that is never over. Read
-// by is_turn_over() only: a compiler may keep the address of a thread_local over a switch.
+// The turn of the calling thread's worker; for plain threads, a turn that is never over. Only
+// is_turn_over() reads it: a compiler may keep the address of a thread_local across a switch.
 extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
 
-// Whether the calling fiber's turn is over.
+// Returns whether the calling fiber's turn is over.
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool is_turn_over() noexcept { return false; }
 #elif defined(__x86_64__)
 [[nodiscard, gnu::always_inline]] inline bool is_turn_over() noexcept {
   const Turn* turn;
   bool is_over;
-  // Volatile and with a clobber: every call reads the thread register anew.
+  // Volatile and with a clobber, so that every call reads the thread register again.
   asm volatile(
       "movq weft_current_turn@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0\n\t"
@@ -186,13 +187,15 @@ namespace weft::detail {
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
-// Lets others run if the calling fiber's turn is over: see give_way_if_due(). Elsewhere nothing.
+// Lets others run if the calling fiber's turn is over: see give_way_if_due(). Does nothing outside
+// of fibers.
 void give_way() noexcept;
 
-// At the start of each call that may park, before anything is locked: a fiber that never has to
-// wait lets others run once its turn, 1 ms, is over. One load of a line of the worker's own. A
-// channel's calls look only when they do not park, and last. Not in calls that promise not to park
-// (try_..., spawn, wake): these are made with a thread's mutex held, too.
+// Called at the start of each call that may park, before anything is locked: a fiber that never has
+// to wait lets others run once its turn, 1 ms, is over. It costs one load from a line of the
+// worker's own. The calls of a channel check only when they do not park, and at their end. It must
+// not be used in calls that promise not to park (try_..., spawn, wake), because these may be made
+// with a thread's mutex held.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();
@@ -201,19 +204,19 @@ void give_way() noexcept;
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
 void yield() noexcept;
 
-// The values that the calling fiber or plain thread has in FiberLocals, newest first; see
+// Returns the FiberLocal values of the calling fiber or plain thread, newest first; see
 // local_node.hpp. The reference is valid until the caller ends.
 struct LocalNode;
 [[nodiscard]] LocalNode*& locals() noexcept;
-// Destroys them. Happens by itself when the caller ends.
+// Destroys them. Happens automatically when the caller ends.
 void destroy_locals() noexcept;
 
-// Returns whether the caller's runtime is being destroyed, which waits for its last fibers. False
-// of a plain thread.
+// Returns whether the caller's runtime is being destroyed, which waits for its last fibers. Returns
+// false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
-// `call` is made by each thread that begins to destroy a runtime, from when runtime_is_ending()
-// there; so that fibers which wait for more to do can be told that there is none. One such call for
-// the process: a later one takes its place. It must not park.
+// Registers `call`, which each thread makes when it begins to destroy a runtime, once
+// runtime_is_ending() is true there, to notify fibers that wait for more work. A process has one
+// such call: a later one replaces it. It must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 
 }  // namespace weft::detail

@@ -10,17 +10,18 @@
 
 namespace weft::detail {
 
-// One wait of one caller; lives on its stack. Guarded by the lock of the list it is in.
+// One wait of one caller, on its stack. Guarded by the lock of its list.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
   Waker waker;
-  Claim* claim = nullptr;    // Null: only who takes it from the list can end this wait.
-  void* slot = nullptr;      // Where a value is handed over, if the primitive hands one over.
-  std::uint64_t amount = 0;  // The amount asked for (a semaphore's permits).
+  // Null: only the thread that removes it from the list can end this wait.
+  Claim* claim = nullptr;
+  void* slot = nullptr;      // Where a value is transferred, if the primitive transfers one.
+  std::uint64_t amount = 0;  // The requested amount (a semaphore's permits).
   bool linked = false;
-  bool claimed = false;  // A notifier has taken it out: it is this waiter that ended the wait.
-  bool granted = false;  // Set by the notifier: the thing waited for is the waiter's.
+  bool claimed = false;  // A notifier has removed it, and so ended the wait.
+  bool granted = false;  // Set by the notifier: the waiter has received what it waited for.
 };
 
 // A FIFO of waiters, guarded by its owner's lock.
@@ -63,8 +64,8 @@ class WaitList {
     if (waiter.linked) erase(waiter);
   }
 
-  // Takes out the first waiter whose wait has not ended, and ends it: the caller owes it a wake.
-  // Waiters whose wait is over already are unlinked and passed over.
+  // Removes the first waiter whose wait has not ended, and ends that wait: the caller must wake it.
+  // Waiters whose wait is already over are unlinked and skipped.
   [[nodiscard]] Waiter* claim_front() noexcept {
     while (first_ != nullptr) {
       Waiter& waiter = *first_;
@@ -73,7 +74,7 @@ class WaitList {
     }
     return nullptr;
   }
-  // The same for one waiter, which the caller has erased from the list.
+  // The same for a waiter that the caller has erased from the list.
   [[nodiscard]] static bool try_claim(Waiter& waiter) noexcept {
     if (waiter.claim != nullptr && !waiter.claim->try_claim(Claim::kNotifier)) return false;
     waiter.claimed = true;
@@ -88,8 +89,7 @@ class WaitList {
     return false;
   }
 
-  // Moves the waiters that could be claimed, `most` of them at most, to a chain through `next`,
-  // oldest first.
+  // Moves at most `most` waiters that can be claimed to a chain through `next`, oldest first.
   [[nodiscard]] Waiter* claim_all(std::size_t most = SIZE_MAX) noexcept {
     Waiter* head = nullptr;
     Waiter** tail = &head;
@@ -108,22 +108,23 @@ class WaitList {
   Waiter* last_ = nullptr;
 };
 
-// Of an After, on the other side of the switch; it has the lock from who parked.
+// The body of an After, on the other side of the switch; the parking caller has passed the lock to
+// it.
 inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   static_cast<SpinLock*>(held)->unlock();
 }
 
-// An After that unlocks `lock`: whatever was published under it becomes visible only once the
-// parked fiber's registers are saved. To the analysis, the lock is released here: it is the After's
-// now.
+// Returns an After that unlocks `lock`: data published under it becomes visible only once the
+// parked fiber's registers are saved. For the analysis, the lock is released here, because the
+// After now owns it.
 [[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
     WEFT_RELEASES(lock) WEFT_NOT_ANALYZED {
   return {unlock_handed_over, &lock};
 }
 
-// Parks the caller at the back of `list` until it is taken out and woken. `lock`, which guards
-// the list, is held on entry and not on return. A list is a WaitList, or what orders waiters
-// in a way of its own with the same push_back() and erase_if_linked().
+// Parks the caller at the back of `list` until it is removed and woken. The caller holds `lock`,
+// which guards the list; it is released on return. A list is a WaitList, or a type that orders
+// waiters in its own way with the same push_back() and erase_if_linked().
 template <class List>
 void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {
@@ -132,8 +133,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the
-// other case.
+// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, to keep the other
+// case fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,
@@ -156,8 +157,8 @@ template <class List>
   return winner;
 }
 
-// Waits as wait_in() does, until `until` at most. Returns who ended the wait; unless that was a
-// notifier, the waiter is out of the list then.
+// Waits as wait_in() does, until `until` at most. Returns the party that ended the wait; unless
+// that was a notifier, the waiter has been removed.
 template <class List>
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,
@@ -169,9 +170,9 @@ template <class List>
   return Claim::kNotifier;
 }
 
-// Wakes a chain from claim_all(), which is not empty, except its last waiter, which it returns: the
-// caller still owes that one its wake. A woken waiter's stack may be gone at once, so the next one
-// is read before.
+// Wakes a non-empty chain from claim_all(), except its last waiter, which it returns: the caller
+// must wake that one. A woken waiter's stack may be reused at once, so the next pointer is read
+// first.
 [[nodiscard]] inline Waiter* wake_all_but_last(Waiter* waiter) noexcept {
   while (Waiter* next = waiter->next) {
     next->waker.prefetch();

@@ -1,4 +1,4 @@
-// Resolves names without a waiting thread.
+// A resolver of names that blocks no thread.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace weft::dns {
 struct ResolverOptions {
   // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
-  // The time for the first answer of a server; later attempts have more.
+  // The timeout for the first answer of a server; later attempts have longer ones.
   std::chrono::milliseconds attempt_time{0};
-  // The attempts at each server until the answer is EAI_AGAIN.
+  // The number of attempts at each server before the answer is EAI_AGAIN.
   int attempts = 0;
   // How long addresses of one kind, IPv6 or IPv4, wait for the other kind (RFC 8305: 50 ms). dial()
   // waits for that alongside its attempts.

@@ -22,46 +22,49 @@
 
 namespace weft::http {
 
-class CookieJar;  // In <weft/http/cookie_jar.hpp>.
+class CookieJar;  // Defined in <weft/http/cookie_jar.hpp>.
 
 struct ClientOptions {
-  // The largest number of connections to a host and port, with idle ones. Further requests wait.
+  // The largest number of connections to a host and port, including idle ones. Further requests
+  // wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
-  // The time for the name, the connection and the handshake together.
+  // The time limit for name resolution, connecting and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
   // How long a call with "Expect: 100-continue" waits for the server before it sends its body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The head of an answer with all interim heads (100, 103). Trailers may have the same size again.
+  // The size of an answer's head together with all interim heads (100, 103). Trailers may have the
+  // same size again.
   std::size_t head_bytes = 64 * 1024;
-  // Headers of an answer or an interim one; as many trailers again.
+  // The number of headers of an answer or an interim answer; trailers may have the same number
+  // again.
   std::size_t headers = 128;
-  // The bound of Reply::read_all().
+  // The limit of Reply::read_all().
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // 0: redirecting answers are returned unchanged.
+  // With 0, redirects are returned as answers.
   std::size_t max_redirects = 10;
   // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
   ClientLayer secure = {};
   // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
-  // Keeps the cookies of answers, redirects among them, and gives them to later requests. It must
-  // outlive the client's calls; clients may share it. Null: cookies are left to the caller.
+  // Stores the cookies of answers, including redirects, and sends them with later requests. It must
+  // outlive the client's calls; clients may share it. Null: the caller handles cookies.
   CookieJar* cookies = nullptr;
 };
 
-// A request to be made.
+// The request for Client::send().
 struct Call {
   // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port. It
   // has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
   // Without Connection, Content-Length and Transfer-Encoding, which the client writes. A Cookie is
-  // sent instead of the jar's cookies. A Host replaces the URL's until a redirect to
-  // another origin; the connection and TLS's verified name remain the URL's. With "Expect:
-  // 100-continue" the body waits for the server, and an earlier answer spares it. The header is
-  // omitted without a body; after 417 a call with `body` is repeated without it.
+  // sent instead of the jar's cookies. A Host replaces the URL's until a redirect to another
+  // origin; the connection and the name that TLS verifies remain the URL's. With "Expect:
+  // 100-continue" the body waits for the server; if an answer comes first, the body is not sent.
+  // The header is omitted without a body; after 417 a call with `body` is repeated without it.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Replaces a body: returns its next part, or weft::Errc::end_of_stream; it is sent in chunks.
@@ -76,11 +79,11 @@ struct Call {
 // Throws: std::bad_alloc.
 class Reply {
  public:
-  // Is empty and of no use.
+  // Makes an empty reply, which can only be assigned to or destroyed.
   Reply() noexcept;
   // Takes the reply of `other`, which is then empty.
   Reply(Reply&& other) noexcept;
-  // Ends its own reply as the destructor does, and takes that of `other`.
+  // Ends its own reply as the destructor does, and takes the reply of `other`.
   Reply& operator=(Reply&& other) noexcept;
   // Closes the connection, unless the body has been read to its end. Parks briefly at most.
   ~Reply();
@@ -93,8 +96,9 @@ class Reply {
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Returns the URL of the answer, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Returns the body's size, if the head has it: not for chunks or up to the stream's end. After
-  // HEAD or 304 it is the size of the body that is not sent, if the server tells.
+  // Returns the body's size, if the head contains it: not for chunks or a body that ends with the
+  // stream. After HEAD or 304 it is the size of the body that is not sent, if the server provides
+  // it.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
@@ -102,13 +106,13 @@ class Reply {
   // Errors: also ErrorKind::malformed's, Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Reads the body. After an error `value` is the part before.
+  // Reads the body. After an error `value` is the part read so far.
   // Errors: also Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = Until::ambient());
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
-  class State;  // Of no use to others, as are the next two.
+  class State;  // For the library only, as are the next two.
   // Wraps the client's state.
   explicit Reply(std::unique_ptr<State> state) noexcept;
   // Returns the state, for the client.
@@ -121,8 +125,8 @@ class Reply {
 // Sums since the beginning, which may be stale.
 struct ClientStats {
   std::uint64_t connections = 0;  // Made.
-  std::uint64_t reused = 0;       // Requests that found one.
-  std::uint64_t retried = 0;      // Reused ones whose connection turned out to be closed.
+  std::uint64_t reused = 0;       // Requests that used an idle connection.
+  std::uint64_t retried = 0;      // Reused connections that turned out to be closed.
 };
 
 class ClientCore;
@@ -138,7 +142,7 @@ class Client {
   explicit Client(ClientOptions options = {});
   // Closes idle connections. Replies may live on.
   ~Client();
-  // Not of a const one, which g++ would make of the braces in Client({}).
+  // Not a const reference, which g++ would bind to the braces in Client({}).
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -148,9 +152,9 @@ class Client {
   // requests keep method and body. Authorization, Proxy-Authorization, Cookie and similar headers
   // do not go to another scheme, host or port, and nothing goes from https to http. A redirect that
   // cannot be followed is returned: to no URL of http or https, to https without a layer, with a
-  // used body_source. If a kept connection proves closed, a repeatable request is repeated (GET,
-  // HEAD, PUT, DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the sending
-  // and its connection.
+  // used body_source. If a kept connection turns out to be closed, a repeatable request is repeated
+  // (GET, HEAD, PUT, DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the
+  // sending and the connection.
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; the errors of dial(),
   // the layer and the stream.

@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Which requests from other sites carry a cookie; `unset` leaves it to the browser.
+// Which requests from other sites include a cookie; `unset` leaves it to the browser.
 enum class SameSite : std::uint8_t { unset, strict, lax, none };
 
 // A cookie that an answer sets.
@@ -29,7 +29,7 @@ struct Cookie {
   bool secure = false;     // Sent by HTTPS only.
   bool http_only = false;  // Hidden from scripts.
   SameSite same_site = SameSite::unset;
-  bool partitioned = false;  // Kept for each top-level site separately.
+  bool partitioned = false;  // Stored separately for each top-level site.
 };
 
 // A cookie of a request.

@@ -9,7 +9,7 @@
 
 namespace weft::http {
 
-// Each number is at least 1. Beyond it, the cookie that has not been sent for longest is dropped.
+// Each number is at least 1. At the limit, the cookie that has been unused for longest is dropped.
 struct CookieJarOptions {
   std::size_t max_cookies = 3000;
   std::size_t max_per_domain = 50;

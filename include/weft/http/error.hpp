@@ -7,38 +7,40 @@
 namespace weft::http {
 
 enum class Errc {
-  // What a peer sent, or a caller was to send, breaks the rules: `error == ErrorKind::malformed`.
+  // Data from a peer, or a caller's arguments, violate the rules: `error == ErrorKind::malformed`.
   malformed_url = 1,  // A call's URL.
   malformed_call,     // A method or a header of a Call that must not be sent.
-  malformed_line,     // A bare CR or LF, a NUL, or a line that goes on in the next one.
-  malformed_start,    // The first line is none of a request, or of an answer.
-  malformed_target,   // No path, no URL.
-  malformed_host,     // A Host that cannot be one; none, or several of them.
-  malformed_header,   // A name that is no token, a value with control characters.
-  malformed_length,   // A Content-Length that is no number; several, or with Transfer-Encoding.
+  malformed_line,     // A bare CR or LF, a NUL, or a line that continues on the next one.
+  malformed_start,    // The first line is not that of a request, or of an answer.
+  malformed_target,   // The target is neither a path nor a URL.
+  malformed_host,     // The Host header is invalid, missing or repeated.
+  malformed_header,   // A name is not a token, or a value has control characters.
+  // Content-Length is not a number, is repeated, or is combined with Transfer-Encoding.
+  malformed_length,
   malformed_coding,   // A Transfer-Encoding that does not end with "chunked".
-  malformed_chunk,    // The size of a chunk, or the line's end behind its data.
-  malformed_trailer,  // A line behind the last chunk.
+  malformed_chunk,    // The size of a chunk, or the line end after its data, is invalid.
+  malformed_trailer,  // A line after the last chunk is invalid.
   truncated_head,     // The stream ended within a head.
-  malformed_frame,    // A WebSocket's frame or message that breaks its rules; a text not in UTF-8.
+  // A WebSocket's frame or message violates the protocol, or a text is not UTF-8.
+  malformed_frame,
 
-  body_too_large,    // More than Limits::body_bytes.
-  head_too_large,    // More than Limits::head_bytes or Limits::headers, or as many trailers.
-  target_too_large,  // More than Limits::target_bytes.
+  body_too_large,    // The body exceeds Limits::body_bytes.
+  head_too_large,    // The head exceeds Limits::head_bytes or Limits::headers, or the trailers do.
+  target_too_large,  // The target exceeds Limits::target_bytes.
   unexpected_end,    // The peer ended the stream before a message, or in the middle of its body.
-  already_started,   // The head of the answer has been sent, and cannot be changed.
-  wrong_length,      // More or less has been written than Content-Length said.
+  already_started,   // The head of the answer has been sent and cannot be changed.
+  wrong_length,      // The number of bytes written differs from Content-Length.
   too_many_redirects,
-  unsupported,          // A URL of another scheme, an upgrade that was not asked for.
-  unsupported_version,  // HTTP, but neither 1.1 nor another 1.
+  unsupported,          // The URL has another scheme, or the upgrade was not requested.
+  unsupported_version,  // The version of HTTP is not 1.x.
   unsupported_method,   // CONNECT, at a server.
-  unsupported_coding,   // A Transfer-Encoding besides "chunked".
+  unsupported_coding,   // A Transfer-Encoding other than "chunked".
   unsupported_expectation,
 
-  malformed_form,     // A form whose parts cannot be taken apart.
-  form_too_large,     // More than FormLimits or MultipartLimits allow.
-  unsupported_form,   // A body whose Content-Type is of no form that is read so.
-  message_too_large,  // More than WebSocketOptions::message_bytes or fragments.
+  malformed_form,     // The parts of a form cannot be parsed.
+  form_too_large,     // The form exceeds FormLimits or MultipartLimits.
+  unsupported_form,   // The Content-Type of a body is not the one expected for the form.
+  message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
 };
 
 // The common property of several of these.

@@ -18,7 +18,7 @@ struct ServerEvent {
   std::optional<std::string_view> data = {};
   // The type that a page listens for. Empty: "message".
   std::string_view event = {};
-  // The client sends the last one when it connects again. Empty text: it forgets the id.
+  // The client sends the last one when it connects again. Empty text: the client discards its id.
   std::optional<std::string_view> id = {};
   // How long the client waits before it connects again.
   std::optional<std::chrono::milliseconds> retry = {};

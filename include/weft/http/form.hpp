@@ -23,13 +23,14 @@ struct FormField {
   std::string value;
 };
 
-// Beyond a bound the form is Errc::form_too_large. Limits::body_bytes of the server is met first.
+// If a form exceeds a limit, the error is Errc::form_too_large. Limits::body_bytes of the server
+// applies first.
 struct FormLimits {
   std::size_t bytes = 1024 * 1024;
   std::size_t fields = 1000;
 };
 
-// Parses "a=1&b=x+y%21". Badly coded characters are kept.
+// Parses "a=1&b=x+y%21". Incorrectly encoded characters are kept.
 // Context: plain value.
 // Errors: Errc::form_too_large.
 // Throws: std::bad_alloc.
@@ -42,13 +43,13 @@ struct FormLimits {
 [[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
                                                             const FormLimits& limits = {});
 
-// Beyond a bound the form is Errc::form_too_large. A file needs a Limits::body_bytes of the server
-// that is as large.
+// If a form exceeds a limit, the error is Errc::form_too_large. For a large file,
+// Limits::body_bytes of the server must be as large.
 struct MultipartLimits {
   std::size_t parts = 1000;
-  std::size_t header_bytes = 8 * 1024;  // All headers of one part.
+  std::size_t header_bytes = 8 * 1024;  // The total size of the headers of one part.
   std::uint64_t part_bytes = ~std::uint64_t{0};
-  std::uint64_t total_bytes = ~std::uint64_t{0};  // With boundaries and headers.
+  std::uint64_t total_bytes = ~std::uint64_t{0};  // Including boundaries and headers.
 };
 
 // Reads multipart/form-data part by part, in a buffer of some 8 KiB whatever the size of the form:
@@ -95,7 +96,7 @@ class Multipart {
   // Reads at least one byte of the part. weft::Errc::end_of_stream: the part's end.
   // Errors: also as next().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads the rest of the part. After an error `value` is the text before.
+  // Reads the rest of the part. After an error `value` is the text read so far.
   // Errors: also Errc::form_too_large above `most` bytes.
   net::Result<std::string> read_all(std::size_t most = 64 * 1024);
   // Writes the rest of the part to the file, from the file's beginning, and returns the number of

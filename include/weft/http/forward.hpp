@@ -1,4 +1,5 @@
-// What a proxy needs: a request goes to another server, and that server's answer comes back.
+// The calls that a proxy needs: they send a request to another server, and return that server's
+// answer.
 #pragma once
 
 #include <span>
@@ -15,8 +16,9 @@ namespace weft::http {
 struct ForwardOptions {
   // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded.
   std::string scheme = "http";
-  // The client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded
-  // are true: they are kept, and the lists get another item. Otherwise they are replaced.
+  // If true, the client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and
+  // Forwarded are trusted: they are kept, and the lists get another item. Otherwise they are
+  // replaced.
   bool trusts_client = false;
 };
 
@@ -46,12 +48,12 @@ std::error_code forward_reply(Reply& reply, Response& response,
                               const Until& until = Until::ambient());
 
 // Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
-// (h2c) is none: its requests would pass the proxy unseen.
+// (h2c) does not count: its requests would bypass the proxy.
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
-// Forwards such a request to `origin`, of http, on a connection of its own. After 101 it relays
-// bytes in both directions until both ends have closed or the server stops. Another final answer
-// of the origin is passed on as a status without a body. `until` bounds the wait for the answer.
+// Forwards such a request to an http `origin`, on a separate connection. After 101 it relays bytes
+// in both directions until both ends have closed or the server stops. Another final answer of the
+// origin is passed on as a status without a body. `until` bounds the wait for the answer.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported unless asks_for_upgrade() and the origin is of http, malformed_url,
 // malformed_start, head_too_large, unexpected_end; as net::dial() and the stream. After an error

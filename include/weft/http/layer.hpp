@@ -23,16 +23,16 @@ namespace weft::http {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Reads at least one byte. With Deadline::past() it only takes what is there.
+  // Reads at least one byte. With Deadline::past() it only takes available bytes.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
-  // Returns false if a read could not use bytes that came from the stream before.
+  // Returns false only if the layer holds no bytes that it has already taken from the stream.
   [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }
   // Writes all; after an error `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;
-  // Returns what Request::tls() tells of the connection; a layer that is no TLS knows nothing.
+  // Returns the data for Request::tls(); nothing if the layer is not TLS.
   [[nodiscard]] virtual std::optional<net::TlsInfo> tls_info() const { return std::nullopt; }
-  // Tells the peer that no more is sent.
+  // Notifies the peer that nothing more will be sent.
   virtual std::error_code shutdown(const Until& until) = 0;
 };
 

@@ -23,14 +23,14 @@ struct Limits {
 
   // The time from a request's first byte to the end of its head; 408.
   std::chrono::nanoseconds head = std::chrono::seconds(10);
-  // The longest wait for bytes of a body; 408. It is a limit of progress: see least_rate.
+  // The longest wait for bytes of a body; 408. It limits the lack of progress: see least_rate.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
-  // The longest wait for a client that takes no bytes of its answer. It is a limit of progress,
-  // too.
+  // The longest wait for a client that takes no bytes of its answer. It limits the lack of
+  // progress, too.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // Bytes per second. `body` and `write` are a grace from which the server's waits for a client
-  // take, and each byte gives 1/least_rate seconds back. So a client that is slower is given up,
-  // and no other, however long its transfer takes. 0: one byte gives the whole grace back.
+  // Bytes per second. `body` and `write` are a budget for waiting on a client: waits consume it,
+  // and each byte returns 1/least_rate seconds. So only a client that is slower than this rate is
+  // disconnected, however long a transfer takes. 0: one byte restores the whole budget.
   std::uint64_t least_rate = 1024;
   // A connection without requests is closed after this time, at most twice as much.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);

@@ -67,7 +67,7 @@ class Request {
   // closes the connection, with 400, 408 or 413 unless the handler answers.
   // Errors: also http::Errc's, weft::Errc::timed_out (Limits::body), the system's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads all, at most Limits::body_bytes. After an error `value` is the part before.
+  // Reads all, at most Limits::body_bytes. After an error `value` is the part read so far.
   net::Result<std::string> read_all();
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
@@ -88,7 +88,8 @@ class Request {
   Exchange& exchange_;
 };
 
-// Decodes "%41+b" in a query to "A b", where a plus is a blank. Badly coded characters are kept.
+// Decodes "%41+b" in a query to "A b", where a plus is a blank. Incorrectly encoded characters are
+// kept.
 // Context: plain value.
 [[nodiscard]] std::string decode_query(std::string_view text);
 // Decodes "%41+b" in a path to "A+b", in the same way.

@@ -30,7 +30,7 @@ struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client sent after its request. Read these first.
   std::string_view early;
-  // Not null: the layer on the stream. Read and write the layer instead.
+  // Not null: the layer on the stream. If set, read and write the layer instead.
   Layer* layer = nullptr;
   // Requests the talk's end when the server stops; the stream is closed after the grace.
   std::stop_token stop = {};
@@ -38,7 +38,7 @@ struct Upgraded {
   // Reads at least one byte: from `early`, which shrinks, then from the layer or the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Writes at least one byte, with a layer all.
+  // Writes at least one byte; with a layer, all bytes.
   net::Result<std::size_t> write_some(std::span<const std::byte> data,
                                       const Until& until = Until::ambient());
   // Writes all of `data`.

@@ -31,9 +31,10 @@ using Handler = std::function<void(Request&, Response&)>;
 
 // The facts of an answered request, for a log of accesses.
 struct Access {
-  const Request& request;             // Of a refused one, what was understood: maybe nothing.
-  int status;                         // 0: the connection broke first.
-  std::uint64_t bytes;                // Of the body that was sent.
+  // For a refused request, the parts that were understood, possibly none.
+  const Request& request;
+  int status;                         // 0 if the connection broke first.
+  std::uint64_t bytes;                // The number of bytes of the body that were sent.
   std::chrono::nanoseconds duration;  // The time from the head's end to the answer's.
   // Why the request was refused or not read to its end (an http::Errc, or weft::Errc::timed_out),
   // or why the connection broke; empty without an error.
@@ -77,22 +78,24 @@ struct ServerOptions {
 struct ServerStats {
   std::uint64_t accepted = 0;     // Connections ever.
   std::uint64_t connections = 0;  // Open now.
-  std::uint64_t requests = 0;     // Heads that were proper requests.
-  std::uint64_t refused = 0;      // Answered with 503 for want of a slot, or a handshake too many.
-  std::uint64_t malformed = 0;    // Answered with another error before a handler was called.
+  std::uint64_t requests = 0;     // Valid requests.
+  // Answered with 503 for lack of a slot, or dropped as a surplus handshake.
+  std::uint64_t refused = 0;
+  std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
-  std::uint64_t turned_away = 0;    // Answered with 503 at once, for want of descriptors.
+  std::uint64_t turned_away = 0;    // Answered with 503 at once, for lack of descriptors.
 };
 
 // A request that is being read or answered.
 struct RequestInProgress {
-  net::Address peer;             // A proxy's, if there is one between.
+  net::Address peer;             // The address of the other end, which may be a proxy.
   std::uint64_t fiber = 0;       // The number of its fiber, or of its handler's, as in dumps.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // Since its first bytes were read, to within 10 ms.
-  std::uint64_t received = 0;    // Bytes, with the head; a next request's may be among them.
-  std::uint64_t sent = 0;        // Bytes, with the head; counted when a write ends.
+  std::chrono::nanoseconds age;  // The time since its first bytes were read, accurate to 10 ms.
+  // In bytes, with the head; bytes of a following request may be included.
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;  // In bytes, with the head; counted when a write ends.
 };
 
 class ServerCore;
@@ -127,8 +130,8 @@ class Server {
   // be called repeatedly, from any thread, also before serve().
   void stop() noexcept;
 
-  // Ends the server. Connections without a request are closed, the remaining ones after their
-  // answer. A client that has not sent a request has half a second for it. Parks until all are
+  // Ends the server. Connections without a request are closed at once, the others after their
+  // answer. A client that has not sent a request yet has half a second for it. Parks until all are
   // closed. At the deadline the remaining requests' contexts end and their connections are closed;
   // it then waits for the handlers. Another caller's shutdown(Deadline::past()) ends the grace
   // early, as does the grace after stop(); a stop request does not. It may be called repeatedly. In

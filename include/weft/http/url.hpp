@@ -1,4 +1,4 @@
-// Addresses in the web.
+// URLs.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ struct Url {
   std::string scheme = "http";  // Or "https".
   std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in small letters.
   std::uint16_t port = 80;
-  std::string target = "/";  // The path and the query, as they are asked for; no fragment.
+  std::string target = "/";  // The path and the query as sent in a request; without the fragment.
 
-  // Parses "https://example.org:8443/a?b#c". A user, a password or bytes that need coding are
-  // malformed.
+  // Parses "https://example.org:8443/a?b#c". A user, a password, or bytes that must be encoded make
+  // it malformed.
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
-  // Blanks and bytes beyond ASCII become percent codes, as in browsers.
+  // Spaces and bytes beyond ASCII become percent codes, as in browsers.
   // Errors: as parse(), also for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". It omits the
-  // scheme's own port, and an address's zone, which only this machine knows.
+  // scheme's default port, and an address's zone, which is local to this machine.
   [[nodiscard]] std::string authority() const;
-  // Returns a text that parse() reads, with the zone.
+  // Returns a text that parse() accepts, with the zone.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Url& left, const Url& right) = default;

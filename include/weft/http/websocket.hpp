@@ -31,7 +31,7 @@ struct WebSocketOptions {
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
   // The time for the kernel to take one frame; the connection ends after it.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // The time for the peer's part of the close handshake.
+  // The time limit for the peer's close frame.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
   // Subprotocols, the preferred one first. A client offers them, and a server selects the first one
   // that its client offers.
@@ -57,7 +57,7 @@ struct Message {
 // Lifetime: a server's one lives for the call of its talk.
 class WebSocket {
  public:
-  class Core;  // Of no use to programs, as is the constructor.
+  class Core;  // For the library only, as is the constructor.
   // Wraps a connection.
   explicit WebSocket(Core& core) noexcept : core_(core) {}
   WebSocket(const WebSocket&) = delete;

@@ -52,7 +52,7 @@ class Address {
   // As large as a sockaddr_in6, which the source file checks.
   static constexpr std::size_t kStorage = 28;
 
-  // Zeros, to be filled.
+  // Zeros, to be overwritten.
   struct Blank {};
   explicit Address(Blank) noexcept {}
 

@@ -88,8 +88,9 @@ struct std::is_error_code_enum<weft::net::ReadErrc> : std::true_type {};
 namespace weft::net {
 
 struct ReaderOptions {
-  std::size_t capacity = 4096;   // Bytes that one read may ask the stream for; at least 1.
-  std::size_t longest = 65'536;  // Bytes of a line without its '\n', or of a peek().
+  // The maximum number of bytes that one read requests from the stream; at least 1.
+  std::size_t capacity = 4096;
+  std::size_t longest = 65'536;  // The limit of a line without its '\n', or of a peek(), in bytes.
 };
 
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
@@ -140,7 +141,7 @@ class BufferedReader {
   detail::ByteSource source_;
   ReaderOptions options_;
   std::vector<char> room_;
-  std::size_t begin_ = 0;  // What was read ahead lies in room_[begin_, end_).
+  std::size_t begin_ = 0;  // The bytes that were read ahead are in room_[begin_, end_).
   std::size_t end_ = 0;
 };
 

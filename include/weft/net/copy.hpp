@@ -14,7 +14,7 @@
 
 namespace weft::detail {
 
-// A stream of any type. The kernel can move bytes between two that have handles.
+// A stream of any type. The kernel can move bytes between two streams that have handles.
 struct CopySource {
   ByteSource bytes;
   io::IoHandle* handle = nullptr;

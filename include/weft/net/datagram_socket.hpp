@@ -1,4 +1,4 @@
-// Messages without connections: UDP and Unix datagrams.
+// Connectionless messages: UDP and Unix datagrams.
 #pragma once
 
 #include <concepts>
@@ -17,22 +17,22 @@ namespace weft::net {
 // The facts about a received datagram.
 template <class Where>
 struct Received {
-  std::size_t size = 0;  // Of what is in the buffer.
+  std::size_t size = 0;  // The number of bytes in the buffer.
   Where from = {};
-  bool truncated = false;  // It was larger than the buffer, and the rest is lost.
+  bool truncated = false;  // The datagram was larger than the buffer; the rest is lost.
 };
 
-// A datagram to be received together with more; the caller provides the buffer.
+// A datagram to be received in a batch; the caller provides the buffer.
 template <class Where>
 struct DatagramSlot {
   std::span<std::byte> buffer;
   Received<Where> received = {};
 };
-// A datagram to be sent together with more.
+// A datagram to be sent in a batch.
 template <class Where>
 struct Outgoing {
   std::span<const std::byte> data;
-  Where to = {};  // Not looked at by a connected socket.
+  Where to = {};  // Ignored by a connected socket.
 };
 
 // A socket that sends and receives whole datagrams: UdpSocket or UnixDatagramSocket. It may be

@@ -22,8 +22,8 @@ namespace weft::net {
 // Returns the category of getaddrinfo's answers (EAI_NONAME, ...).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Turns names into addresses, also for dial(). Resolver does it by the system, dns::Resolver of
-// weft-dns without waiting threads; a program may have its own. Many callers may use it at once.
+// Resolves names to addresses, also for dial(). Resolver uses the system, dns::Resolver of weft-dns
+// needs no waiting threads, and a program may provide its own. Many callers may use it at once.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
@@ -32,7 +32,7 @@ class AnyResolver {
   virtual ~AnyResolver() = default;
 
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
-  // needs no question.
+  // requires no lookup.
   // Errors: resolver_category()'s; Errc::timed_out, cancelled; Errc::full if the resolver has a
   // limit; invalid_argument for a host with a zero byte.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
@@ -64,8 +64,8 @@ struct ResolverOptions {
 };
 
 // Resolves names as the system does (getaddrinfo: /etc/hosts, DNS, ...), on its own threads. A name
-// server that does not answer blocks only these. An answer without a waiter is dropped. The
-// destructor waits for running questions, as that of a BlockingGroup.
+// server that does not answer blocks only these. An answer is dropped if its caller has stopped
+// waiting. The destructor waits for running questions, as that of a BlockingGroup.
 class Resolver final : public AnyResolver {
  public:
   // Starts no thread; the first questions do.

@@ -32,7 +32,7 @@ enum class Next : std::uint8_t {
   close,
   // The handler is called again when there is something to read. ServerOptions::run starts it and
   // may refuse the connection. Until then it has no running fiber and no stack. The handler must
-  // have processed bytes that it read ahead.
+  // have processed the bytes that it read ahead.
   idle,
 };
 
@@ -40,8 +40,8 @@ enum class Next : std::uint8_t {
 // Context: the handler; wait_readable() parks, and take() may park for a moment.
 // Throws: nothing but std::bad_variant_access.
 // Order
-//   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the edge
-//               that the drain leaves in each connection brings it to one that waits.
+//   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the drain
+//               also leaves an edge in each connection, which makes it visible to a waiting one.
 class Connection {
  public:
   // The stream of a connection.
@@ -69,7 +69,8 @@ class Connection {
   // one that is moved out of stream().) The handler may continue with it, give it to a fiber, and
   // return. May park briefly.
   [[nodiscard]] AnyStream take() noexcept;
-  // Returns whether the server is about to end: complete the present work, and return.
+  // Returns whether the server is about to end: the handler should complete the present work and
+  // return.
   [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
@@ -79,7 +80,7 @@ class Connection {
 
  private:
   AnyStream& stream_;
-  Mutex& mutex_;  // Taken to look at the server's streams from outside.
+  Mutex& mutex_;  // Locked to access the server's streams from outside.
   const detail::Atomic<bool>& draining_;
 };
 
@@ -147,12 +148,14 @@ struct ServerOptions {
 
 // Sums since the beginning, which may be stale.
 struct ServerStats {
-  std::uint64_t accepted = 0;     // Connections accepted, refused ones included.
-  std::uint64_t refused = 0;      // Accepted ones given up instead of calling the handler.
-  std::uint64_t open = 0;         // Connections there are now.
-  std::uint64_t pauses = 0;       // Times the system had nothing for the next one, or let none in.
-  std::uint64_t timed_out = 0;    // Idle ones that idle_timeout ended.
-  std::uint64_t closed_late = 0;  // Connections still there at the end of the grace.
+  std::uint64_t accepted = 0;  // Connections accepted, refused ones included.
+  // Accepted connections that were closed without calling the handler.
+  std::uint64_t refused = 0;
+  std::uint64_t open = 0;  // The number of open connections.
+  // Times that the system had no resources for the next connection, or a firewall refused it.
+  std::uint64_t pauses = 0;
+  std::uint64_t timed_out = 0;    // Idle connections that idle_timeout ended.
+  std::uint64_t closed_late = 0;  // Connections that were still open at the end of the grace.
 };
 
 // Makes a ServerOptions::run whose connections the pool's fibers serve while their handlers run. A
@@ -198,8 +201,8 @@ class Server {
   // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
   // It then accepts connected clients, closes the listeners, ends idle connections and gives the
   // remaining ones the grace. Waiting ones meanwhile get places that become free. It finally closes
-  // what is left and returns after every handler. Call it once. Listeners that share a port
-  // (ListenOptions::reuse_port) accept independently, each in a fiber.
+  // the remaining connections and returns after every handler. Call it once. Listeners that share a
+  // port (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
   // Throws: as spawn(), and as ServerOptions::run tells; every handler has then returned, too.
   std::error_code serve(std::span<const AnyListener> listeners);
@@ -210,10 +213,11 @@ class Server {
   // be called repeatedly, from any thread, also before serve().
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
-  // which replaces ServerOptions::grace, it closes what is left, and waits for the handlers. It may
-  // be called repeatedly. In a handler it does not wait for that handler's connection, which then
-  // has the grace, nor for connections whose handlers have called shutdown(). At the deadline it
-  // closes the others and returns. Returns: true if the deadline was not needed.
+  // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
+  // handlers. It may be called repeatedly. In a handler it does not wait for that handler's
+  // connection, which then has the grace, nor for connections whose handlers have called
+  // shutdown(). At the deadline it closes the others and returns. Returns: true if the deadline was
+  // not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.
   [[nodiscard]] bool is_stopping() const noexcept;

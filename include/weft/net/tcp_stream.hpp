@@ -13,15 +13,15 @@
 
 namespace weft::net {
 
-// When to probe whether the peer of a silent connection is still there.
+// When to probe whether the peer of a silent connection still responds.
 struct KeepAlive {
-  std::chrono::seconds idle{60};      // Silence before the first question,
-  std::chrono::seconds interval{10};  // between two questions; at least 1 s each.
-  int probes = 6;                     // Questions without an answer that end the connection.
+  std::chrono::seconds idle{60};      // Silence before the first probe,
+  std::chrono::seconds interval{10};  // between two probes; at least 1 s each.
+  int probes = 6;                     // The number of unanswered probes that ends the connection.
 };
 
 struct ConnectOptions {
-  // The local address, if it matters; port 0: any.
+  // The local address to bind, if it matters; port 0: any.
   std::optional<Address> local = {};
   // TCP Fast Open: with a known peer, connect() returns at once, and the first write travels with
   // the connection request. That write may then report connect()'s error. Has no effect if the

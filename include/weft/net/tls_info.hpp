@@ -1,4 +1,4 @@
-// What is known of a connection's encryption, as plain values; weft-tls fills them in.
+// The facts about a connection's encryption, as plain values; weft-tls fills them in.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct PeerCertificate {
   std::string subject;  // "CN = name"
   std::vector<std::string>
       names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
-  std::vector<std::byte> der;  // All of it, encoded.
-  bool verified = false;       // It leads to an authority that this end trusts.
+  std::vector<std::byte> der;  // The whole certificate, encoded.
+  bool verified = false;       // Its chain leads to an authority that this end trusts.
 };
 
 struct TlsInfo {

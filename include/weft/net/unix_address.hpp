@@ -14,15 +14,15 @@ namespace weft::net {
 // Context: plain value.
 class UnixAddress {
  public:
-  // Is none, that of an unbound socket.
+  // Makes no address, as an unbound socket has.
   UnixAddress() noexcept = default;
 
   // Names a file.
   // Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an empty path, or
   // one with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // Makes a name without a file, which ends with its socket. Any process of the network namespace
-  // may connect to it. It may have any bytes.
+  // Makes a name without a file, which disappears with its socket. Any process of the network
+  // namespace may connect to it. It may contain any bytes.
   // Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
@@ -54,7 +54,7 @@ class UnixAddress {
 
   alignas(std::uint16_t) std::array<std::byte, kStorage> storage_ = unnamed();
   std::uint8_t name_size_ = 0;
-  bool abstract_ = false;  // The name stands behind a zero byte.
+  bool abstract_ = false;  // The name follows a zero byte.
 
   static std::array<std::byte, kStorage> unnamed() noexcept;
 };

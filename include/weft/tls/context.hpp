@@ -62,7 +62,7 @@ class ContextState;
 // Throws: std::bad_alloc.
 class Context {
  public:
-  // Is empty and of no use.
+  // Makes an empty handle, which can only be assigned to or destroyed.
   Context() noexcept = default;
   // Makes the context of a server.
   // Errors: openssl_category()'s; Errc::encrypted_key; Errc::certificate_without_name;

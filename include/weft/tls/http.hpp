@@ -35,7 +35,7 @@ class HttpLayer final : public http::Layer {
   std::error_code shutdown(const Until& until) override { return stream_.shutdown(until); }
   // Does the same as Stream::info().
   [[nodiscard]] std::optional<net::TlsInfo> tls_info() const override { return stream_.info(); }
-  // Returns the stream, for its certificate, say.
+  // Returns the stream, for example to read its certificate.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
   // Makes a layer of a handshake's result, or returns its error. It serves layers of other

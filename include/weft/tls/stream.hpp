@@ -27,7 +27,7 @@ class StreamState;
 // Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
 class Stream {
  public:
-  // Is empty and of no use.
+  // Makes an empty stream, which can only be assigned to or destroyed.
   Stream() noexcept;
   // Takes the stream of `other`, which is then empty. No other call may be using it.
   Stream(Stream&& other) noexcept;
@@ -84,7 +84,7 @@ class Stream {
   std::error_code shutdown(const Until& until = Until::ambient());
   // Ends all waiting and later calls with weft::Errc::closed, without close_notify.
   void close() noexcept;
-  // Returns the TCP connection, for its addresses, say.
+  // Returns the TCP connection, for example to read its addresses.
   [[nodiscard]] net::TcpStream& tcp() noexcept;
 
   // Returns the agreed protocol; empty if there is none.

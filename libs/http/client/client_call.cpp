@@ -183,7 +183,7 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
 
 // Sends the head, and waits until the server asks for the body by a status 100, or answers the head
 // alone.
-// 100. `is_answered` distinguishes the two; neither has happened if `wait` passes first.
+// `is_answered` distinguishes the two; neither has happened if `wait` passes first.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {

@@ -1,4 +1,4 @@
-// One operation of Asio's that a fiber waits for; see use_fiber.hpp.
+// One operation of Asio that a fiber waits for; see use_fiber.hpp.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -52,7 +52,7 @@ struct BySignal {
 
 // --- Where the operation begins ------------------------------------------------------------------
 
-struct Anywhere {};  // On the executor that the operation names.
+struct Anywhere {};  // The executor that the operation names.
 
 template <class T>
 concept NamesExecutor = requires(const T& it) {
@@ -61,7 +61,7 @@ concept NamesExecutor = requires(const T& it) {
 template <class T>
 concept Wraps = requires(const T& it) {
   it.initiation_;
-};  // as_tuple's, redirect_error's.
+};  // The handlers of as_tuple and redirect_error.
 template <class T>
 concept PointsToNamed = requires(const T& it) {
   it->get_executor();
@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// The first of an operation's arguments that has one: Beast's operations are given their stream.
+// The first argument of an operation that has an executor: Beast's operations receive their stream.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
@@ -89,8 +89,8 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
-// Asio's concept of a token tries it with an initiation that is never called. Some tokens around
-// this one return auto, so that all of this is compiled for it.
+// Asio's concept of a token tries it with an initiation that is never called. Some tokens that wrap
+// this one return auto, so all of this is compiled for it.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -147,7 +147,7 @@ struct Outcome<std::exception_ptr, Args...> {
   using Value = typename Plain<Args...>::Value;
 };
 
-// The error among the arguments, if there is one; as_tuple has it within a tuple.
+// Returns the error among the arguments, if there is one; as_tuple has it within a tuple.
 template <class First, class... Rest>
 ErrorCode* error_within(std::tuple<First, Rest...>& values) noexcept {
   if constexpr (std::is_same_v<First, ErrorCode>) {
@@ -166,8 +166,8 @@ ErrorCode* error_within(Pair& /*not a tuple*/) noexcept {
 
 // --- The operation -------------------------------------------------------------------------------
 
-// Calls `function` on an executor, or, if that drops it, says so by destroying it. Part is one of
-// `pending`, and ends when the call has been made or will not be.
+// Calls `function` on an executor; if the executor drops it instead, the destructor reports that.
+// Part counts as one of `pending` until the call has been made or dropped.
 template <class F>
 class Part {
  public:
@@ -190,15 +190,15 @@ class Part {
   F* function_;
 };
 
-// Lives on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
+// An object on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
 // operation, its handler, and a cancellation under way; nothing refers to this object or to the
 // caller's arguments once it is 0. done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
   static constexpr bool kLimited = !std::is_same_v<Limit, NoLimit>;
-  // A cancellation must not meet the operation's own handlers, even where its executor lets several
-  // run at once: an operation that may be cancelled has a strand of its own.
+  // A cancellation must not run concurrently with the operation's own handlers, even on an executor
+  // that runs several at once: so an operation that may be cancelled has its own strand.
   using Place = std::conditional_t<kLimited, lib::strand<Executor>, Executor>;
 
  public:
@@ -220,7 +220,7 @@ class FiberOperation {
 
  private:
   // The handler that the operation finally calls. If it is destroyed instead, the operation was
-  // given up.
+  // abandoned.
   class Handler {
    public:
     using executor_type = Place;
@@ -274,7 +274,7 @@ class FiberOperation {
         WEFT_TRY { end_operation(); }
         WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       };
-      // Whatever fails here, the operation goes on, and the stack is its own until it ends.
+      // If this fails, the operation continues, and the stack must stay until it ends.
       WEFT_TRY { lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel)); }
       WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       (void)pending_.wait_until({});
@@ -315,7 +315,7 @@ class FiberOperation {
     return value < Results::kHasError || Results::kHasException ? 1 : 0 > ();
   }
 
-  // No operation has called the handler, nor ever will.
+  // No operation has called the handler, or ever will.
   typename Outcome<Args...>::Value give_up() {
     const ErrorCode aborted = lib::error::operation_aborted;
     if constexpr (Outcome<Args...>::kHasError && (std::is_default_constructible_v<Args> && ...)) {
@@ -328,7 +328,7 @@ class FiberOperation {
     WEFT_THROW(SystemError(aborted));
   }
 
-  // The results from the first that counts.
+  // The results, starting with the first relevant one.
   template <std::size_t kFirst>
   typename Outcome<Args...>::Value value() {
     if constexpr (sizeof...(Args) == kFirst) {

@@ -1,4 +1,4 @@
-// Callers that wait for operations which the end of a context gives up.
+// Counts callers that wait for operations which an ending context abandons.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// While one lives on the stack of a caller, it reports what this caller gives up only at its end. A
-// context that ends has Asio destroy all handlers; callers that wait must not use Asio's services
-// again before these have come to rest.
+// While an object is on the stack of a caller, the caller reports abandoned operations only at the
+// object's end. An ending context makes Asio destroy all handlers; waiting callers must not use
+// Asio's services again before all handlers are destroyed.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
@@ -24,7 +24,7 @@ class GivenUp {
     for (WaitGroup* const one : pending_) one->done();
   }
 
-  // Ends one of `pending`: now, or as said above.
+  // Ends one of `pending`: immediately, or at the end of the caller's object.
   static void end(WaitGroup& pending) noexcept {
     GivenUp* const here = current();
     if (here == nullptr) return pending.done();
