@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 LINE = 22  # Height of a contender's line; the marks of several workers stand one below the other.
-TOP, BOTTOM, LABELS, PLOT, GAP = 44, 30, 150, 250, 40
+TOP, BOTTOM, LABELS, PLOT, GAP = 44, 30, 280, 250, 40
 COLOURS = {1: "#1f6fb4", 2: "#d9731a", 4: "#3a9a4b", 8: "#8a4fb0"}
 OTHER = "#4c4c4c"
 OWN = "#e4f0fa"  # Behind weft's lines.
@@ -119,7 +119,7 @@ def draw(panels):
     for number, panel in enumerate(panels):
         start = 10 + number * (LABELS + PLOT + GAP)
         left, axis = start + LABELS, Axis(panel)
-        parts.append(text(left, TOP - 10, panel.title, 12, weight="bold"))
+        parts.append(text(start, TOP - 10, panel.title, 12, weight="bold"))
         for index, line in enumerate(panel.lines):
             top = TOP + LINE * index
             if line.is_ours:
