@@ -1,7 +1,9 @@
 #include <weft/live_page.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <new>
 #include <span>
 #include <sstream>
@@ -10,12 +12,14 @@
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "base/printable.hpp"
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/leaks.hpp"
 #include "observe/live_page_html.hpp"
+#include "observe/timed_pages.hpp"
 #include "runtime/symbols.hpp"
 
 namespace weft::live {
@@ -123,10 +127,20 @@ bool is_loopback(std::string_view host) {
   return !address.error && is_loopback(address.value);
 }
 
+// A path and a query, which may be empty.
+struct Target {
+  explicit Target(std::string_view text)
+      : path(text.substr(0, text.find('?'))),
+        query(text.substr(std::min(path.size() + 1, text.size()))) {}
+
+  std::string_view path;
+  std::string_view query;
+};
+
 // `GET /path?query HTTP/1.1` and headers, without a body: no request here has one.
 struct Head {
   std::string_view method;
-  std::string_view path;
+  std::string_view target;
   std::string_view host;
 };
 
@@ -149,8 +163,7 @@ Head parse(std::string_view text) {
   const std::size_t second = line.find(' ', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return head;
   head.method = line.substr(0, first);
-  head.path = line.substr(first + 1, second - first - 1);
-  head.path = head.path.substr(0, head.path.find('?'));
+  head.target = line.substr(first + 1, second - first - 1);
   while (text.find("\r\n") != std::string_view::npos) {
     text.remove_prefix(text.find("\r\n") + 2);
     line = text.substr(0, text.find("\r\n"));
@@ -181,12 +194,16 @@ std::string_view phrase_of(int status) {
   switch (status) {
     case 200:
       return " OK";
+    case 400:
+      return " Bad Request";
     case 403:
       return " Forbidden";
     case 404:
       return " Not Found";
     case 405:
       return " Method Not Allowed\r\nAllow: GET, HEAD";
+    case 409:
+      return " Conflict";
     default:
       return " Service Unavailable";
   }
@@ -199,16 +216,35 @@ void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) 
   text.append("\r\nContent-Length: ").append(std::to_string(answer.body.size()));
   text.append("\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
   if (with_body) text.append(answer.body);
-  (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(10s));
+  // A trace has megabytes.
+  const auto limit = 10s + std::chrono::seconds(text.size() >> 20);
+  (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(limit));
 }
 
-// One reading is made at a time, however many clients ask.
-Answer answer_to(const Head& head, const net::TcpStream& stream, Readers readers, Mutex& reading) {
+Answer answer_by(const std::function<Answer()>& make) {
+  try {
+    return make();
+  } catch (const std::exception& refusal) {
+    return {503, kText, std::string("no reading: ").append(refusal.what()).append("\n")};
+  }
+}
+
+// One reading is made at a time, however many clients ask. A recording lasts, so it holds up no
+// reading; it ends when its client goes away, and with the server.
+Answer answer_to(const Head& head, net::TcpStream& stream, Readers readers, Mutex& reading) {
   const auto [peer, error] = stream.peer_address();
   if (error || !may_read(readers, peer, head.host)) return {403, kText, "for this machine only\n"};
   if (head.method != "GET" && head.method != "HEAD") return {405, kText, "only to be read\n"};
+  const Target target(head.target);
+  if (observe::is_timed_page(target.path)) {
+    return answer_by([&] {
+      return observe::answer_timed(target.path, target.query, [&stream](Deadline end) {
+        return stream.wait_readable(end) == Errc::timed_out;
+      });
+    });
+  }
   const detail::Guard lock(reading);
-  return answer(head.path);
+  return answer(target.path);
 }
 
 void serve_one(net::TcpStream& stream, Readers readers, Mutex& reading) {
@@ -231,17 +267,19 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
           "there is no such page; there are /, /data.json, /metrics, /fibers, "
-          "/fibers.json, /leaks and /stacks\n"};
+          "/fibers.json, /leaks, /stacks and /trace\n"};
 }
 
 }  // namespace
 
-Answer answer(std::string_view path) {
-  try {
-    return answer_or_throw(path);
-  } catch (const std::exception& refusal) {
-    return {503, kText, std::string("no reading: ").append(refusal.what()).append("\n")};
-  }
+Answer answer(std::string_view target) {
+  const Target wanted(target);
+  return answer_by([&] {
+    if (!observe::is_timed_page(wanted.path)) return answer_or_throw(wanted.path);
+    return observe::answer_timed(wanted.path, wanted.query, [](Deadline end) {
+      return this_fiber::sleep_until(end, Until::ambient());
+    });
+  });
 }
 
 // A page of a stranger can make a browser ask for a name that leads here; the name tells.

@@ -8,7 +8,7 @@
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 
-// It serves browsers, weft-top, Prometheus and curl, and only reads.
+// It serves browsers, weft-top, Prometheus and curl, and only reads and records.
 //
 //   auto listening = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
 //   weft::go([&] { (void)weft::live::serve(listening.value); });
@@ -26,16 +26,21 @@ struct Answer {
   std::string body;
 };
 
-// Answers a request for `path`, without a query:
+// Answers a request for `target`, a path with or without a query:
 //   /            the page, which requests data.json every second
 //   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
 //   /metrics     for Prometheus
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
+//   /leaks       where ever more fibers wait for ten minutes or longer
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
+//   /trace?seconds=5  records a trace for so long, and returns what weft::trace::write() writes
 // Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
-// Context: fibers and plain threads; blocks the thread for the time of a reading.
-[[nodiscard]] Answer answer(std::string_view path);
+// Recordings take 0.001 to 60 seconds, or 5 without a query. A second one of the same kind gets 409
+// meanwhile. The end of the caller's context ends a recording early, with 503.
+// Context: fibers and plain threads; blocks the thread for the time of a reading. A recording parks
+// the caller.
+[[nodiscard]] Answer answer(std::string_view target);
 
 // Which clients receive answers. Other clients get 403: the page reveals much about a program.
 enum class Readers {
@@ -55,7 +60,7 @@ struct Options {
 };
 // Answers on connections of `listener`, 64 at a time, with one request each. Readings are taken one
 // after the other. A client has 5 s for its request. If a reading fails for lack of memory or a
-// resource, the answer is 503 with the reason.
+// resource, the answer is 503 with the reason. A recording ends early if its client leaves.
 // Context: fibers and plain threads; parks until the listener is closed or options.stop is
 // requested.
 // Errors, Throws: as net::Server::serve().

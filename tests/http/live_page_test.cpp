@@ -35,6 +35,10 @@ FIBER_TEST_CASE("a live page is one among others of a server, for this machine o
   CHECK(contains(ask(server, "GET", "/debug/weft/metrics", "127.0.0.1:80"),
                  "\n# TYPE weft_workers_count gauge\n"));
   CHECK(contains(ask(server, "GET", "/debug/weft/data.json", "[::1]"), R"({"metrics":{)"));
+  CHECK(contains(ask(server, "GET", "/debug/weft/trace?seconds=0.001", "localhost"),
+                 "\r\nContent-Type: application/json\r\n"));
+  CHECK(
+      ask(server, "GET", "/debug/weft/trace?seconds=0", "localhost").starts_with("HTTP/1.1 400 "));
   CHECK(ask(server, "GET", "/debug/weft/none", "localhost").starts_with("HTTP/1.1 404 "));
   CHECK(ask(server, "POST", "/debug/weft/", "localhost").starts_with("HTTP/1.1 405 "));
   for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example"}) {

@@ -7,11 +7,13 @@
 #include <string>
 #include <utility>
 #include <weft/blocking.hpp>
+#include <weft/context.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/trace.hpp>
 
 #include "tests/support/fiber_test.hpp"
 
@@ -160,6 +162,57 @@ FIBER_TEST_CASE_WITH("weft-top says what is wrong with an answer", {.workers = {
     listener.close();
     serving.join();
   }
+}
+
+FIBER_TEST_CASE("a trace is recorded for the time that the query names") {
+  const weft::live::Answer answer = weft::live::answer("/trace?seconds=0.002");
+  CHECK(answer.status == 200);
+  CHECK(answer.content_type == "application/json");
+  CHECK(answer.body.starts_with(R"({"displayTimeUnit":"ns")"));
+  CHECK(contains(answer.body, R"("name":"worker )"));
+  CHECK(contains(answer.body, R"("then":"parked: sleep")"));
+  CHECK(!weft::trace::is_on());
+  for (const char* query : {"0", "61", "-1", "nan", "1s", "1e9", "x"}) {
+    CAPTURE(query);
+    CHECK(weft::live::answer(std::string("/trace?a=b&seconds=") + query).status == 400);
+  }
+}
+
+FIBER_TEST_CASE("a second trace is refused while one is recorded, and a context ends a trace") {
+  weft::Context context;
+  auto first = weft::spawn([&] {
+    const weft::ContextScope scope(context);
+    return weft::live::answer("/trace?seconds=60").status;
+  });
+  while (!weft::trace::is_on()) weft::this_fiber::yield();
+  const weft::live::Answer second = weft::live::answer("/trace");
+  CHECK(second.status == 409);
+  CHECK(contains(second.body, "another trace is being recorded"));
+  context.cancel();
+  CHECK(first.join() == 503);
+  CHECK(!weft::trace::is_on());
+}
+
+FIBER_TEST_CASE("a recording over a socket holds up no reading, and ends when its client leaves") {
+  auto listening = weft::net::TcpListener::listen(Address::loopback_v4(0));
+  REQUIRE(!listening.error);
+  weft::net::TcpListener& listener = listening.value;
+  const Address address = listener.local_address().value;
+  auto serving = weft::spawn([&] { return weft::live::serve(listener); });
+  {
+    auto [stream, error] = weft::net::TcpStream::connect(address);
+    CHECK(!error);
+    CHECK(!stream.write_all("GET /trace?seconds=60 HTTP/1.1\r\n\r\n").error);
+    while (!weft::trace::is_on()) weft::this_fiber::yield();
+    CHECK(ask(address, "GET /trace HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 409 Conflict\r\n"));
+    CHECK(ask(address, "GET /fibers HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  }
+  while (weft::trace::is_on()) weft::this_fiber::yield();
+  const std::string whole = ask(address, "GET /trace?seconds=0.001 HTTP/1.1\r\n\r\n");
+  CHECK(whole.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(whole.ends_with("]}"));
+  listener.close();
+  CHECK(!serving.join());
 }
 
 TEST_CASE("only this machine reads, by an address of its own, unless told otherwise") {

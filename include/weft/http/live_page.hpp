@@ -18,7 +18,8 @@ inline void mount_live_page(Router& router, const std::string& prefix,
     const auto [peer, error] = request.peer_address();
     live::Answer answer{403, "text/plain", "for this machine only\n"};
     if (!error && live::may_read(readers, peer, request.host())) {
-      answer = live::answer("/" + request.parameter("page"));
+      std::string target = "/" + request.parameter("page");
+      answer = live::answer(target.append("?").append(request.query()));
     }
     response.set_status(answer.status);
     response.add_header("Content-Type", answer.content_type);

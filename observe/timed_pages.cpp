@@ -1,0 +1,130 @@
+#include "observe/timed_pages.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <weft/blocking.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/trace.hpp>
+
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::observe {
+
+namespace {
+
+using live::Answer;
+
+constexpr std::string_view kPlain = "text/plain; charset=utf-8";
+constexpr double kLeastSeconds = 0.001;
+constexpr double kMostSeconds = 60;
+// A trace has at most this many events, which make some 40 MB of JSON.
+constexpr std::size_t kMostTraceEvents = std::size_t{1} << 18;
+constexpr std::size_t kFewestTraceEvents = 1024;
+
+// The right to make one kind of recording: one caller in the process has it at a time.
+// Order
+//   [turn]  the destructor stores false (release) -> the next one exchanges (acquire): the
+//           recording before has been read.
+class RecordingTurn {
+ public:
+  explicit RecordingTurn(detail::Atomic<bool>& taken) noexcept
+      : taken_(taken), is_mine_(!taken.exchange(true, detail::acquire)) {}  // [turn]
+  ~RecordingTurn() {
+    if (is_mine_) taken_.store(false, detail::release);  // [turn]
+  }
+  RecordingTurn(const RecordingTurn&) = delete;
+  RecordingTurn& operator=(const RecordingTurn&) = delete;
+  [[nodiscard]] bool is_mine() const noexcept { return is_mine_; }
+
+ private:
+  detail::Atomic<bool>& taken_;
+  const bool is_mine_;
+};
+
+detail::Atomic<bool> trace_is_taken{false};
+
+// The value of `name` in `a=1&b=2`; empty if there is none.
+std::string_view value_of(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// The time that the query names, or none if it names no such time.
+std::optional<std::chrono::nanoseconds> duration_of(std::string_view query) {
+  constexpr double kUsualSeconds = 5;
+  const std::string_view text = value_of(query, "seconds");
+  double seconds = kUsualSeconds;
+  if (!text.empty()) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size()) return {};
+  }
+  // Written so that what is not a number is refused, too.
+  if (!(seconds >= kLeastSeconds && seconds <= kMostSeconds)) return {};
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+Answer ended_early() {
+  return {503, kPlain, "the recording ended early: the request's time or its server has ended\n"};
+}
+
+std::size_t events_per_worker() {
+  std::size_t workers = 0;
+  (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
+    workers += scheduler.shared().desks().size();
+  });
+  const std::size_t share = kMostTraceEvents / std::max<std::size_t>(workers, 1);
+  return std::max(std::bit_floor(share), kFewestTraceEvents);
+}
+
+// Records as long as it lives.
+class TraceScope {
+ public:
+  TraceScope() { trace::start({.events_per_worker = events_per_worker()}); }
+  ~TraceScope() { trace::stop(); }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+};
+
+std::string trace_text() {
+  std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // Memory that it lacks is thrown, and not left out.
+  trace::write(out);
+  return std::move(out).str();
+}
+
+Answer record_trace(std::chrono::nanoseconds duration, const Wait& wait) {
+  const RecordingTurn turn(trace_is_taken);
+  if (!turn.is_mine() || trace::is_on()) {
+    return {409, kPlain, "another trace is being recorded: try again when it has ended\n"};
+  }
+  {
+    const TraceScope recording;
+    if (!wait(Deadline::after(duration))) return ended_early();
+  }
+  // On a helper thread: it may take a quarter of a second.
+  return {200, "application/json", blocking(&trace_text)};
+}
+
+}  // namespace
+
+bool is_timed_page(std::string_view path) noexcept { return path == "/trace"; }
+
+Answer answer_timed(std::string_view /*path*/, std::string_view query, const Wait& wait) {
+  const std::optional<std::chrono::nanoseconds> duration = duration_of(query);
+  if (!duration) return {400, kPlain, "seconds must be a number from 0.001 to 60\n"};
+  return record_trace(*duration, wait);
+}
+
+}  // namespace weft::observe
