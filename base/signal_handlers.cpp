@@ -1,10 +1,10 @@
 #include "base/signal_handlers.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
 #include <weft/detail/atomic.hpp>
+
+#include "base/pin.hpp"
 
 namespace weft::base {
 
@@ -32,6 +32,20 @@ void add_own_signal_handler(const void* handler) noexcept {
     if (own.compare_exchange_strong(expected, handler, detail::relaxed, detail::relaxed)) return;
     if (expected == handler) return;
   }
+}
+
+bool install_own_signal_handler(int signal, void (*handler)(int, siginfo_t*, void*)) noexcept {
+  struct sigaction current {};
+  if (sigaction(signal, nullptr, &current) != 0) return false;
+  if ((current.sa_flags & SA_SIGINFO) != 0) return current.sa_sigaction == handler;
+  if (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN) return false;
+  pin_this_module();
+  add_own_signal_handler(reinterpret_cast<const void*>(handler));
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  return sigaction(signal, &action, nullptr) == 0;
 }
 
 bool has_foreign_signal_handler() noexcept {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,8 +12,8 @@
 #include <weft/detail/atomic.hpp>
 
 #include "base/parker.hpp"
-#include "base/pin.hpp"
 #include "base/signal_handlers.hpp"
+#include "base/thread_timer.hpp"
 #include "fibers/call_walk.hpp"
 
 namespace weft::fibers {
@@ -79,66 +78,16 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// False where the program handles the signal itself.
-bool install_handler() noexcept {
-  struct sigaction current {};
-  if (sigaction(kSignal, nullptr, &current) != 0) return false;
-  if ((current.sa_flags & SA_SIGINFO) != 0) return current.sa_sigaction == &on_signal;
-  if (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN) return false;
-  base::pin_this_module();  // The handler stays.
-  base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
-  struct sigaction action {};
-  action.sa_sigaction = &on_signal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  return sigaction(kSignal, &action, nullptr) == 0;
-}
-
-// A timer of a thread's own processor time: its signal comes while the thread runs, at the next
-// tick of the kernel's clock. A signal that is sent at once might meet a thread that has begun to
-// wait meanwhile, and end its poll() or epoll_wait(), which SA_RESTART does not begin again.
-class SignalOnceItRuns {
- public:
-  SignalOnceItRuns(int thread, std::uint32_t request) noexcept {
-    sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = kSignal;
-    event.sigev_value.sival_int = static_cast<int>(request);
-    event._sigev_un._tid = thread;
-    const itimerspec soon{{}, {.tv_sec = 0, .tv_nsec = 1}};
-    exists_ = timer_create(clock_of(thread), &event, &timer_) == 0;
-    is_set_ = exists_ && timer_settime(timer_, 0, &soon, nullptr) == 0;
-  }
-  SignalOnceItRuns(const SignalOnceItRuns&) = delete;
-  SignalOnceItRuns& operator=(const SignalOnceItRuns&) = delete;
-  ~SignalOnceItRuns() {
-    if (exists_) timer_delete(timer_);
-  }
-  [[nodiscard]] bool is_set() const noexcept { return is_set_; }
-
- private:
-  // The kernel's numbers for such clocks: the thread's, with its bits inverted, above three that
-  // say which clock of which kind it is.
-  static clockid_t clock_of(int thread) noexcept {
-    constexpr unsigned kOfThread = 4;
-    constexpr unsigned kScheduled = 2;
-    return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfThread | kScheduled);
-  }
-
-  timer_t timer_{};
-  bool exists_ = false;
-  bool is_set_ = false;
-};
-
 // Of a thread that runs.
 bool ask_by_signal(const StackSpace& space, int thread) noexcept {
-  if (!install_handler()) return false;
+  if (!base::install_own_signal_handler(kSignal, &on_signal)) return false;
   shared.space = &space;
   shared.number += 4;
   std::uint32_t asked = shared.number | kAsked;
   shared.request.store(asked, release);  // [asked]
-  const SignalOnceItRuns signal(thread, asked);
-  bool given_up = !signal.is_set();
+  const base::ThreadTimer timer(
+      {.thread = thread, .signal = kSignal, .value = static_cast<int>(asked)});
+  bool given_up = !timer.is_set();
   const Deadline limit = Deadline::after(kPatience);
   for (;;) {
     std::uint32_t seen = shared.request.load(acquire);  // [taken]

@@ -3,12 +3,11 @@
 #include <map>
 #include <ostream>
 #include <string>
-#include <unordered_map>
 
+#include "observe/call_names.hpp"
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/stack_photo.hpp"
-#include "runtime/symbols.hpp"
 
 namespace weft::dump {
 
@@ -30,31 +29,6 @@ void write_fiber(JsonWriter& json, const FiberEntry& fiber) {
   json.end_object();
 }
 
-// Without what means something to the reader of folded stacks.
-std::string as_element(std::string text) {
-  for (char& character : text) {
-    if (character == ';' || character == '\n') character = ',';
-  }
-  return text;
-}
-
-// Addresses repeat, and looking one up takes a while.
-class Names {
- public:
-  const std::string& of(const void* returns_to) {
-    const auto [place, is_new] = names_.try_emplace(returns_to);
-    if (is_new) {
-      // A call is before the place that it returns to.
-      place->second =
-          as_element(runtime::describe_address(static_cast<const char*>(returns_to) - 1));
-    }
-    return place->second;
-  }
-
- private:
-  std::unordered_map<const void*, std::string> names_;
-};
-
 }  // namespace
 
 void write_json(std::ostream& out) {
@@ -68,7 +42,7 @@ void write_json(std::ostream& out) {
 
 void write_folded(std::ostream& out) {
   observe::call_with_enough_stack([&out] {
-    Names names;
+    observe::CallNames names;
     std::map<std::string, std::uint64_t> stacks;
     for (const observe::ParkedStack& stack : observe::photograph_stacks()) {
       std::string line;

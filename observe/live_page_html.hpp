@@ -32,7 +32,7 @@ td:not(.text) { white-space: nowrap; }
 <h1>weft <span id="state" class="weak"></span></h1>
 <p class="weak"><a href="metrics">metrics</a> · <a href="fibers">fibers</a> ·
 <a href="fibers.json">fibers.json</a> · <a href="stacks">stacks</a> ·
-<a href="trace?seconds=5">trace</a> ·
+<a href="trace?seconds=5">trace</a> · <a href="profile?seconds=5">profile</a> ·
 <a href="data.json">data.json</a></p>
 <div id="all"><noscript>This page asks for its numbers by a script; the links above need none.
 </noscript></div>

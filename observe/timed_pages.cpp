@@ -7,6 +7,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <weft/blocking.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/trace.hpp>
@@ -26,26 +28,6 @@ constexpr double kMostSeconds = 60;
 // A trace has at most this many events, which make some 40 MB of JSON.
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 18;
 constexpr std::size_t kFewestTraceEvents = 1024;
-
-// The right to make one kind of recording: one caller in the process has it at a time.
-// Order
-//   [turn]  the destructor stores false (release) -> the next one exchanges (acquire): the
-//           recording before has been read.
-class RecordingTurn {
- public:
-  explicit RecordingTurn(detail::Atomic<bool>& taken) noexcept
-      : taken_(taken), is_mine_(!taken.exchange(true, detail::acquire)) {}  // [turn]
-  ~RecordingTurn() {
-    if (is_mine_) taken_.store(false, detail::release);  // [turn]
-  }
-  RecordingTurn(const RecordingTurn&) = delete;
-  RecordingTurn& operator=(const RecordingTurn&) = delete;
-  [[nodiscard]] bool is_mine() const noexcept { return is_mine_; }
-
- private:
-  detail::Atomic<bool>& taken_;
-  const bool is_mine_;
-};
 
 detail::Atomic<bool> trace_is_taken{false};
 
@@ -117,14 +99,47 @@ Answer record_trace(std::chrono::nanoseconds duration, const Wait& wait) {
   return {200, "application/json", blocking(&trace_text)};
 }
 
+// What the page says when it has no profile.
+Answer refusal_of(const std::error_code& error) {
+  if (error == std::errc::operation_in_progress) {
+    return {409, kPlain, "another recording of this kind lasts: try again when it has ended\n"};
+  }
+  if (error == std::errc::device_or_resource_busy) {
+    return {409, kPlain, "the program handles SIGPROF itself, by which a profile is made\n"};
+  }
+  if (error == std::errc::operation_not_supported) {
+    return {503, kPlain, "there are no profiles under a sanitizer, nor in a simulation\n"};
+  }
+  return ended_early();
+}
+
+using RecordProfile = Result<std::string> (*)(const profile::Options&, const Wait&);
+
+Answer record_profile(RecordProfile record, std::chrono::nanoseconds duration,
+                      std::string_view query, const Wait& wait) {
+  const std::string_view format = value_of(query, "format");
+  const bool is_pprof = format == "pprof";
+  if (!is_pprof && !format.empty() && format != "folded") {
+    return {400, kPlain, "format must be folded or pprof\n"};
+  }
+  auto [text, error] = record(
+      {.duration = duration, .format = is_pprof ? profile::Format::pprof : profile::Format::folded},
+      wait);
+  if (error) return refusal_of(error);
+  return {200, is_pprof ? "application/octet-stream" : kPlain, std::move(text)};
+}
+
 }  // namespace
 
-bool is_timed_page(std::string_view path) noexcept { return path == "/trace"; }
+bool is_timed_page(std::string_view path) noexcept {
+  return path == "/trace" || path == "/profile";
+}
 
-Answer answer_timed(std::string_view /*path*/, std::string_view query, const Wait& wait) {
+Answer answer_timed(std::string_view path, std::string_view query, const Wait& wait) {
   const std::optional<std::chrono::nanoseconds> duration = duration_of(query);
   if (!duration) return {400, kPlain, "seconds must be a number from 0.001 to 60\n"};
-  return record_trace(*duration, wait);
+  if (path == "/trace") return record_trace(*duration, wait);
+  return record_profile(&record_processor, *duration, query, wait);
 }
 
 }  // namespace weft::observe

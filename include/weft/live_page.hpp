@@ -35,6 +35,7 @@ struct Answer {
 //   /leaks       where ever more fibers wait for ten minutes or longer
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
 //   /trace?seconds=5  records a trace for so long, and returns what weft::trace::write() writes
+//   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 // Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
 // Recordings take 0.001 to 60 seconds, or 5 without a query. A second one of the same kind gets 409
 // meanwhile. The end of the caller's context ends a recording early, with 503.

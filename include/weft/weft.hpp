@@ -54,6 +54,7 @@
 #include <weft/pool_set.hpp>
 #include <weft/pool_task.hpp>
 #include <weft/pool_timings.hpp>
+#include <weft/profile.hpp>
 #include <weft/result.hpp>
 #include <weft/result_group.hpp>
 #include <weft/retry.hpp>

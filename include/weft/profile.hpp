@@ -1,0 +1,43 @@
+// Profiles of a running program, for flame graphs and pprof.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <weft/result.hpp>
+
+// Each call records for a while, and returns what it has seen, stack by stack. A stack begins with
+// the fiber's name and its callable, as far as dumps show them. The live page offers the same
+// (live_page.hpp).
+//
+//   const auto [text, error] = weft::profile::processor({.duration = 10s});
+//
+// A program pays for it only during a recording.
+namespace weft::profile {
+
+enum class Format : std::uint8_t {
+  // A line for each stack, outermost call first: `GET /users;handler;...;parse 120000000`. Pass it
+  // through weft-symbolize for the names of functions. flamegraph.pl and speedscope read it.
+  folded,
+  // The uncompressed profile.proto of pprof: `go tool pprof program file`, and speedscope.
+  pprof,
+};
+
+struct Options {
+  std::chrono::nanoseconds duration = std::chrono::seconds(5);
+  Format format = Format::folded;
+};
+
+// Records what the workers compute: a sample for each 10 ms of processor time that a worker's
+// thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds of
+// processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
+// blocking() and of the program itself are not sampled. Each sample is a SIGPROF to the thread,
+// which stays with the library; no lock is taken and no wait of a fiber is ended.
+// Context: fibers and plain threads; parks for the duration, as blocking() does.
+// Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
+// if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
+// simulation; Errc::cancelled or timed_out if the caller's context ends before the recording.
+// Throws: std::bad_alloc, and std::system_error if the system refuses a thread.
+[[nodiscard]] Result<std::string> processor(const Options& options = {});
+
+}  // namespace weft::profile

@@ -1,0 +1,23 @@
+#include "observe/call_names.hpp"
+
+#include "runtime/symbols.hpp"
+
+namespace weft::observe {
+
+std::string as_element(std::string text) {
+  for (char& character : text) {
+    if (character == ';' || character == '\n') character = ',';
+  }
+  return text;
+}
+
+const std::string& CallNames::of(const void* returns_to) {
+  const auto [place, is_new] = names_.try_emplace(returns_to);
+  if (is_new) {
+    // A call is before the place that it returns to.
+    place->second = as_element(runtime::describe_address(static_cast<const char*>(returns_to) - 1));
+  }
+  return place->second;
+}
+
+}  // namespace weft::observe

@@ -1,0 +1,52 @@
+// Samples of what the workers' threads compute.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <typeinfo>
+
+#include "base/thread_timer.hpp"
+#include "fibers/backtrace.hpp"
+#include "fibers/stack.hpp"
+
+namespace weft::scheduler {
+
+// A moment at which a worker's thread used its processor.
+struct ProcessorSample {
+  std::uint64_t count = 1;               // More where the kernel has merged signals.
+  bool is_fiber = false;                 // Otherwise the worker looked for something to run.
+  fibers::FiberName::Copy name{};        // The fiber's name, or none.
+  const std::type_info* type = nullptr;  // The type of the fiber's callable; null: unknown.
+  fibers::Backtrace calls;
+};
+
+// Samples all workers of the process, by their threads' processor time, from its construction on.
+// A timer of each thread sends it SIGPROF, whose handler notes the registers and copies the stack
+// into a slot: no lock is taken and nothing allocated there. The owner unwinds the copies.
+// Owner: a plain thread. The caller sees to it that there is one at a time in the process.
+class ProcessorSampler {
+ public:
+  // Returns false if the program handles SIGPROF itself. To be called before the constructor.
+  [[nodiscard]] static bool prepare() noexcept;
+
+  // Throws std::bad_alloc, std::system_error.
+  explicit ProcessorSampler(std::chrono::nanoseconds period);
+  ~ProcessorSampler();
+  ProcessorSampler(const ProcessorSampler&) = delete;
+  ProcessorSampler& operator=(const ProcessorSampler&) = delete;
+
+  // Begins to sample workers that are new. Throws std::bad_alloc, std::system_error.
+  void follow_workers();
+  // Passes on what has been sampled. Call it every few milliseconds: there is room for 128 samples.
+  void drain(const std::function<void(const ProcessorSample&)>& see);
+  // The number of samples for which there was no room.
+  [[nodiscard]] static std::uint64_t lost() noexcept;
+
+ private:
+  const std::chrono::nanoseconds period_;
+  std::map<int, base::ThreadTimer> timers_;  // The key is the number of the thread.
+};
+
+}  // namespace weft::scheduler
