@@ -28,7 +28,7 @@ using scheduler::ProcessorSampler;
 
 constexpr std::chrono::nanoseconds kPeriod = 10ms;
 
-std::error_code system_error(int number) { return {number, std::system_category()}; }
+std::error_code system_code(int number) { return {number, std::system_category()}; }
 
 // Why the wait for a recording has ended before its time.
 std::error_code early_end() {
@@ -117,10 +117,10 @@ detail::Atomic<bool> processor_is_taken{false};
 }  // namespace
 
 Result<std::string> record_processor(const profile::Options& options, const Wait& wait) {
-  if (!has_samples()) return {{}, system_error(EOPNOTSUPP)};
+  if (!has_samples()) return {{}, system_code(EOPNOTSUPP)};
   const RecordingTurn turn(processor_is_taken);
-  if (!turn.is_mine()) return {{}, system_error(EINPROGRESS)};
-  if (!ProcessorSampler::prepare()) return {{}, system_error(EBUSY)};
+  if (!turn.is_mine()) return {{}, system_code(EINPROGRESS)};
+  if (!ProcessorSampler::prepare()) return {{}, system_code(EBUSY)};
   return record(options, wait, &collect_samples);
 }
 
