@@ -12,12 +12,12 @@ namespace weft::posix {
 
 // While it lives, blocking calls of the C library park the calling fiber, whichever library makes
 // them. They are: reads and writes of sockets and pipes, connect, accept, poll, select, epoll_wait,
-// sleeps, waitpid, getaddrinfo, reads of files, fsync. The fiber keeps its thread, as with
-// this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends a call with
-// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or with a pthread lock held, a call blocks the
-// worker and is counted in report(). Scopes are nested. A plain thread's scope has no effect.
-// Context: the fiber or plain thread that makes it also destroys it; the destructor may park.
-// Ordering: calls synchronize as on threads.
+// sleeps, waitpid, getaddrinfo, reads of files, fsync, and waits for pthread condition variables
+// and POSIX semaphores. The fiber keeps its thread, as with this_fiber::Pin, and has its own values
+// of pthread keys. this_fiber::until() ends a call with ETIMEDOUT or ECANCELED. In a NoSwitch
+// scope, or with a pthread lock held, a call blocks the worker and is counted in report(). Scopes
+// are nested. A plain thread's scope has no effect. Context: the fiber or plain thread that makes
+// it also destroys it; the destructor may park. Ordering: calls synchronize as on threads.
 class Scope {
  public:
   // Begins the scope.

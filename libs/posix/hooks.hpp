@@ -16,5 +16,7 @@ namespace weft::posix {
 [[nodiscard]] std::span<const Hook> helper_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> lock_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> key_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> condition_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> semaphore_hooks() noexcept;
 
 }  // namespace weft::posix

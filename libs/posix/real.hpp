@@ -6,14 +6,17 @@
 namespace weft::posix {
 
 // Ends the process with a sentence where there is none, as in a program that is linked statically.
-[[nodiscard]] void* next_function(const char* name) noexcept;
+// If the C library has several versions of a function, `version` names the one of today: a look-up
+// by name alone finds the oldest in glibc before 2.36. Null: there is one only.
+[[nodiscard]] void* next_function(const char* name, const char* version) noexcept;
 
 // One of them, looked up at its first call, which may come before main(). Calls are cancellation
 // points where the function is one, so they are not noexcept.
 template <class F>
 class Real {
  public:
-  constexpr explicit Real(const char* name) noexcept : name_(name) {}
+  constexpr explicit Real(const char* name, const char* version = nullptr) noexcept
+      : name_(name), version_(version) {}
 
   template <class... Arguments>
   auto operator()(Arguments... arguments) {
@@ -25,13 +28,14 @@ class Real {
     // Relaxed: each look-up finds the same.
     void* found = found_.load(detail::relaxed);
     if (found == nullptr) {
-      found = next_function(name_);
+      found = next_function(name_, version_);
       found_.store(found, detail::relaxed);
     }
     return reinterpret_cast<F*>(found);
   }
 
   const char* const name_;
+  const char* const version_;
   detail::Atomic<void*> found_{nullptr};
 };
 

@@ -18,8 +18,9 @@ namespace {
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
 // A function of the C library that this library is not in front of; null if there is none.
 const char* find_missing() noexcept {
-  for (const auto& hooks : {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(),
-                            sleep_hooks(), helper_hooks(), lock_hooks(), key_hooks()}) {
+  for (const auto& hooks :
+       {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(), sleep_hooks(),
+        helper_hooks(), lock_hooks(), key_hooks(), condition_hooks(), semaphore_hooks()}) {
     for (const Hook& hook : hooks) {
       if (::dlsym(RTLD_DEFAULT, hook.name) != hook.address) return hook.name;
     }
@@ -47,7 +48,11 @@ void check_hooks() {
 
 }  // namespace
 
-void* next_function(const char* name) noexcept {
+void* next_function(const char* name, const char* version) noexcept {
+  // Architectures that began later than the version have one function only.
+  if (version != nullptr) {
+    if (void* found = ::dlvsym(RTLD_NEXT, name, version)) return found;
+  }
   if (void* found = ::dlsym(RTLD_NEXT, name)) return found;
   // Calls of the C library end here in turn, so by the system's own.
   const auto say = [](const char* text) {

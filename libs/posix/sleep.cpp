@@ -28,11 +28,6 @@ int sleep_parked(FiberState& state, Deadline limit) noexcept {
   return until.error() == Errc::cancelled ? ECANCELED : ETIMEDOUT;
 }
 
-std::int64_t nanoseconds_of(const timespec& time) noexcept {
-  constexpr std::int64_t kMost = INT64_MAX / 1'000'000'000 - 1;  // Seconds; more counts as forever.
-  return std::min<std::int64_t>(time.tv_sec, kMost) * 1'000'000'000 + time.tv_nsec;
-}
-
 void leave_rest(Deadline limit, timespec* rest) noexcept {
   if (rest == nullptr) return;
   const std::int64_t left = time_left(limit);
@@ -43,12 +38,9 @@ Deadline after(std::int64_t nanoseconds) noexcept {
   return Deadline::after(std::chrono::nanoseconds(nanoseconds));
 }
 
-// Another clock than the monotonic one is read once, at the beginning.
 Deadline limit_of(clockid_t clock, int flags, const timespec& time) noexcept {
   if ((flags & TIMER_ABSTIME) == 0) return after(nanoseconds_of(time));
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return after(nanoseconds_of(time) - nanoseconds_of(now));
+  return limit_at(clock, time);
 }
 
 }  // namespace

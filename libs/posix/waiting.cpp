@@ -31,6 +31,17 @@ bool is_valid(const timespec& time) noexcept {
   return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000;
 }
 
+std::int64_t nanoseconds_of(const timespec& time) noexcept {
+  constexpr std::int64_t kMost = INT64_MAX / 1'000'000'000 - 1;  // Seconds.
+  return std::min<std::int64_t>(time.tv_sec, kMost) * 1'000'000'000 + time.tv_nsec;
+}
+
+Deadline limit_at(clockid_t clock, const timespec& time) noexcept {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return Deadline::after(std::chrono::nanoseconds(nanoseconds_of(time) - nanoseconds_of(now)));
+}
+
 std::int64_t time_left(Deadline limit) noexcept {
   return std::max<std::int64_t>(limit.nanoseconds() - Deadline::now_nanoseconds(), 0);
 }

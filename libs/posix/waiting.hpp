@@ -24,6 +24,10 @@ int fail(int error) noexcept;
 
 // Returns whether a time is one that the system takes.
 [[nodiscard]] bool is_valid(const timespec& time) noexcept;
+// Some centuries at most; they count as forever.
+[[nodiscard]] std::int64_t nanoseconds_of(const timespec& time) noexcept;
+// An absolute time. Another clock than the monotonic one is read once, now.
+[[nodiscard]] Deadline limit_at(clockid_t clock, const timespec& time) noexcept;
 // Nanoseconds until then; 0 if it is past.
 [[nodiscard]] std::int64_t time_left(Deadline limit) noexcept;
 // Bytes, of all parts together.

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +80,23 @@ struct Pair {
 inline void set_limit(int fd, int option, long microseconds) {
   const timeval limit{0, microseconds};
   CHECK(::setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit) == 0);
+}
+
+// Returns the time on `clock` after a duration of at least -1000 ms.
+inline timespec moment(clockid_t clock, long milliseconds) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  const long nanoseconds = now.tv_nsec + milliseconds * 1'000'000;
+  return {now.tv_sec + nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+}
+
+// Returns how often the report has counted a call.
+inline std::uint64_t times_blocked(const std::string& call, const std::string& reason) {
+  std::uint64_t count = 0;
+  for (const auto& blocked : weft::posix::report()) {
+    if (blocked.call == call && blocked.reason == reason) count += blocked.count;
+  }
+  return count;
 }
 
 inline sockaddr_in loopback(int port) {

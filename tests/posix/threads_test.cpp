@@ -18,16 +18,9 @@ namespace {
 using weft::posix::Scope;
 using weft::test::has_hooks;
 using weft::test::kSlowdown;
+using weft::test::times_blocked;
 
 TEST_SUITE_BEGIN("posix/threads");
-
-std::uint64_t count_of(const std::string& call, const std::string& reason) {
-  std::uint64_t count = 0;
-  for (const auto& blocked : weft::posix::report()) {
-    if (blocked.call == call && blocked.reason == reason) count += blocked.count;
-  }
-  return count;
-}
 
 // As a library does that asks for the address of errno once and reads it after the call.
 FIBER_TEST_CASE("errno after a park is that of the call: 10 000 of them") {
@@ -63,7 +56,7 @@ FIBER_TEST_CASE("a recursive mutex has one owner, though it is held over calls t
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
   std::atomic<int> two_owners{0};
-  const std::uint64_t before = count_of("usleep", "a pthread lock is held");
+  const std::uint64_t before = times_blocked("usleep", "a pthread lock is held");
   weft::WaitGroup group;
   constexpr int kSections = 200;
   for (int i = 0; i < kSections; ++i) {
@@ -78,7 +71,7 @@ FIBER_TEST_CASE("a recursive mutex has one owner, though it is held over calls t
   }
   group.wait();
   CHECK(two_owners == 0);
-  CHECK(count_of("usleep", "a pthread lock is held") - before == kSections);
+  CHECK(times_blocked("usleep", "a pthread lock is held") - before == kSections);
 }
 
 FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initialization") {
@@ -93,11 +86,11 @@ FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initializ
   const timeval limit{0, 100};
   CHECK(::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
   const auto blocks = [&] {
-    const std::uint64_t before = count_of("recv", "a pthread lock is held");
+    const std::uint64_t before = times_blocked("recv", "a pthread lock is held");
     char byte = 0;
     CHECK(::recv(ends[0], &byte, 1, 0) == -1);
     CHECK(errno == EAGAIN);
-    return count_of("recv", "a pthread lock is held") != before;
+    return times_blocked("recv", "a pthread lock is held") != before;
   };
   CHECK(!blocks());
   mutex.lock();
@@ -122,7 +115,7 @@ FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initializ
     char byte = 0;
     CHECK(::recv(ends[0], &byte, 1, 0) == -1);
   }
-  CHECK(count_of("recv", "a NoSwitch scope") > 0);
+  CHECK(times_blocked("recv", "a NoSwitch scope") > 0);
   for (const int end : ends) ::close(end);
 }
 

@@ -1,0 +1,275 @@
+// POSIX semaphores. A fiber that waits is in a table by the address of its semaphore; sem_post()
+// first does what it does for threads, and then wakes one such fiber. A signal handler may call
+// sem_post(): so it allocates nothing, its lock is held with signals blocked, and the fiber is
+// woken by an eventfd.
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <weft/context.hpp>
+#include <weft/detail/spin_lock.hpp>
+
+#include "libs/posix/hooks.hpp"
+#include "libs/posix/waiting.hpp"
+
+namespace weft::posix {
+
+namespace {
+
+constinit Real<decltype(::sem_wait)> real_wait("sem_wait");
+constinit Real<decltype(::sem_timedwait)> real_timedwait("sem_timedwait");
+constinit Real<decltype(::sem_clockwait)> real_clockwait("sem_clockwait");
+constinit Real<decltype(::sem_post)> real_post("sem_post");
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// One fiber that waits; lives on its stack. Guarded by the shard's lock.
+struct Waiter {
+  const void* semaphore;
+  int descriptor;  // An eventfd.
+  Waiter* next = nullptr;
+  bool is_listed = false;
+};
+
+// Order
+//   [post]  list counts the waiter before the fiber tries the semaphore once more; wake_one looks
+//           at the count after the semaphore has been posted. A seq_cst fence on both sides, so one
+//           of the two sees the other.
+class Shard {
+ public:
+  void list(Waiter& waiter) noexcept {
+    const SignalsBlocked blocked;
+    {
+      const detail::SpinGuard guard(lock_);
+      Waiter** end = &first_;
+      while (*end != nullptr) end = &(*end)->next;
+      *end = &waiter;
+      waiter.next = nullptr;
+      waiter.is_listed = true;
+      waiting_.fetch_add(1, detail::relaxed);
+    }
+    detail::full_fence();  // [post]
+  }
+  // False if a post has chosen the waiter.
+  bool remove(Waiter& waiter) noexcept {
+    const SignalsBlocked blocked;
+    const detail::SpinGuard guard(lock_);
+    if (!waiter.is_listed) return false;
+    Waiter** place = &first_;
+    while (*place != &waiter) place = &(*place)->next;
+    unlink(place);
+    return true;
+  }
+  // Chooses the first waiter for the semaphore, which may be gone by now.
+  void wake_one(const void* semaphore) noexcept {
+    detail::full_fence();  // [post]
+    // Relaxed: the fence orders it.
+    if (waiting_.load(detail::relaxed) == 0) [[likely]]
+      return;
+    const int error = errno;
+    {
+      const SignalsBlocked blocked;
+      const detail::SpinGuard guard(lock_);
+      Waiter** place = &first_;
+      while (*place != nullptr && (*place)->semaphore != semaphore) place = &(*place)->next;
+      if (*place != nullptr) {
+        (void)::eventfd_write((*place)->descriptor, 1);
+        unlink(place);
+      }
+    }
+    errno = error;
+  }
+
+ private:
+  void unlink(Waiter** place) noexcept WEFT_REQUIRES(lock_) {
+    (*place)->is_listed = false;
+    *place = (*place)->next;
+    waiting_.fetch_sub(1, detail::relaxed);
+  }
+
+  detail::SpinLock lock_;
+  Waiter* first_ WEFT_GUARDED_BY(lock_) = nullptr;
+  detail::Atomic<std::uint32_t> waiting_{0};
+};
+constinit std::array<Shard, 64> shards;
+
+Shard& shard_of(const void* address) noexcept {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return shards[(number >> 4 ^ number >> 12) % shards.size()];
+}
+
+// sem_t has no names inside. Returns a word of it.
+int word_of(const sem_t& semaphore, std::size_t index) noexcept {
+  int word = 0;
+  std::memcpy(&word, reinterpret_cast<const char*>(&semaphore) + index * sizeof word, sizeof word);
+  return word;
+}
+
+// The word in which a semaphore of processes differs from one of threads, and what the latter has.
+struct SharedWord {
+  std::size_t index = 0;
+  int if_private = 0;
+  bool is_known = false;
+};
+
+SharedWord find_shared_word() noexcept {
+  sem_t plain{};
+  sem_t shared{};
+  if (::sem_init(&plain, 0, 0) != 0 || ::sem_init(&shared, 1, 0) != 0) return {};
+  SharedWord found;
+  int differences = 0;
+  for (std::size_t i = 0; i < sizeof(sem_t) / sizeof(int); ++i) {
+    if (word_of(plain, i) == word_of(shared, i)) continue;
+    ++differences;
+    found = {i, word_of(plain, i), true};
+  }
+  return differences == 1 ? found : SharedWord{};
+}
+
+const char* reason_not_to_park(const sem_t& semaphore) noexcept {
+  if (const char* reason = posix::reason_not_to_park()) return reason;
+  static const SharedWord word = find_shared_word();
+  if (!word.is_known) return "an unknown C library";
+  return word_of(semaphore, word.index) == word.if_private ? nullptr : "shared by processes";
+}
+
+// Makes an eventfd and waits for it; a duplicate is not needed, as its number is not known
+// elsewhere.
+class PostWatch {
+ public:
+  [[nodiscard]] bool open() noexcept {
+    const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (descriptor < 0) return false;
+    auto [watch, error] = io::Watch::adopt(descriptor);
+    if (error) ::close(descriptor);
+    watch_ = std::move(watch);
+    return !error;
+  }
+  [[nodiscard]] int descriptor() const noexcept { return watch_.native_handle(); }
+  // Returns when the eventfd has been written, or at `until`.
+  void wait(const Until& until) noexcept {
+    (void)watch_.wait(io::Ready::read, until);
+    eventfd_t count = 0;
+    (void)::eventfd_read(descriptor(), &count);
+  }
+
+ private:
+  io::Watch watch_;
+};
+
+// 0, -1 with errno, or 1 if there was no descriptor. Contexts end waits with a limit alone: the
+// others have no error that callers expect.
+int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
+  if (::sem_trywait(semaphore) == 0) return 0;
+  if (errno != EAGAIN) return -1;
+  const OwnCalls own(state);
+  const Until until = limit.is_never() ? Until() : this_fiber::until().but_before(limit);
+  PostWatch watch;
+  if (!watch.open()) return 1;
+  Shard& shard = shard_of(semaphore);
+  Waiter waiter{semaphore, watch.descriptor()};
+  for (;;) {
+    shard.list(waiter);
+    const bool has_it = ::sem_trywait(semaphore) == 0;
+    if (!has_it) watch.wait(until);
+    const bool was_chosen = !shard.remove(waiter);
+    if (has_it) {
+      // The post that has chosen this fiber may not be the one that it has taken.
+      if (was_chosen) shard.wake_one(semaphore);
+      return 0;
+    }
+    // After the removal: a post that chose this fiber is not lost.
+    if (::sem_trywait(semaphore) == 0) return 0;
+    if (until.is_over()) return fail(ETIMEDOUT);
+  }
+}
+
+template <class Plain>
+int wait_in_scope(FiberState& state, const Call& call, sem_t* semaphore, Deadline limit,
+                  Plain plain) {
+  const char* reason = reason_not_to_park(*semaphore);
+  if (reason == nullptr) {
+    const int error_before = errno;
+    const int result = wait_parked(state, semaphore, limit);
+    if (result == 0) errno = error_before;
+    if (result <= 0) return result;
+    reason = "no descriptor to wait on";
+  }
+  const BlockedCall blocked(call, reason);
+  return plain();
+}
+
+}  // namespace
+
+}  // namespace weft::posix
+
+using namespace weft::posix;  // NOLINT: only the functions below follow.
+
+extern "C" {
+
+WEFT_POSIX_EXPORT int sem_wait(sem_t* semaphore) {
+  FiberState* state = current_scope();
+  if (state == nullptr) return real_wait(semaphore);
+  return wait_in_scope(*state, {"sem_wait", __builtin_return_address(0)}, semaphore,
+                       weft::Deadline::never(), [=] { return real_wait(semaphore); });
+}
+
+WEFT_POSIX_EXPORT int sem_timedwait(sem_t* semaphore, const timespec* time) {
+  FiberState* state = current_scope();
+  if (state == nullptr || !is_valid(*time)) return real_timedwait(semaphore, time);
+  return wait_in_scope(*state, {"sem_timedwait", __builtin_return_address(0)}, semaphore,
+                       limit_at(CLOCK_REALTIME, *time),
+                       [=] { return real_timedwait(semaphore, time); });
+}
+
+WEFT_POSIX_EXPORT int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
+  FiberState* state =
+      clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME ? current_scope() : nullptr;
+  if (state == nullptr || !is_valid(*time)) return real_clockwait(semaphore, clock, time);
+  return wait_in_scope(*state, {"sem_clockwait", __builtin_return_address(0)}, semaphore,
+                       limit_at(clock, *time),
+                       [=] { return real_clockwait(semaphore, clock, time); });
+}
+
+WEFT_POSIX_EXPORT int sem_post(sem_t* semaphore) noexcept {
+  const int result = real_post(semaphore);
+  shard_of(semaphore).wake_one(semaphore);
+  return result;
+}
+
+}  // extern "C"
+
+WEFT_POSIX_HOOK(sem_wait);
+WEFT_POSIX_HOOK(sem_timedwait);
+WEFT_POSIX_HOOK(sem_clockwait);
+WEFT_POSIX_HOOK(sem_post);
+
+namespace weft::posix {
+
+std::span<const Hook> semaphore_hooks() noexcept {
+  static const std::array hooks{WEFT_POSIX_ENTRY(sem_wait), WEFT_POSIX_ENTRY(sem_timedwait),
+                                WEFT_POSIX_ENTRY(sem_clockwait), WEFT_POSIX_ENTRY(sem_post)};
+  return hooks;
+}
+
+}  // namespace weft::posix

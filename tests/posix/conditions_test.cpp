@@ -1,0 +1,209 @@
+// Condition variables: fibers in a Scope and plain threads wait for each
+// other.
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <weft/context.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/posix/both_ways.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::posix::Scope;
+using weft::test::check_both_ways;
+using weft::test::has_hooks;
+using weft::test::Log;
+using weft::test::moment;
+using weft::test::note;
+using weft::test::times_blocked;
+
+TEST_SUITE_BEGIN("posix/conditions");
+
+struct Condition {
+  pthread_cond_t here{};
+  explicit Condition(clockid_t clock, int shared = PTHREAD_PROCESS_PRIVATE) {
+    pthread_condattr_t attributes;
+    ::pthread_condattr_init(&attributes);
+    ::pthread_condattr_setclock(&attributes, clock);
+    ::pthread_condattr_setpshared(&attributes, shared);
+    ::pthread_cond_init(&here, &attributes);
+  }
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+  ~Condition() { ::pthread_cond_destroy(&here); }
+};
+
+FIBER_TEST_CASE("waits for a condition end as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    pthread_mutexattr_t checked;
+    ::pthread_mutexattr_init(&checked);
+    ::pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_t mutex;
+    ::pthread_mutex_init(&mutex, &checked);
+    for (const clockid_t clock : {CLOCK_REALTIME, CLOCK_MONOTONIC}) {
+      Condition condition(clock);
+      for (const timespec& time : {moment(clock, 1), moment(clock, -1000), timespec{0, 0},
+                                   timespec{-1, 0}, timespec{0, 1'000'000'000}}) {
+        ::pthread_mutex_lock(&mutex);
+        note(log, ::pthread_cond_timedwait(&condition.here, &mutex, &time));
+        note(log, ::pthread_cond_clockwait(&condition.here, &mutex, clock, &time));
+        note(log, ::pthread_mutex_unlock(&mutex));
+      }
+      note(log, ::pthread_cond_signal(&condition.here));
+      note(log, ::pthread_cond_broadcast(&condition.here));
+      // Not the owner.
+      note(log, ::pthread_cond_wait(&condition.here, &mutex));
+      note(log, ::pthread_mutex_unlock(&mutex));
+      const timespec soon = moment(clock, 1);
+      note(log, ::pthread_cond_clockwait(&condition.here, &mutex, 99, &soon));
+    }
+    ::pthread_mutex_destroy(&mutex);
+  });
+}
+
+// A queue as programs write it; a worker that a wait kept would keep the other fibers out.
+class Queue {
+ public:
+  void push(int value) {
+    std::unique_lock lock(mutex_);
+    not_full_.wait(lock, [&] { return values_.size() < 4; });
+    values_.push_back(value);
+    not_empty_.notify_one();
+  }
+  int pop() {
+    std::unique_lock lock(mutex_);
+    while (values_.empty()) (void)not_empty_.wait_for(lock, 60s);
+    const int value = values_.front();
+    values_.pop_front();
+    lock.unlock();
+    not_full_.notify_one();
+    return value;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable not_full_;
+  std::condition_variable not_empty_;
+  std::deque<int> values_;
+};
+
+FIBER_TEST_CASE(
+    "a queue with condition variables passes all values on between fibers and threads") {
+  if (!has_hooks()) return;
+  Queue queue;
+  constexpr int kValues = 200;
+  constexpr int kCallers = 8;
+  std::atomic<int> sum{0};
+  const auto push_all = [&] {
+    for (int i = 1; i <= kValues; ++i) queue.push(i);
+  };
+  const auto pop_all = [&] {
+    for (int i = 1; i <= kValues; ++i) sum += queue.pop();
+  };
+  weft::WaitGroup group;
+  for (int i = 0; i < kCallers; ++i) {
+    group.go([&] {
+      const Scope scope;
+      pop_all();
+    });
+    group.go([&] {
+      const Scope scope;
+      push_all();
+    });
+  }
+  std::thread pusher(push_all);
+  std::thread popper(pop_all);
+  group.wait();
+  // The fiber may keep its worker now: the threads need no other.
+  pusher.join();
+  popper.join();
+  CHECK(sum == (kCallers + 1) * kValues * (kValues + 1) / 2);
+}
+
+FIBER_TEST_CASE("a broadcast wakes all waiters, fibers and threads") {
+  if (!has_hooks()) return;
+  std::mutex mutex;
+  std::condition_variable condition;
+  int waiting = 0;
+  bool is_open = false;
+  const auto wait = [&] {
+    std::unique_lock lock(mutex);
+    ++waiting;
+    condition.wait(lock, [&] { return is_open; });
+  };
+  constexpr int kFibers = 100;
+  weft::WaitGroup group;
+  for (int i = 0; i < kFibers; ++i) {
+    group.go([&] {
+      const Scope scope;
+      wait();
+    });
+  }
+  std::thread thread(wait);
+  const auto all_wait = [&] {
+    const std::lock_guard lock(mutex);
+    return waiting == kFibers + 1;
+  };
+  while (!all_wait()) weft::this_fiber::yield();
+  {
+    const std::lock_guard lock(mutex);
+    is_open = true;
+  }
+  condition.notify_all();
+  group.wait();
+  thread.join();
+}
+
+FIBER_TEST_CASE(
+    "a wait for a condition blocks, and is counted, with another lock or between processes") {
+  if (!has_hooks()) return;
+  const Scope scope;
+  std::mutex mutex;
+  std::mutex other;
+  const auto wait = [&](pthread_cond_t& condition) {
+    const std::lock_guard lock(mutex);
+    const timespec soon = moment(CLOCK_REALTIME, 1);
+    CHECK(::pthread_cond_timedwait(&condition, mutex.native_handle(), &soon) == ETIMEDOUT);
+  };
+  Condition plain(CLOCK_REALTIME);
+  Condition shared(CLOCK_REALTIME, PTHREAD_PROCESS_SHARED);
+  const char* const call = "pthread_cond_timedwait";
+  const std::uint64_t locked_before = times_blocked(call, "another pthread lock is held");
+  const std::uint64_t shared_before = times_blocked(call, "shared by processes");
+  wait(plain.here);
+  {
+    const std::lock_guard lock(other);
+    wait(plain.here);
+  }
+  wait(shared.here);
+  CHECK(times_blocked(call, "another pthread lock is held") == locked_before + 1);
+  CHECK(times_blocked(call, "shared by processes") == shared_before + 1);
+}
+
+FIBER_TEST_CASE("a context wakes a wait for a condition once") {
+  if (!has_hooks()) return;
+  const Scope scope;
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable condition;
+  weft::Context context(weft::Deadline::after(1ms));
+  const weft::ContextScope limited(context);
+  condition.wait(lock);  // Nothing signals it.
+  CHECK(lock.owns_lock());
+  CHECK(context.until().is_over());
+  // The context is over: the wait is for its own limit.
+  CHECK(condition.wait_for(lock, 2ms) == std::cv_status::timeout);
+  lock.unlock();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
