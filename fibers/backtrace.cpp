@@ -2,6 +2,8 @@
 
 #include <unwind.h>
 
+#include <algorithm>
+
 namespace weft::fibers {
 
 namespace {
@@ -25,6 +27,17 @@ Arrival visit(Arrival arrival) {
 }
 
 }  // namespace
+
+Backtrace calls_here(const Stack& here) noexcept {
+  Backtrace trace;
+  if (kSanitized || room_left(here) < kUnwinderBytes) return trace;
+  (void)_Unwind_Backtrace(&note_frame, &trace);
+  // Without this function.
+  if (trace.count > 0)
+    std::copy(trace.frames.begin() + 1, trace.frames.end(), trace.frames.begin());
+  if (trace.count > 0) --trace.count;
+  return trace;
+}
 
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;

@@ -19,4 +19,8 @@ struct Backtrace {
 // unwinder, and under a sanitizer, which such a visit would confuse.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
+// The calls of the caller, which runs on the stack `here`: the first frame is in the caller itself.
+// Returns an empty one when too little of the stack is left for an unwinder, and under a sanitizer.
+[[nodiscard, gnu::noinline]] Backtrace calls_here(const Stack& here) noexcept;
+
 }  // namespace weft::fibers

@@ -267,7 +267,7 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
           "there is no such page; there are /, /data.json, /metrics, /fibers, "
-          "/fibers.json, /leaks, /stacks, /trace and /profile\n"};
+          "/fibers.json, /leaks, /stacks, /trace, /profile, /contention and /blocked\n"};
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ td:not(.text) { white-space: nowrap; }
 <p class="weak"><a href="metrics">metrics</a> · <a href="fibers">fibers</a> ·
 <a href="fibers.json">fibers.json</a> · <a href="stacks">stacks</a> ·
 <a href="trace?seconds=5">trace</a> · <a href="profile?seconds=5">profile</a> ·
+<a href="contention?seconds=5">contention</a> · <a href="blocked?seconds=5">blocked</a> ·
 <a href="data.json">data.json</a></p>
 <div id="all"><noscript>This page asks for its numbers by a script; the links above need none.
 </noscript></div>

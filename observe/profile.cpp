@@ -9,6 +9,7 @@
 #include <utility>
 #include <weft/blocking.hpp>
 #include <weft/detail/simulated.hpp>
+#include <weft/detail/waist.hpp>
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/until.hpp>
@@ -17,16 +18,22 @@
 #include "observe/profile_stacks.hpp"
 #include "observe/recording.hpp"
 #include "scheduler/processor_samples.hpp"
+#include "scheduler/record/wait_samples.hpp"
 
 namespace weft::observe {
 
 namespace {
 
 using namespace std::chrono_literals;
+using detail::WaitReason;
 using scheduler::ProcessorSample;
 using scheduler::ProcessorSampler;
+using scheduler::WaitRecording;
+using scheduler::WaitSample;
 
 constexpr std::chrono::nanoseconds kPeriod = 10ms;
+// A collector passes on what there is after each round.
+constexpr std::chrono::nanoseconds kRound = 5ms;
 
 std::error_code system_code(int number) { return {number, std::system_category()}; }
 
@@ -36,13 +43,13 @@ std::error_code early_end() {
   return until.is_over() ? until.error() : Errc::cancelled;
 }
 
-ProfileStack stack_of(const ProcessorSample& sample) {
+ProfileStack make_stack(const char* name, const std::type_info* type,
+                        const fibers::Backtrace& calls) {
   ProfileStack stack;
-  stack.fiber = sample.is_fiber ? sample.name.data() : "[worker]";
+  stack.fiber = name;
   base::make_printable(stack.fiber);
-  if (sample.type != nullptr && *sample.type != typeid(void)) stack.type = sample.type;
+  if (type != nullptr && *type != typeid(void)) stack.type = type;
   if (stack.fiber.empty() && stack.type == nullptr) stack.fiber = "[fiber]";
-  const auto& calls = sample.calls;
   stack.calls.assign(calls.frames.begin(),
                      calls.frames.begin() + static_cast<std::ptrdiff_t>(calls.count));
   return stack;
@@ -57,16 +64,54 @@ Profile collect_samples(const std::stop_token& end) {
   profile.period = kPeriod;
   const auto see = [&profile](const ProcessorSample& sample) {
     const auto time = static_cast<std::int64_t>(sample.count) * kPeriod.count();
-    profile.add(stack_of(sample), {sample.count, time});
+    const char* name = sample.is_fiber ? sample.name.data() : "[worker]";
+    profile.add(make_stack(name, sample.type, sample.calls), {sample.count, time});
   };
   ProcessorSampler sampler(kPeriod);
   for (unsigned round = 1; !end.stop_requested(); ++round) {
-    std::this_thread::sleep_for(5ms);
+    std::this_thread::sleep_for(kRound);
     sampler.drain(see);
     if (round % kRoundsForNewWorkers == 0) sampler.follow_workers();
   }
   sampler.drain(see);
   profile.lost = ProcessorSampler::lost();
+  return profile;
+}
+
+template <class... Reasons>
+constexpr scheduler::WaitReasons set_of(Reasons... reasons) {
+  return (scheduler::reasons_of(reasons) | ...);
+}
+
+// Waits for another fiber that has something, or is to take something.
+constexpr scheduler::WaitReasons kContention =
+    set_of(WaitReason::mutex, WaitReason::shared_mutex_read, WaitReason::shared_mutex_write,
+           WaitReason::semaphore, WaitReason::once, WaitReason::channel_send,
+           WaitReason::channel_receive, WaitReason::select, WaitReason::pool_submit);
+// All waits, except of pool workers for a task.
+constexpr scheduler::WaitReasons kBlocked =
+    ~set_of(WaitReason::none, WaitReason::yield, WaitReason::pool_idle, WaitReason::stack);
+
+Profile collect_waits(const std::stop_token& end, scheduler::WaitReasons reasons) {
+  Profile profile;
+  profile.counts = "contentions";
+  profile.times = "delay";
+  profile.period = 1ns;
+  const auto see = [&profile](const WaitSample& wait) {
+    ProfileStack stack = make_stack(wait.name.data(), wait.type, wait.calls);
+    stack.reason = to_string(wait.reason);
+    const auto time = static_cast<std::int64_t>(wait.weight) * wait.nanoseconds;
+    profile.add(std::move(stack), {wait.weight, time});
+  };
+  WaitRecording recording;
+  std::this_thread::sleep_for(kRound);
+  recording.begin(reasons);
+  while (!end.stop_requested()) {
+    std::this_thread::sleep_for(kRound);
+    recording.drain(see);
+  }
+  recording.finish(see);
+  profile.lost = WaitRecording::lost();
   return profile;
 }
 
@@ -113,6 +158,17 @@ Result<std::string> record(const profile::Options& options, const Wait& wait,
 bool has_samples() noexcept { return !fibers::kSanitized && !detail::is_simulated(); }
 
 detail::Atomic<bool> processor_is_taken{false};
+detail::Atomic<bool> waits_are_taken{false};
+
+Result<std::string> record_waits(const profile::Options& options, const Wait& wait,
+                                 Collection::Collect collect) {
+  if (!has_samples()) return {{}, system_code(EOPNOTSUPP)};
+  const RecordingTurn turn(waits_are_taken);
+  if (!turn.is_mine()) return {{}, system_code(EINPROGRESS)};
+  return record(options, wait, collect);
+}
+
+bool sleep_until_end(Deadline end) { return this_fiber::sleep_until(end, Until::ambient()); }
 
 }  // namespace
 
@@ -124,13 +180,30 @@ Result<std::string> record_processor(const profile::Options& options, const Wait
   return record(options, wait, &collect_samples);
 }
 
+Result<std::string> record_contention(const profile::Options& options, const Wait& wait) {
+  return record_waits(options, wait,
+                      [](const std::stop_token& end) { return collect_waits(end, kContention); });
+}
+
+Result<std::string> record_blocked(const profile::Options& options, const Wait& wait) {
+  return record_waits(options, wait,
+                      [](const std::stop_token& end) { return collect_waits(end, kBlocked); });
+}
+
 }  // namespace weft::observe
 
 namespace weft::profile {
 
 Result<std::string> processor(const Options& options) {
-  return observe::record_processor(
-      options, [](Deadline end) { return this_fiber::sleep_until(end, Until::ambient()); });
+  return observe::record_processor(options, &observe::sleep_until_end);
+}
+
+Result<std::string> contention(const Options& options) {
+  return observe::record_contention(options, &observe::sleep_until_end);
+}
+
+Result<std::string> blocked(const Options& options) {
+  return observe::record_blocked(options, &observe::sleep_until_end);
 }
 
 }  // namespace weft::profile

@@ -36,5 +36,9 @@ class RecordingTurn {
 // Does what profile::processor() does, with a wait of the caller's.
 [[nodiscard]] Result<std::string> record_processor(const profile::Options& options,
                                                    const Wait& wait);
+// The same for profile::contention() and profile::blocked().
+[[nodiscard]] Result<std::string> record_contention(const profile::Options& options,
+                                                    const Wait& wait);
+[[nodiscard]] Result<std::string> record_blocked(const profile::Options& options, const Wait& wait);
 
 }  // namespace weft::observe

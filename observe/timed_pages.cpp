@@ -115,6 +115,14 @@ Answer refusal_of(const std::error_code& error) {
 
 using RecordProfile = Result<std::string> (*)(const profile::Options&, const Wait&);
 
+// Null for a page that is no profile.
+RecordProfile recorder_of(std::string_view path) noexcept {
+  if (path == "/profile") return &record_processor;
+  if (path == "/contention") return &record_contention;
+  if (path == "/blocked") return &record_blocked;
+  return nullptr;
+}
+
 Answer record_profile(RecordProfile record, std::chrono::nanoseconds duration,
                       std::string_view query, const Wait& wait) {
   const std::string_view format = value_of(query, "format");
@@ -132,14 +140,14 @@ Answer record_profile(RecordProfile record, std::chrono::nanoseconds duration,
 }  // namespace
 
 bool is_timed_page(std::string_view path) noexcept {
-  return path == "/trace" || path == "/profile";
+  return path == "/trace" || recorder_of(path) != nullptr;
 }
 
 Answer answer_timed(std::string_view path, std::string_view query, const Wait& wait) {
   const std::optional<std::chrono::nanoseconds> duration = duration_of(query);
   if (!duration) return {400, kPlain, "seconds must be a number from 0.001 to 60\n"};
   if (path == "/trace") return record_trace(*duration, wait);
-  return record_profile(&record_processor, *duration, query, wait);
+  return record_profile(recorder_of(path), *duration, query, wait);
 }
 
 }  // namespace weft::observe

@@ -36,6 +36,7 @@ struct Answer {
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
 //   /trace?seconds=5  records a trace for so long, and returns what weft::trace::write() writes
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
+//   /contention, /blocked  the same for weft::profile::contention() and blocked()
 // Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
 // Recordings take 0.001 to 60 seconds, or 5 without a query. A second one of the same kind gets 409
 // meanwhile. The end of the caller's context ends a recording early, with 503.

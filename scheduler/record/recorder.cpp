@@ -25,6 +25,7 @@ std::uint64_t id_of(const Fiber& fiber) noexcept {
 void Recorder::begin(std::int64_t now) noexcept {
   if (sampler_.is_due(now)) sampler_.begin(now);
   trace_.look(runtime_, worker_);
+  waits_.look();
   choose_watches();
 }
 
@@ -33,7 +34,7 @@ void Recorder::begin(std::int64_t now) noexcept {
 void Recorder::choose_watches() noexcept {
   const bool is_simulated = simulation_ != nullptr;
   watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;
-  watches_switches_ = sampler_.is_following() || trace_.is_on() || is_simulated;
+  watches_switches_ = sampler_.is_following() || trace_.is_on() || waits_.is_on() || is_simulated;
 }
 
 void Recorder::look_at_trace() noexcept {
@@ -67,6 +68,7 @@ void Recorder::note_ready(const Fiber& fiber) noexcept {
 void Recorder::note_switch(Departure how, const Fiber* next) noexcept {
   if (sampler_.run(next)) choose_watches();
   if (simulation_ != nullptr && how == Departure::ended) simulation_->ended(*running());
+  if (waits_.is_on()) note_waits(how, next, __builtin_return_address(0));
   if (!trace_.is_on()) return;
   const std::uint64_t now = base::ticks();  // Both events have the same time.
   if (const Fiber* fiber = running()) {
@@ -80,6 +82,12 @@ void Recorder::note_switch(Departure how, const Fiber* next) noexcept {
   } else {
     trace_.put_at(now, TraceKind::run, number_of(next), id_of(*next));
   }
+}
+
+void Recorder::note_waits(Departure how, const Fiber* next, const void* caller) noexcept {
+  const Fiber* const fiber = running();
+  if (fiber != nullptr && how == Departure::left) waits_.leaves(*fiber, caller);
+  if (next != nullptr) waits_.runs(*next);
 }
 
 void Recorder::stolen_from(Recorder& victim) noexcept {

@@ -12,6 +12,7 @@
 #include "scheduler/record/fiber_states.hpp"
 #include "scheduler/record/sampler.hpp"
 #include "scheduler/record/trace_book.hpp"
+#include "scheduler/record/wait_samples.hpp"
 
 namespace weft::detail {
 class Simulation;
@@ -20,8 +21,9 @@ class Simulation;
 namespace weft::scheduler {
 
 // Each transition of a fiber on a worker is one call here. The call stores the new state, and
-// notifies the counters, the probes, the sampler, the trace and the simulation. While none of the
-// last three is active, the paths from fiber to fiber only have a branch on a byte of the recorder.
+// notifies the counters, the probes, the sampler, the trace, a recording of waits and the
+// simulation. While none of the last four is active, the paths from fiber to fiber only have a
+// branch on a byte of the recorder.
 // Owner: the worker's thread, except for const functions.
 class Recorder {
  public:
@@ -98,7 +100,7 @@ class Recorder {
 
   // Returns whether begin() has work to do; called when the worker reads the clock anyway.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
-    return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on();
+    return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
   void begin(std::int64_t now) noexcept;
   // The fiber that runs here calls it: a trace has begun or ended.
@@ -122,6 +124,8 @@ class Recorder {
   [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
+  // `caller` is where note_switch() returns to.
+  void note_waits(Departure how, const fibers::Fiber* next, const void* caller) noexcept;
 
   const unsigned runtime_;
   const unsigned worker_;
@@ -129,8 +133,8 @@ class Recorder {
   // register on each path.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
-  // Whether the sampler, the trace or the simulation requires notice of fibers that become ready,
-  // and that run.
+  // Whether the sampler, the trace or the simulation requires notice of fibers that become ready;
+  // and of fibers that run, which a recording of waits requires, too.
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;
@@ -139,6 +143,7 @@ class Recorder {
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;
   TraceWriter trace_;
+  WaitSampler waits_;
 };
 
 }  // namespace weft::scheduler
