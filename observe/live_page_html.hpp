@@ -103,7 +103,8 @@ async function refresh() {
     document.getElementById("all").replaceChildren(
       ...data.metrics.runtimes.flatMap(
         r => runtime(r, before?.data.metrics.runtimes.find(o => o.number === r.number), seconds)),
-      ...pools(data.metrics.pools), ...groups(data.groups));
+      ...pools(data.metrics.pools), ...data.lines.map(line => element("p", [text(line)])),
+      ...groups(data.groups));
     document.getElementById("state").textContent = "live";
     before = {at: now, data};
   } catch (problem) {

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <weft/detail/library_metrics.hpp>
 #include <weft/metrics.hpp>
 
 #include "observe/utf8.hpp"
@@ -270,6 +271,10 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
                 &PoolTimings::queue_wait);
   write_timings(page, reading, "weft_pool_run_time_seconds", "From start to end of a task.",
                 &PoolTimings::run_time);
+  for (auto* library = detail::first_library_metrics(); library != nullptr;
+       library = library->next) {
+    library->write_prometheus(out);
+  }
 }
 
 }  // namespace weft::metrics

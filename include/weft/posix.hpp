@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 #include <weft/this_fiber.hpp>
 
@@ -32,6 +35,19 @@ class Scope {
  private:
   this_fiber::Pin pin_;
 };
+
+// Returns a callable that calls `function` in a Scope of its own: `go(in_scope(f))` for a fiber,
+// `pool.submit(in_scope(f))` for a task.
+// Context: fibers and plain threads; does not park. The callable parks as Scope and `function` do.
+// Throws: what moving `function` throws; the callable throws as Scope and `function` do.
+template <class F>
+[[nodiscard]] auto in_scope(F function) {
+  return [function = std::move(function)]<class... Arguments>(
+             Arguments&&... arguments) mutable -> std::invoke_result_t<F&, Arguments...> {
+    const Scope scope;
+    return std::invoke(function, std::forward<Arguments>(arguments)...);
+  };
+}
 
 // Calls of one kind from one place in a scope that blocked their worker.
 // Context: plain value.

@@ -25,4 +25,7 @@ class BlockedCall {
   const std::int64_t begin_;
 };
 
+// Adds the table to the metrics and to the live page. Call it once.
+void add_metrics() noexcept;
+
 }  // namespace weft::posix

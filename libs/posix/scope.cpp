@@ -8,6 +8,7 @@
 #include <system_error>
 #include <weft/posix.hpp>
 
+#include "libs/posix/blocked_calls.hpp"
 #include "libs/posix/fiber_state.hpp"
 #include "libs/posix/hooks.hpp"
 
@@ -38,7 +39,10 @@ void check_hooks() {
 #ifdef WEFT_POSIX_WITHOUT_HOOKS
   refuse("this build has the thread sanitizer, which stands in front of the same functions");
 #else
-  static const char* const missing = find_missing();
+  static const char* const missing = [] {
+    add_metrics();
+    return find_missing();
+  }();
   if (missing == nullptr) return;
   refuse("calls of " + std::string(missing) +
          "() do not come to weft-posix; link it before the C library, without -Wl,--exclude-libs "

@@ -8,7 +8,11 @@
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
+#include <sstream>
 #include <string>
+#include <weft/live_page.hpp>
+#include <weft/metrics.hpp>
+#include <weft/pool.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/posix/both_ways.hpp"
@@ -138,6 +142,46 @@ FIBER_TEST_CASE("the report tells from where a call was made, how often, and how
   CHECK(row->count >= 1);
   CHECK(row->total >= row->longest);
   CHECK(!row->from.empty());
+}
+
+FIBER_TEST_CASE("the report is in the metrics, and a line of the live page") {
+  if (!has_hooks()) return;
+  const Scope scope;
+  {
+    const weft::this_fiber::NoSwitch here;
+    ::usleep(1);
+  }
+  std::ostringstream metrics;
+  weft::metrics::write_prometheus(metrics);
+  const std::string labels = "{call=\"usleep\",reason=\"a NoSwitch scope\",from=\"";
+  CHECK(metrics.str().find("weft_posix_blocked_calls_total" + labels) != std::string::npos);
+  CHECK(metrics.str().find("weft_posix_blocked_seconds_total" + labels) != std::string::npos);
+  const std::string data = weft::live::answer("/data.json").body;
+  CHECK(data.find("\"lines\":[\"weft-posix: ") != std::string::npos);
+}
+
+FIBER_TEST_CASE("in_scope gives a fiber, and each task of a pool, a scope of its own") {
+  if (!has_hooks()) return;
+  pthread_key_t key{};
+  CHECK(::pthread_key_create(&key, nullptr) == 0);
+  auto sees_own_values = weft::posix::in_scope([key](int& value) {
+    const bool was_empty = ::pthread_getspecific(key) == nullptr;
+    return ::pthread_setspecific(key, &value) == 0 && was_empty;
+  });
+  int value = 0;
+  std::atomic<int> right{0};
+  auto task = [&, call = sees_own_values]() mutable { right += call(value) ? 1 : 0; };
+  weft::spawn(task).join();
+  weft::spawn(weft::posix::in_scope([&] { right += weft::this_fiber::is_fiber() ? 1 : 0; })).join();
+  weft::FiberPool pool({.capacity = 1});  // One worker fiber for all tasks.
+  (void)pool.submit(task);
+  (void)pool.submit(task);
+  CHECK(pool.async(weft::posix::in_scope([key] { return ::pthread_getspecific(key); })).get() ==
+        nullptr);
+  pool.close(weft::Close::drain);
+  pool.join();
+  CHECK(right == 4);
+  CHECK(::pthread_key_delete(key) == 0);
 }
 
 FIBER_TEST_CASE("a fiber has values of pthread keys of its own, destroyed with its scope") {
