@@ -201,6 +201,8 @@ void Poller::clear_interrupt() noexcept {
       if (error == std::errc::file_exists) return Errc::already_watched;
       return error;
     }
+    (void)record.read_.notify();
+    (void)record.write_.notify();
   }
   // Relaxed: the caller publishes the handle; events do not look at the state.
   record.state_.store(IoHandle::kOwned | flags, relaxed);

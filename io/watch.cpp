@@ -114,6 +114,18 @@ Result<Ready> Watch::wait(Ready what, const Until& until) {
   return {.value = error ? Ready::none : what, .error = error};
 }
 
+Result<Ready> Watch::wait_for_edge(Ready what, const Until& until) {
+  if (what == Ready::either) return wait(what, until);
+  const IoUse use(handle_);
+  if (!use) return {.error = Errc::closed};
+  const bool reads = what == Ready::read;
+  const WaitOutcome outcome =
+      (reads ? use->read() : use->write())
+          .wait(until, reads ? detail::WaitReason::readable : detail::WaitReason::writable);
+  const std::error_code error = to_error(outcome);
+  return {.value = error ? Ready::none : what, .error = error};
+}
+
 Result<WatchSet> WatchSet::create() {
   const CallResult opened = open_epoll();
   if (opened.error != 0) return {.error = opened.code()};

@@ -61,6 +61,12 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
+  // Parks until the descriptor has become ready for reading or writing since the watch began, or
+  // since the last such wait; without a system call. The caller then tries its own call. It may be
+  // a false alarm. Ready::either is waited for as in wait(). Errors: Errc::timed_out, cancelled,
+  // closed.
+  Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
+
   // Ends all waits with Errc::closed, at any time; it closes an adopted descriptor.
   void close() noexcept;
   // Ends the watch and returns the open descriptor; -1 if there is none. No caller may be waiting.

@@ -114,10 +114,18 @@ void Place::give_way() noexcept {
 }
 
 Outcome Place::wait(io::Ready what, Deadline limit) noexcept {
+  return wait_by(&io::Watch::wait, what, limit);
+}
+
+Outcome Place::wait_lightly(io::Ready what, Deadline limit) noexcept {
+  return wait_by(&io::Watch::wait_for_edge, what, limit);
+}
+
+Outcome Place::wait_by(Wait way, io::Ready what, Deadline limit) noexcept {
   const OwnCalls own(state_);
   if (!watch_duplicate()) return Outcome::refused;
   const Until until = this_fiber::until();
-  const std::error_code error = watch_.wait(what, until.but_before(limit)).error;
+  const std::error_code error = (watch_.*way)(what, until.but_before(limit)).error;
   if (!error) return Outcome::ready;
   if (error == Errc::cancelled) return Outcome::cancelled;
   if (error != Errc::timed_out) return Outcome::refused;

@@ -60,12 +60,17 @@ class Place {
   [[nodiscard]] bool is_non_blocking() const noexcept;
   // When SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
   [[nodiscard]] Deadline limit_by(int option) const noexcept;
+  // The first wait after an attempt. Parks without a look at the descriptor, so it may return
+  // ready by mistake.
+  [[nodiscard]] Outcome wait_lightly(io::Ready what, Deadline limit) noexcept;
   // Parks.
   [[nodiscard]] Outcome wait(io::Ready what, Deadline limit) noexcept;
   // Lets other fibers run.
   void give_way() noexcept;
 
  private:
+  using Wait = Result<io::Ready> (io::Watch::*)(io::Ready, const Until&);
+  [[nodiscard]] Outcome wait_by(Wait way, io::Ready what, Deadline limit) noexcept;
   [[nodiscard]] bool watch_duplicate() noexcept;
 
   FiberState& state_;
@@ -104,7 +109,9 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
     if (reason == nullptr && round == kMostRounds) reason = "ready, but not for this call";
     if (reason == nullptr) {
       if (round > 0) place.give_way();
-      const Outcome outcome = place.wait(what, limit);
+      // Later ones look first: of several callers that are woken one is served.
+      const Outcome outcome =
+          round == 0 ? place.wait_lightly(what, limit) : place.wait(what, limit);
       if (outcome == Outcome::ready) continue;
       if (outcome != Outcome::refused) return fail(error_of(outcome, EAGAIN));
       reason = "no descriptor to wait on";

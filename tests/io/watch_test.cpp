@@ -76,6 +76,25 @@ FIBER_TEST_CASE("a borrowed descriptor is waited for as often as it has somethin
   }
 }
 
+FIBER_TEST_CASE("a wait for an edge ends by one that comes after the last, or before the watch") {
+  const Foreign foreign;
+  foreign.feed();
+  auto [watch, error] = Watch::borrow(foreign.descriptor());
+  REQUIRE(error == std::error_code{});
+  CHECK(watch.wait_for_edge(Ready::read).value == Ready::read);
+  CHECK(watch.wait_for_edge(Ready::write).value == Ready::write);
+  // There is something to read, but nothing new.
+  CHECK(watch.wait_for_edge(Ready::read, Deadline::after(100us)).error == Errc::timed_out);
+  CHECK(watch.wait_for_edge(Ready::either).value == Ready::either);
+  auto waiter = spawn([&waited = watch] { return waited.wait_for_edge(Ready::read); });
+  foreign.feed();
+  CHECK(waiter.join().value == Ready::read);
+  foreign.eat();
+  foreign.eat();
+  watch.close();
+  CHECK(watch.wait_for_edge(Ready::read).error == Errc::closed);
+}
+
 FIBER_TEST_CASE(
     "the owner of a borrowed descriptor goes on with it, and an adopted one is closed") {
   Foreign foreign;
@@ -167,6 +186,7 @@ FIBER_TEST_CASE("a regular file is always ready") {
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   auto [watch, error] = Watch::adopt(file);
   CHECK(error == std::error_code{});
+  CHECK(watch.wait_for_edge(Ready::read).value == Ready::read);
   CHECK(watch.wait(Ready::either).value == Ready::either);
   CHECK(watch.wait(Ready::read).value == Ready::read);
   CHECK(select(io::on_readable(watch), otherwise()) == 0);
