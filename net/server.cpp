@@ -7,6 +7,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "net/server_core.hpp"
+#include "net/server_metrics.hpp"
 #include "net/transfer.hpp"
 
 namespace weft::net {
@@ -326,6 +327,13 @@ void Server::Core::sweep() {
     });
   }
 }
+
+Server::Core::Core(Handler handler, ServerOptions options)
+    : handler_(std::move(handler)),
+      options_(std::move(options)),
+      slots_(options_.max_connections),
+      counts_{.shown = make_metrics(options_.name, [this] { return stats(); })},
+      stop_(options_.stop, [this] { stop(); }) {}
 
 ServerStats Server::Core::stats() const noexcept {
   ServerStats stats;

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <system_error>
 #include <utility>
 #include <weft/detail/io_watch.hpp>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -33,11 +35,7 @@ struct Shard {
 // The inside of a server.
 class Server::Core {
  public:
-  Core(Handler handler, ServerOptions options)
-      : handler_(std::move(handler)),
-        options_(std::move(options)),
-        slots_(options_.max_connections),
-        stop_(options_.stop, [this] { stop(); }) {}
+  Core(Handler handler, ServerOptions options);
 
   std::error_code serve(std::span<const AnyListener> listeners);
   // The copy keeps what is requested, also if it ends the server.
@@ -63,6 +61,8 @@ class Server::Core {
     detail::Atomic<std::uint64_t> pauses{0};
     detail::Atomic<std::uint64_t> timed_out{0};
     detail::Atomic<std::uint64_t> closed_late{0};
+    // Null: the server has no name. Last, because its readers read the others.
+    std::unique_ptr<detail::MetricsSource> shown = nullptr;
   };
   // By shutdown(), whose deadline holds then.
   struct Takeover {

@@ -92,6 +92,24 @@ const pools = list => list.length === 0 ? [] : [element("h2", "Pools"),
     list.map(p => [text(p.number > 1 ? p.name + " (" + p.number + ")" : p.name), number(p.busy),
       p.capacity > 1e15 ? "no limit" : number(p.capacity), number(p.queued), number(p.blocked),
       number(p.released), number(p.completed), number(p.failed), number(p.rejected)]))];
+const labels = (sample, ...names) =>
+  names.map(name => sample.labels[name]).filter(x => x).join(" ");
+const servers = families => {
+  const named = name => families.find(f => f.name === name)?.samples ?? [];
+  const routes = named("weft_http_request_seconds"), answers = named("weft_http_answers_total");
+  const values = prefix => families.filter(f => f.name.startsWith(prefix) && f.type !== "histogram"
+    && f.name !== "weft_http_answers_total");
+  const rows = prefix => values(prefix).flatMap(f => f.samples.map(s =>
+    [text(labels(s, "server", "number")), text(f.name.slice(5)), number(s.value)]));
+  const all = [...rows("weft_http_"), ...rows("weft_server_")];
+  return all.length === 0 ? [] : [element("h2", "HTTP routes"),
+    table(["server", "route", "answers", "median <", "99 % <", "status"], routes.map(r => [
+      text(labels(r, "server", "number")), text(r.labels.route), number(r.times.count),
+      time(r.times.p50), time(r.times.p99), text(answers.filter(a =>
+        labels(a, "server", "number", "route") === labels(r, "server", "number", "route"))
+        .map(a => a.labels.status + ": " + number(a.value)).join(", "))])),
+    element("h2", "Servers"), table(["server", "figure", "value"], all)];
+};
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
   table(["fibers", "what they do", "for up to", "what they run", "spawned at"],
     list.map(g => [number(g.count), text(g.reason ? g.state + ": " + g.reason : g.state),
@@ -103,8 +121,8 @@ async function refresh() {
     document.getElementById("all").replaceChildren(
       ...data.metrics.runtimes.flatMap(
         r => runtime(r, before?.data.metrics.runtimes.find(o => o.number === r.number), seconds)),
-      ...pools(data.metrics.pools), ...data.lines.map(line => element("p", [text(line)])),
-      ...groups(data.groups));
+      ...pools(data.metrics.pools), ...servers(data.metrics.families),
+      ...data.lines.map(line => element("p", [text(line)])), ...groups(data.groups));
     document.getElementById("state").textContent = "live";
     before = {at: now, data};
   } catch (problem) {

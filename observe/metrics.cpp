@@ -1,6 +1,7 @@
 #include <weft/metrics.hpp>
 
 #include <algorithm>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/detail/named_pools.hpp>
 
 #include "runtime/dump.hpp"
@@ -131,6 +132,7 @@ Reading read() {
     reading.runtimes.push_back(read_runtime(scheduler));
   });
   detail::read_named_pools(reading.pools);
+  detail::MetricsSource::read_all(reading);
   return reading;
 }
 

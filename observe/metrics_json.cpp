@@ -99,6 +99,23 @@ void write_pool(JsonWriter& json, const PoolMetrics& pool) {
   json.end_object();
 }
 
+void write_family(JsonWriter& json, const Family& family) {
+  json.begin_object().field("name", family.name).field("type", family.type);
+  json.key("samples").begin_array();
+  for (const Sample& sample : family.samples) {
+    json.begin_object().key("labels").begin_object();
+    for (const auto& [name, value] : sample.labels) json.field(name, value);
+    json.end_object();
+    if (family.type == "histogram") {
+      write(json, "times", sample.times);
+    } else {
+      json.field("value", sample.value);
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
 
 void write_json(std::ostream& out, const Reading& reading) {
@@ -107,6 +124,8 @@ void write_json(std::ostream& out, const Reading& reading) {
   for (const RuntimeMetrics& runtime : reading.runtimes) write_runtime(json, runtime);
   json.end_array().key("pools").begin_array();
   for (const PoolMetrics& pool : reading.pools) write_pool(json, pool);
+  json.end_array().key("families").begin_array();
+  for (const Family& family : reading.families) write_family(json, family);
   json.end_array().end_object().flush();
 }
 

@@ -64,14 +64,14 @@ class Page {
 
 // One number of each element.
 template <class Element>
-struct Family {
+struct Column {
   std::string_view name;
   std::string_view type;
   std::string_view help;
   std::uint64_t (*number)(const Element& element);
 };
 
-constexpr std::array kOfRuntimes = std::to_array<Family<RuntimeMetrics>>({
+constexpr std::array kOfRuntimes = std::to_array<Column<RuntimeMetrics>>({
     {"weft_workers_count", "gauge", "Worker threads, without spare ones.",
      [](const RuntimeMetrics& m) { return std::uint64_t{m.stats.workers}; }},
     {"weft_spare_workers_count", "gauge", "Workers that stand in for stalled ones now.",
@@ -96,7 +96,7 @@ constexpr std::array kOfRuntimes = std::to_array<Family<RuntimeMetrics>>({
      [](const RuntimeMetrics& m) { return m.stats.blocking_threads; }},
 });
 
-constexpr std::array kOfWorkers = std::to_array<Family<WorkerMetrics>>({
+constexpr std::array kOfWorkers = std::to_array<Column<WorkerMetrics>>({
     {"weft_worker_switch_count_total", "counter", "Times the worker went on to another fiber.",
      [](const WorkerMetrics& m) { return m.switches; }},
     {"weft_worker_steal_count_total", "counter", "Times it took fibers from another worker.",
@@ -115,7 +115,7 @@ constexpr std::array kOfWorkers = std::to_array<Family<WorkerMetrics>>({
      [](const WorkerMetrics& m) { return std::uint64_t{m.queued}; }},
 });
 
-constexpr std::array kTimesOfWorkers = std::to_array<Family<WorkerMetrics>>({
+constexpr std::array kTimesOfWorkers = std::to_array<Column<WorkerMetrics>>({
     {"weft_worker_busy_duration_seconds_total", "counter", "How long it was awake.",
      [](const WorkerMetrics& m) { return static_cast<std::uint64_t>(m.busy.count()); }},
     {"weft_worker_park_duration_seconds_total", "counter", "How long it was asleep.",
@@ -124,7 +124,7 @@ constexpr std::array kTimesOfWorkers = std::to_array<Family<WorkerMetrics>>({
      [](const WorkerMetrics& m) { return static_cast<std::uint64_t>(m.longest_run.count()); }},
 });
 
-constexpr std::array kOfPools = std::to_array<Family<PoolMetrics>>({
+constexpr std::array kOfPools = std::to_array<Column<PoolMetrics>>({
     {"weft_pool_capacity", "gauge", "The most tasks that run at once.",
      [](const PoolMetrics& m) { return std::uint64_t{m.capacity}; }},
     {"weft_pool_workers_count", "gauge", "Worker fibers that hold a slot.",
@@ -236,6 +236,22 @@ void write_timings(Page& page, const Reading& reading, std::string_view name, st
   }
 }
 
+// All families of servers and libraries.
+void write_families(Page& page, const Reading& reading) {
+  for (const Family& family : reading.families) {
+    page.family(family.name, family.type, family.help);
+    for (const Sample& sample : family.samples) {
+      std::string labels;
+      for (const auto& [name, value] : sample.labels) labels.append(label(name, value));
+      if (family.type == "histogram") {
+        write_distribution(page, labels, sample.times);
+      } else {
+        page.sample(labels, sample.value);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void write_prometheus(std::ostream& out, const Reading& reading) {
@@ -271,6 +287,7 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
                 &PoolTimings::queue_wait);
   write_timings(page, reading, "weft_pool_run_time_seconds", "From start to end of a task.",
                 &PoolTimings::run_time);
+  write_families(page, reading);
   for (auto* library = detail::first_library_metrics(); library != nullptr;
        library = library->next) {
     library->write_prometheus(out);

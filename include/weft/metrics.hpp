@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 #include <weft/pool_options.hpp>
 #include <weft/pool_timings.hpp>
@@ -89,10 +90,30 @@ struct PoolMetrics {
   PoolTimings timings;
 };
 
+// Names and values that tell samples of a family apart.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// One figure of a family: a number, or a distribution if the family is a histogram.
+struct Sample {
+  Labels labels;
+  std::uint64_t value = 0;
+  Distribution times = {};
+};
+
+// Figures of a library or of servers, which share a name and a meaning.
+struct Family {
+  std::string name;  // As in Prometheus: "weft_http_requests_total".
+  std::string type;  // "counter", "gauge" or "histogram".
+  std::string help;
+  std::vector<Sample> samples;
+};
+
 // The metrics of a process.
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // The oldest first.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
+  // Figures of servers: http::Server, and each net::Server that has a name.
+  std::vector<Family> families;
 };
 
 // Returns the metrics. The time it takes is proportional to the largest number of fibers that have

@@ -17,6 +17,7 @@
 namespace weft::http {
 
 class Exchange;
+class Router;
 
 // A request; its body is read on demand. It and its texts live until the handler returns.
 // Context: one fiber at a time; reads of the body park.
@@ -85,6 +86,10 @@ class Request {
   [[nodiscard]] std::optional<net::TlsInfo> tls() const;
 
  private:
+  friend class Router;
+  // Records the number of the route's title.
+  void set_route(std::uint16_t index) noexcept;
+
   Exchange& exchange_;
 };
 

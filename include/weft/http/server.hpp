@@ -72,6 +72,8 @@ struct ServerOptions {
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
+  // The server's label in the metrics. Empty: "http".
+  std::string name = {};
 };
 
 // A reading; each figure is exact when nothing happens.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -144,6 +145,8 @@ struct ServerOptions {
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
+  // The metrics have the figures of servers with a name, which is their label. Empty: no metrics.
+  std::string name = {};
 };
 
 // Sums since the beginning, which may be stale.

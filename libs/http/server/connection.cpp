@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <exception>
-#include <weft/detail/simulated.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "io/poller.hpp"
@@ -19,7 +17,7 @@ Connection::Connection(net::TcpStream stream, ServerCore& server) noexcept
     : IoWatch{&Connection::start_fiber},
       stream_(std::move(stream)),
       server_(server),
-      active_at_(coarse_now()) {}
+      active_at_(Deadline::now_nanoseconds()) {}
 
 bool Connection::wait_for_bytes() noexcept {
   try {
@@ -85,12 +83,12 @@ SessionEnd Connection::shake_hands() {
       secure(stream_, {Deadline::after(server_.limits().head), server_.end_of_new_connections()});
   if (error == weft::Errc::cancelled) return SessionEnd::over;
   if (error == std::errc::resource_unavailable_try_again) {
-    server_.refusals().count_refused();
+    server_.meter().count_refused();
     reset();
     return SessionEnd::over;
   }
   if (error) {
-    server_.refusals().count_malformed();
+    server_.meter().count_malformed();
     linger();  // So that the client learns why.
     return SessionEnd::over;
   }
@@ -127,7 +125,7 @@ SessionEnd Connection::converse(bool begins) {
 bool Connection::must_end() const noexcept {
   if (server_.stopping() && (requests() > 0 || server_.end_of_new_connections().stop_requested()))
     return true;
-  const std::chrono::nanoseconds quiet(coarse_now() - active_at());
+  const std::chrono::nanoseconds quiet(Deadline::now_nanoseconds() - active_at());
   return quiet >= server_.limits().idle;
 }
 
@@ -193,14 +191,6 @@ void Connection::linger() {
 void Connection::reset() noexcept {
   (void)stream_.set_reset_on_close(true);
   stream_.close();
-}
-
-[[gnu::noinline]] std::int64_t Connection::coarse_now() noexcept {
-  if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
-    return simulation->now();
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace weft::http

@@ -79,9 +79,9 @@ class Connection : private detail::IoWatch {
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   [[nodiscard]] ServerCore& server() const noexcept { return server_; }
 
-  // When a request was last answered, by a coarse clock. The serving fiber writes it, and the
+  // When a request was last answered, by Deadline's clock. The serving fiber writes it, and the
   // keeper reads it. Relaxed: a moment that is a little stale is as good.
-  void note_activity() noexcept { active_at_.store(coarse_now(), detail::relaxed); }
+  void note_activity(std::int64_t now) noexcept { active_at_.store(now, detail::relaxed); }
   [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
   // Requests that came by it. Relaxed: only a number.
   void count_request() noexcept {
@@ -102,9 +102,6 @@ class Connection : private detail::IoWatch {
   // caller calls it; true the first time.
   [[nodiscard]] bool excuse() noexcept { return !std::exchange(is_excused_, true); }
   [[nodiscard]] bool is_excused() const noexcept { return is_excused_; }
-
-  // The time by CLOCK_MONOTONIC, some milliseconds behind; costs a fraction of a look at the clock.
-  [[nodiscard]] static std::int64_t coarse_now() noexcept;
 
  private:
   friend class Registry;

@@ -9,6 +9,7 @@
 #include <weft/detail/guard.hpp>
 #include <weft/detail/spin_lock.hpp>
 
+#include "libs/http/server/route_index.hpp"
 #include "libs/http/wire/head_parser.hpp"
 
 namespace weft::http {
@@ -41,10 +42,11 @@ struct ProgressView {
 // fiber clears it before the head's texts change.
 class Progress {
  public:
-  // The first bytes of a request have come at `now`, of Connection::coarse_now().
+  // The first bytes of a request have come at `now`, by Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
+    route_.store(kNoRoute, detail::relaxed);
     received_.store(received, detail::relaxed);
     sent_.store(0, detail::relaxed);
   }
@@ -53,6 +55,9 @@ class Progress {
     const detail::SpinGuard guard(lock_);
     head_ = &head;
   }
+  // A router has found the route. Relaxed: a reader may see the former one.
+  void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
+  [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
   // The answer is over.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
@@ -88,6 +93,7 @@ class Progress {
   mutable detail::SpinLock lock_;
   std::int64_t began_ WEFT_GUARDED_BY(lock_) = 0;
   const Head* head_ WEFT_GUARDED_BY(lock_) = nullptr;
+  detail::Atomic<RouteIndex> route_{kNoRoute};
   detail::Atomic<std::uint64_t> received_{0};
   detail::Atomic<std::uint64_t> sent_{0};
 };

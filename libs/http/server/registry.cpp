@@ -56,7 +56,7 @@ void Registry::remove(Connection& connection) noexcept {
 }
 
 std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
-  const std::int64_t now = Connection::coarse_now();
+  const std::int64_t now = Deadline::now_nanoseconds();
   for (;;) {
     Batch due;
     std::int64_t next = later(now, idle);

@@ -99,6 +99,10 @@ void Request::add_parameter(std::string_view name, std::string_view value) {
   exchange_.add_parameter(name, value);
 }
 
+void Request::set_route(std::uint16_t index) noexcept {
+  exchange_.connection().progress().set_route(index);
+}
+
 std::optional<std::uint64_t> Request::content_length() const noexcept {
   const Head& head = exchange_.head();
   if (head.framing == Framing::chunked) return std::nullopt;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <weft/this_fiber.hpp>
 
+#include "libs/http/server/route_index.hpp"
 #include "libs/http/wire/head_rules.hpp"
 
 namespace weft::http {
@@ -55,6 +56,7 @@ struct Router::Node {
     Handler handler;
     std::vector<std::string> names;
     std::string title;  // Method and pattern; the pattern alone, where all methods lead here.
+    RouteIndex index;   // Of the title.
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
@@ -163,7 +165,8 @@ void Router::add(std::string_view method, std::string_view pattern, Handler hand
   std::string title(method);
   if (!title.empty()) title += ' ';
   title += pattern;
-  Node::Route route{std::move(handler), std::move(names), std::move(title)};
+  const RouteIndex index = index_of_route(title);
+  Node::Route route{std::move(handler), std::move(names), std::move(title), index};
   if (method.empty()) {
     if (node->any_method) refuse("has a handler already");
     node->any_method = std::move(route);
@@ -229,6 +232,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   for (std::size_t i = 0; i < route->names.size(); ++i) {
     request.add_parameter(route->names[i], values[i]);
   }
+  request.set_route(route->index);
   const NamedByRoute name(route->title);
   route->handler(request, response);
 }

@@ -105,6 +105,7 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       own_pool_(make_pool(options_)),
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
       room_(permits(options_.max_connections)),
+      meter_(options_.name, [this] { return stats(); }),
       asked_to_stop_(options_.stop, [this] { stop(); }) {
   require(static_cast<bool>(handler_), "the handler is empty");
 }
@@ -228,7 +229,7 @@ void ServerCore::start_keeper() {
 void ServerCore::keep() noexcept {
   std::int64_t next = 0;
   while (!stopped_.wait_until(Deadline::at_nanoseconds(next))) {
-    // The coarse clock is behind the one that wakes us.
+    // Connections whose time ends shortly after are looked at together.
     next = later(registry_.poke_idle(options_.limits.idle), std::chrono::milliseconds(5));
   }
   helpers_.done();
@@ -292,8 +293,8 @@ ServerStats ServerCore::stats() const noexcept {
   return {.accepted = counts.added,
           .connections = counts.present,
           .requests = counts.requests,
-          .refused = refusals_.refused.load(relaxed),
-          .malformed = refusals_.malformed.load(relaxed),
+          .refused = meter_.refused(),
+          .malformed = meter_.malformed(),
           .accept_pauses = loops.pauses,
           .turned_away = loops.turned_away};
 }
@@ -301,7 +302,7 @@ ServerStats ServerCore::stats() const noexcept {
 std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most) const {
   std::vector<Busy> found(std::min(most, kMostShown));
   found.resize(registry_.find_longest(found));
-  const std::int64_t now = Connection::coarse_now();
+  const std::int64_t now = Deadline::now_nanoseconds();
   std::vector<RequestInProgress> requests;
   for (const Busy& busy : found) {
     const ProgressView& progress = busy.progress;

@@ -16,6 +16,7 @@
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
+#include "libs/http/server/meter.hpp"
 #include "libs/http/server/registry.hpp"
 
 namespace weft::http {
@@ -24,14 +25,6 @@ class Connection;
 
 class ServerCore {
  public:
-  // Relaxed: they are only counted.
-  struct Refusals {
-    detail::Atomic<std::uint64_t> refused{0};
-    detail::Atomic<std::uint64_t> malformed{0};
-    void count_refused() noexcept { refused.fetch_add(1, detail::relaxed); }
-    void count_malformed() noexcept { malformed.fetch_add(1, detail::relaxed); }
-  };
-
   ServerCore(Handler handler, ServerOptions options);
 
   std::error_code serve(std::span<net::TcpListener> listeners);
@@ -58,7 +51,7 @@ class ServerCore {
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
   void report(std::exception_ptr exception) const noexcept;
 
-  [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
+  [[nodiscard]] Meter& meter() noexcept { return meter_; }
   [[nodiscard]] ServerStats stats() const noexcept;
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most) const;
 
@@ -91,7 +84,7 @@ class ServerCore {
   Event stopped_;
   detail::Atomic<bool> keeper_started_{false};
   detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
-  Refusals refusals_;
+  Meter meter_;
   std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.
 };
 

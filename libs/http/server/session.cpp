@@ -68,7 +68,7 @@ class Session {
           break;
       }
       if (!answer()) return upgraded_ ? SessionEnd::upgraded : SessionEnd::over;
-      connection_.note_activity();
+      connection_.note_activity(ended_);
       served_ = true;
     }
   }
@@ -85,13 +85,19 @@ class Session {
   void run_handler(Exchange& exchange);
   void call_handler(Exchange& exchange) noexcept;
   void begin_to_talk(Exchange& exchange) noexcept;
-  void report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept;
+  void measure(const Exchange& exchange) noexcept;
+  [[nodiscard]] int status_of_answer(const Exchange& exchange) const noexcept {
+    return output_.error() ? 0 : exchange.status();
+  }
+  void report_access(Exchange& exchange, std::error_code why) noexcept;
 
   Connection& connection_;
   ServerCore& server_;
   bool served_ = false;
   bool upgraded_ = false;
   bool in_progress_ = false;
+  std::int64_t began_ = 0;  // When the end of the head came.
+  std::int64_t ended_ = 0;  // When the answer had been sent.
   Input input_;
   Output output_;
   Head head_;
@@ -122,7 +128,8 @@ Session::Found Session::read_head() {
     if (found != Found::request) return found;
   }
   in_progress_ = true;
-  connection_.progress().begin(Connection::coarse_now(), input_.rest().size());
+  began_ = Deadline::now_nanoseconds();
+  connection_.progress().begin(began_, input_.rest().size());
   head_.clear();
   HeadLines lines;
   Deadline deadline = Deadline::never();
@@ -160,6 +167,7 @@ Session::Found Session::read_head() {
     if (received.error == weft::Errc::end_of_stream) return refuse(Errc::truncated_head);
     if (received.error) return Found::end;
     input_.filled(received.value);
+    began_ = Deadline::now_nanoseconds();
   }
 }
 
@@ -178,28 +186,27 @@ Session::Found Session::take_head(std::string_view text) {
 // The part of the head that has been understood is in head_. The connection is closed, because
 // where the next request begins is not known.
 Session::Found Session::refuse(std::error_code why) {
-  server_.refusals().count_malformed();
-  const Deadline began = Deadline::after(std::chrono::nanoseconds(0));
+  server_.meter().count_malformed();
   Exchange exchange(connection_, input_, output_, head_);
   exchange.close_after();
   exchange.send_error(status_of(why));
-  if (server_.options().on_access) report_access(exchange, began, why);
+  measure(exchange);
+  if (server_.options().on_access) report_access(exchange, why);
   return output_.error() ? Found::end : Found::refused;
 }
 
 // True if the connection stays.
 bool Session::answer() {
   connection_.count_request();
-  const bool measured = static_cast<bool>(server_.options().on_access);
-  const Deadline began = measured ? Deadline::after(std::chrono::nanoseconds(0)) : Deadline::past();
   Exchange exchange(connection_, input_, output_, head_);
   connection_.progress().show(head_);
   output_.allowance().renew();
   run_handler(exchange);
   const bool stays = exchange.finish();
+  measure(exchange);
   connection_.progress().clear();
   in_progress_ = false;
-  if (measured) report_access(exchange, began, exchange.body().error());
+  if (server_.options().on_access) report_access(exchange, exchange.body().error());
   if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {
     begin_to_talk(exchange);
@@ -228,7 +235,7 @@ void Session::run_handler(Exchange& exchange) {
   });
   if (!refused) wait.done.wait();
   if (wait.ran) return;
-  server_.refusals().count_refused();
+  server_.meter().count_refused();
   exchange.send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
 }
@@ -254,15 +261,21 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
   }
 }
 
+// The answer is over: it is counted.
+void Session::measure(const Exchange& exchange) noexcept {
+  ended_ = Deadline::now_nanoseconds();
+  server_.meter().record(connection_.progress().route(), status_of_answer(exchange),
+                         ended_ - began_);
+}
+
 // `why` the request was not read to its end, if it was not.
-void Session::report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept {
+void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
-  const std::chrono::nanoseconds took(Deadline::now_nanoseconds() - began.nanoseconds());
   try {
     server_.options().on_access({.request = request,
-                                 .status = output_.error() ? 0 : exchange.status(),
+                                 .status = status_of_answer(exchange),
                                  .bytes = exchange.bytes_sent(),
-                                 .duration = took,
+                                 .duration = std::chrono::nanoseconds(ended_ - began_),
                                  .error = output_.error() ? output_.error() : why});
   } catch (...) {
     server_.report(std::current_exception());

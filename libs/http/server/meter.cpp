@@ -1,0 +1,151 @@
+#include "libs/http/server/meter.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace weft::http {
+
+using detail::acquire;
+using detail::relaxed;
+
+namespace {
+
+constinit detail::Atomic<unsigned> threads_that_count{0};
+
+struct Figure {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  std::uint64_t ServerStats::*number;
+};
+
+constexpr std::array kFigures = std::to_array<Figure>({
+    {"weft_http_connections_count", "gauge", "Connections that are open.",
+     &ServerStats::connections},
+    {"weft_http_accepted_total", "counter", "Connections accepted.", &ServerStats::accepted},
+    {"weft_http_requests_total", "counter", "Heads that were proper requests.",
+     &ServerStats::requests},
+    {"weft_http_refused_total", "counter", "Requests answered with 503 for want of a slot.",
+     &ServerStats::refused},
+    {"weft_http_malformed_total", "counter", "Heads answered with an error.",
+     &ServerStats::malformed},
+    {"weft_http_accept_pauses_total", "counter", "Times that accepting failed and was retried.",
+     &ServerStats::accept_pauses},
+    {"weft_http_turned_away_total", "counter", "Connections answered with 503 at once.",
+     &ServerStats::turned_away},
+});
+
+constexpr std::array<const char*, 6> kStatuses = {"broken", "1xx", "2xx", "3xx", "4xx", "5xx"};
+
+}  // namespace
+
+Meter::Meter(const std::string& name, std::function<ServerStats()> stats)
+    : stats_(std::move(stats)),
+      source_("server", name.empty() ? "http" : name,
+              [this](const detail::MetricsSource& source, metrics::Reading& reading) {
+                add_stats(source, reading);
+                add_routes(source, reading);
+              }) {}
+
+Meter::~Meter() {
+  for (auto& place : parts_) {
+    Part* const part = place.load(acquire);  // [meter]
+    if (part == nullptr) continue;
+    for (auto& cell : part->cells) delete cell.load(acquire);  // [meter]
+    delete part;
+  }
+}
+
+// Never inlined: the address of a thread_local must not be kept over a park, after which the fiber
+// may run on another thread.
+[[gnu::noinline]] std::size_t Meter::part_of_thread() noexcept {
+  constinit thread_local unsigned number = 0;
+  if (number == 0) [[unlikely]]
+    number = threads_that_count.fetch_add(1, relaxed) + 1;
+  return number % kParts;
+}
+
+// Returns what is at the place; null if it is empty and there is no memory.
+template <class Record>
+[[gnu::noinline]] Record* Meter::make(detail::Atomic<Record*>& place) noexcept {
+  Record* const made = new (std::nothrow) Record;
+  if (made == nullptr) return nullptr;
+  Record* found = nullptr;
+  // Acquire on failure: another thread's record.
+  if (place.compare_exchange_strong(found, made, detail::acq_rel, acquire)) return made;  // [meter]
+  delete made;
+  return found;
+}
+
+void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept {
+  auto& place = parts_[part_of_thread()];
+  Part* part = place.load(acquire);  // [meter]
+  if (part == nullptr) [[unlikely]]
+    part = make(place);
+  if (part == nullptr) return;
+  Cell* cell = part->cells[route].load(acquire);  // [meter]
+  if (cell == nullptr) [[unlikely]]
+    cell = make(part->cells[route]);
+  if (cell == nullptr) return;
+  const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(0, nanoseconds));
+  const auto bucket =
+      std::clamp<std::size_t>(std::bit_width(duration), kFirstBucket, kFirstBucket + kBuckets - 1);
+  // Relaxed: only numbers.
+  cell->durations[bucket - kFirstBucket].fetch_add(1, relaxed);
+  cell->nanoseconds.fetch_add(duration, relaxed);
+  cell->statuses[std::min<unsigned>(static_cast<unsigned>(status) / 100, 5)].fetch_add(1, relaxed);
+}
+
+void Meter::add_stats(const detail::MetricsSource& source, metrics::Reading& reading) const {
+  const ServerStats now = stats_();
+  for (const Figure& figure : kFigures) {
+    detail::family_of(reading, figure.name, figure.type, figure.help)
+        .samples.push_back({.labels = source.labels(), .value = now.*figure.number});
+  }
+}
+
+void Meter::add_routes(const detail::MetricsSource& source, metrics::Reading& reading) const {
+  for (std::size_t route = 0; route < kMostRoutes; ++route) {
+    add_route(static_cast<RouteIndex>(route), source.labels(), reading);
+  }
+}
+
+// Adds the sums of all parts, if there was an answer.
+void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
+                      metrics::Reading& reading) const {
+  metrics::Sample times{.labels = labels};
+  std::array<std::uint64_t, kStatuses.size()> statuses{};
+  for (const auto& place : parts_) {
+    const Part* const part = place.load(acquire);  // [meter]
+    const Cell* const cell =
+        part == nullptr ? nullptr : part->cells[route].load(acquire);  // [meter]
+    if (cell == nullptr) continue;
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      const std::uint64_t count = cell->durations[i].load(relaxed);
+      times.times.buckets[kFirstBucket + i] += count;
+      times.times.count += count;
+      const std::chrono::nanoseconds bound((std::int64_t{1} << (kFirstBucket + i)) - 1);
+      if (count > 0) times.times.max = std::max(times.times.max, bound);
+    }
+    times.times.sum += std::chrono::nanoseconds(cell->nanoseconds.load(relaxed));
+    for (std::size_t i = 0; i < statuses.size(); ++i)
+      statuses[i] += cell->statuses[i].load(relaxed);
+  }
+  if (times.times.count == 0) return;
+  times.labels.emplace_back("route", title_of_route(route));
+  auto& answers = detail::family_of(reading, "weft_http_answers_total", "counter",
+                                    "Answers by route and class of status.");
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    if (statuses[i] == 0) continue;
+    answers.samples.push_back({.labels = times.labels, .value = statuses[i]});
+    answers.samples.back().labels.emplace_back("status", kStatuses[i]);
+  }
+  detail::family_of(reading, "weft_http_request_seconds", "histogram",
+                    "From the head of a request to the end of its answer.")
+      .samples.push_back(std::move(times));
+}
+
+}  // namespace weft::http

@@ -1,0 +1,75 @@
+// The figures of a server's answers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/metrics_source.hpp>
+#include <weft/http/server.hpp>
+
+#include "libs/http/server/route_index.hpp"
+
+namespace weft::http {
+
+// Order
+//   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
+//            load it (acquire): its counts begin at 0.
+
+// Counts answers by route and status, and their durations. Each thread counts in a part of its own,
+// as long as there are no more threads than parts.
+class Meter {
+ public:
+  // From now on each reading of the metrics has the figures, with what `stats` returns.
+  // Throws std::system_error, std::bad_alloc.
+  Meter(const std::string& name, std::function<ServerStats()> stats);
+  ~Meter();
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
+
+  // An answer is over. `status` is 0 if the connection broke first. Counts nothing if there is no
+  // memory for the first answer of a route.
+  void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
+
+  // Relaxed, these: only numbers.
+  void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
+  void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(detail::relaxed); }
+  [[nodiscard]] std::uint64_t malformed() const noexcept {
+    return malformed_.load(detail::relaxed);
+  }
+
+ private:
+  // A power of two.
+  static constexpr std::size_t kParts = 32;
+  // Durations below 2^13 ns (8 us) share a bucket. From there on each is twice as long.
+  static constexpr std::size_t kFirstBucket = 13;
+  static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
+
+  using Count = detail::Atomic<std::uint64_t>;
+  struct alignas(64) Cell {
+    std::array<Count, kBuckets> durations{};
+    Count nanoseconds{0};
+    std::array<Count, 6> statuses{};  // By their first digit.
+  };
+  struct alignas(64) Part {
+    std::array<detail::Atomic<Cell*>, kMostRoutes> cells{};
+  };
+
+  [[nodiscard]] static std::size_t part_of_thread() noexcept;
+  template <class Record>
+  [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
+  void add_stats(const detail::MetricsSource& source, metrics::Reading& reading) const;
+  void add_routes(const detail::MetricsSource& source, metrics::Reading& reading) const;
+  void add_route(RouteIndex route, const metrics::Labels& labels, metrics::Reading& reading) const;
+
+  const std::function<ServerStats()> stats_;
+  Count refused_{0};
+  Count malformed_{0};
+  std::array<detail::Atomic<Part*>, kParts> parts_{};
+  detail::MetricsSource source_;  // Last: a reading may begin at once.
+};
+
+}  // namespace weft::http

@@ -1,0 +1,36 @@
+#include "libs/http/server/route_index.hpp"
+
+#include <algorithm>
+#include <vector>
+#include <weft/detail/thread_mutex.hpp>
+
+namespace weft::http {
+
+namespace {
+
+constinit detail::ThreadMutex titles_mutex;
+
+// Never destroyed: a static router may be made or used later.
+std::vector<std::string>& route_titles() WEFT_REQUIRES(titles_mutex) {
+  static auto& titles = *new std::vector<std::string>{"none", "other"};
+  return titles;
+}
+
+}  // namespace
+
+RouteIndex index_of_route(std::string_view title) {
+  const detail::Guard lock(titles_mutex);
+  std::vector<std::string>& titles = route_titles();
+  const auto found = std::find(titles.begin() + 2, titles.end(), title);
+  if (found != titles.end()) return static_cast<RouteIndex>(found - titles.begin());
+  if (titles.size() == kMostRoutes) return kOtherRoutes;
+  titles.emplace_back(title);
+  return static_cast<RouteIndex>(titles.size() - 1);
+}
+
+std::string title_of_route(RouteIndex index) {
+  const detail::Guard lock(titles_mutex);
+  return route_titles()[index];
+}
+
+}  // namespace weft::http

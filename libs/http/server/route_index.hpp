@@ -1,0 +1,25 @@
+// Routes, as numbers that tables of figures are indexed by.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::http {
+
+using RouteIndex = std::uint16_t;
+
+inline constexpr RouteIndex kNoRoute = 0;      // No route of a router has the request.
+inline constexpr RouteIndex kOtherRoutes = 1;  // All routes beyond the table's size.
+inline constexpr std::size_t kMostRoutes = 256;
+
+// Returns the number of the title, which is the same for the life of the process and for all
+// routers: "GET /users/{id}".
+// Throws std::bad_alloc.
+[[nodiscard]] RouteIndex index_of_route(std::string_view title);
+// Returns the title of the number, "none" or "other" for the two above.
+// Throws std::bad_alloc.
+[[nodiscard]] std::string title_of_route(RouteIndex index);
+
+}  // namespace weft::http

@@ -1,0 +1,83 @@
+#include <weft/detail/metrics_source.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <weft/detail/fork.hpp>
+#include <weft/detail/thread_mutex.hpp>
+
+namespace weft::detail {
+
+namespace {
+
+// A thread holds it for a short time, over no switch and over no other thread's fork. It guards all
+// links, too.
+constinit ThreadMutex sources_mutex;
+constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
+constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
+// Counts the forks from the first process to this one.
+constinit unsigned source_forks WEFT_GUARDED_BY(sources_mutex) = 0;
+
+void hold_sources_over_forks() {
+  // Not analyzed: one function releases what another one takes.
+  [[maybe_unused]] static const bool is_held = [] {
+    at_fork([]() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
+            []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },
+            []() WEFT_NOT_ANALYZED {
+              ++source_forks;
+              sources_mutex.unlock();
+            });
+    return true;
+  }();
+}
+
+}  // namespace
+
+metrics::Family& family_of(metrics::Reading& reading, std::string_view name, std::string_view type,
+                           std::string_view help) {
+  const auto found = std::ranges::find(reading.families, name, &metrics::Family::name);
+  if (found != reading.families.end()) return *found;
+  return reading.families.emplace_back(metrics::Family{.name = std::string(name),
+                                                       .type = std::string(type),
+                                                       .help = std::string(help),
+                                                       .samples = {}});
+}
+
+MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add)
+    : kind_(kind), name_(std::move(name)), add_(std::move(add)) {
+  hold_sources_over_forks();
+  const Guard lock(sources_mutex);
+  const auto is_taken = [this]() WEFT_NOT_ANALYZED {
+    const MetricsSource* each = first_source;
+    while (each != nullptr &&
+           (each->kind_ != kind_ || each->name_ != name_ || each->number_ != number_)) {
+      each = each->next_;
+    }
+    return each != nullptr;
+  };
+  while (is_taken()) ++number_;
+  forks_ = source_forks;
+  previous_ = last_source;
+  (previous_ == nullptr ? first_source : previous_->next_) = this;
+  last_source = this;
+}
+
+MetricsSource::~MetricsSource() {
+  const Guard lock(sources_mutex);
+  (previous_ == nullptr ? first_source : previous_->next_) = next_;
+  (next_ == nullptr ? last_source : next_->previous_) = previous_;
+}
+
+metrics::Labels MetricsSource::labels() const {
+  metrics::Labels labels{{std::string(kind_), name_}};
+  if (number_ > 1) labels.emplace_back("number", std::to_string(number_));
+  return labels;
+}
+
+void MetricsSource::read_all(metrics::Reading& reading) {
+  const Guard lock(sources_mutex);
+  for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
+    if (each->forks_ == source_forks) each->add_(*each, reading);
+  }
+}
+
+}  // namespace weft::detail

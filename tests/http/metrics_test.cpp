@@ -1,0 +1,89 @@
+// The figures of servers in the metrics.
+#include <weft/metrics.hpp>
+
+#include <sstream>
+#include <string>
+#include <weft/http/router.hpp>
+#include <weft/net/serve.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+std::string prometheus_page() {
+  std::ostringstream out;
+  metrics::write_prometheus(out);
+  return out.str();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The connection ends once the answer has been counted.
+void ask_and_wait(const HttpServer& server, const std::string& path) {
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  CHECK(receive_all(stream).starts_with("HTTP/1.1 "));
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/metrics");
+
+FIBER_TEST_CASE("the metrics have a server's figures, and its answers by route and status") {
+  http::Router router;
+  router.get("/users/{id}", [](http::Request& request, http::Response& response) {
+    if (request.parameter("id") == "0") response.set_status(500);
+    (void)response.send("x");
+  });
+  const HttpServer server(router, {.name = "shop"});
+  ask_and_wait(server, "/users/1");
+  ask_and_wait(server, "/users/2");
+  ask_and_wait(server, "/users/0");
+  ask_and_wait(server, "/none");
+  const std::string page = prometheus_page();
+  CHECK(contains(page, "\nweft_http_accepted_total{server=\"shop\"} 4\n"));
+  CHECK(contains(page, "\nweft_http_requests_total{server=\"shop\"} 4\n"));
+  const std::string route = "{server=\"shop\",route=\"GET /users/{id}\"";
+  CHECK(contains(page, "\nweft_http_answers_total" + route + ",status=\"2xx\"} 2\n"));
+  CHECK(contains(page, "\nweft_http_answers_total" + route + ",status=\"5xx\"} 1\n"));
+  CHECK(contains(page, "_total{server=\"shop\",route=\"none\",status=\"4xx\"} 1\n"));
+  CHECK(contains(page, "\n# TYPE weft_http_request_seconds histogram\n"));
+  CHECK(contains(page, "\nweft_http_request_seconds_count" + route + "} 3\n"));
+  CHECK(contains(page, "\nweft_http_request_seconds_bucket" + route + ",le=\"+Inf\"} 3\n"));
+  std::ostringstream json;
+  metrics::write_json(json);
+  CHECK(contains(json.str(), R"({"labels":{"server":"shop","route":"GET /users/{id}"},"times":{)"
+                             R"("count":3,)"));
+}
+
+FIBER_TEST_CASE("servers of one name have numbers in the metrics, and leave them when they end") {
+  const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
+  const HttpServer first(handler);
+  {
+    const HttpServer second(handler);
+    ask_and_wait(second, "/");
+    const std::string page = prometheus_page();
+    CHECK(contains(page, "\nweft_http_accepted_total{server=\"http\"} 0\n"));
+    CHECK(contains(page, "\nweft_http_accepted_total{server=\"http\",number=\"2\"} 1\n"));
+  }
+  CHECK_FALSE(contains(prometheus_page(), "number=\"2\""));
+}
+
+FIBER_TEST_CASE("the metrics have the figures of a server of connections with a name") {
+  const net::Server nameless([](net::TcpStream&) {});
+  const net::Server named([](net::TcpStream&) {}, {.name = "mail"});
+  const std::string page = prometheus_page();
+  CHECK(contains(page, "\nweft_server_accepted_total{server=\"mail\"} 0\n"));
+  CHECK(contains(page,
+                 "\n# TYPE weft_server_connections_count gauge\n"
+                 "weft_server_connections_count{server=\"mail\"} 0\n"
+                 "# HELP "));
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
