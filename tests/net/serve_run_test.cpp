@@ -46,6 +46,16 @@ Next answer_or_throw(Connection& connection) {
 
 }  // namespace
 
+FIBER_TEST_CASE("a handler of a stream keeps its connection when it returns Next::idle") {
+  Serving serving({}, [](net::ByteStream& stream) {
+    std::array<std::byte, 1> request;
+    if (stream.read_exactly(request).error) return Next::close;
+    return stream.write_all(request).error ? Next::close : Next::idle;
+  });
+  TcpStream stream = serving.connect();
+  for (int i = 0; i < 3; ++i) CHECK(ask(stream, "a") == "a");
+}
+
 FIBER_TEST_CASE("each request after an idle time is started by run, as the first one") {
   constexpr int kClients = 6;
   constexpr int kRounds = 3;

@@ -247,16 +247,23 @@ Server::Handler Server::to_handler(H handler) {
     return Handler(std::move(handler));
   } else {
     return Handler([handler = std::move(handler)](Connection& connection) mutable {
+      const auto call = [&handler]<class S>(S& shown) -> Next {
+        if constexpr (std::is_invocable_r_v<Next, H&, S&>) {
+          return handler(shown);
+        } else {
+          handler(shown);
+          return Next::close;
+        }
+      };
       if constexpr (std::invocable<H&, Connection&>) {
-        handler(connection);
+        return call(connection);
       } else if constexpr (std::invocable<H&, ByteStream&>) {
-        handler(connection.bytes());
+        return call(connection.bytes());
       } else if constexpr (std::invocable<H&, TcpStream&>) {
-        handler(connection.stream());
+        return call(connection.stream());
       } else {
-        handler(connection.unix_stream());
+        return call(connection.unix_stream());
       }
-      return Next::close;
     });
   }
 }
