@@ -160,8 +160,12 @@ int wait_parked(FiberState& state, ConditionVariable& condition, pthread_mutex_t
 constexpr unsigned kIsShared = 1;
 constexpr unsigned kIsMonotonic = 2;
 
-unsigned attributes_of(const pthread_cond_t& condition) noexcept {
+unsigned attributes_of([[maybe_unused]] const pthread_cond_t& condition) noexcept {
+#ifdef __GLIBC__
   return condition.__data.__wrefs & (kIsShared | kIsMonotonic);
+#else
+  return 0;  // Unknown.
+#endif
 }
 
 // Returns whether attributes_of() is right: the C library does not tell them otherwise.

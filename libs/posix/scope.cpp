@@ -52,11 +52,13 @@ void check_hooks() {
 
 }  // namespace
 
-void* next_function(const char* name, const char* version) noexcept {
+void* next_function(const char* name, [[maybe_unused]] const char* version) noexcept {
+#ifdef __GLIBC__
   // Architectures that began later than the version have one function only.
   if (version != nullptr) {
     if (void* found = ::dlvsym(RTLD_NEXT, name, version)) return found;
   }
+#endif
   if (void* found = ::dlsym(RTLD_NEXT, name)) return found;
   // Calls of the C library end here in turn, so by the system's own.
   const auto say = [](const char* text) {

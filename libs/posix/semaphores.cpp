@@ -48,6 +48,7 @@ struct Waiter {
   const void* semaphore;
   int descriptor;  // An eventfd.
   Waiter* next = nullptr;
+  Waiter* previous = nullptr;
   bool is_listed = false;
 };
 
@@ -61,10 +62,10 @@ class Shard {
     const SignalsBlocked blocked;
     {
       const detail::SpinGuard guard(lock_);
-      Waiter** end = &first_;
-      while (*end != nullptr) end = &(*end)->next;
-      *end = &waiter;
       waiter.next = nullptr;
+      waiter.previous = last_;
+      (last_ == nullptr ? first_ : last_->next) = &waiter;
+      last_ = &waiter;
       waiter.is_listed = true;
       waiting_.fetch_add(1, detail::relaxed);
     }
@@ -75,9 +76,7 @@ class Shard {
     const SignalsBlocked blocked;
     const detail::SpinGuard guard(lock_);
     if (!waiter.is_listed) return false;
-    Waiter** place = &first_;
-    while (*place != &waiter) place = &(*place)->next;
-    unlink(place);
+    unlink(waiter);
     return true;
   }
   // Chooses the first waiter for the semaphore, which may be gone by now.
@@ -90,25 +89,27 @@ class Shard {
     {
       const SignalsBlocked blocked;
       const detail::SpinGuard guard(lock_);
-      Waiter** place = &first_;
-      while (*place != nullptr && (*place)->semaphore != semaphore) place = &(*place)->next;
-      if (*place != nullptr) {
-        (void)::eventfd_write((*place)->descriptor, 1);
-        unlink(place);
+      Waiter* waiter = first_;
+      while (waiter != nullptr && waiter->semaphore != semaphore) waiter = waiter->next;
+      if (waiter != nullptr) {
+        unlink(*waiter);
+        (void)::eventfd_write(waiter->descriptor, 1);
       }
     }
     errno = error;
   }
 
  private:
-  void unlink(Waiter** place) noexcept WEFT_REQUIRES(lock_) {
-    (*place)->is_listed = false;
-    *place = (*place)->next;
+  void unlink(Waiter& waiter) noexcept WEFT_REQUIRES(lock_) {
+    waiter.is_listed = false;
+    (waiter.previous == nullptr ? first_ : waiter.previous->next) = waiter.next;
+    (waiter.next == nullptr ? last_ : waiter.next->previous) = waiter.previous;
     waiting_.fetch_sub(1, detail::relaxed);
   }
 
   detail::SpinLock lock_;
   Waiter* first_ WEFT_GUARDED_BY(lock_) = nullptr;
+  Waiter* last_ WEFT_GUARDED_BY(lock_) = nullptr;
   detail::Atomic<std::uint32_t> waiting_{0};
 };
 constinit std::array<Shard, 64> shards;

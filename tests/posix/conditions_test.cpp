@@ -69,7 +69,7 @@ FIBER_TEST_CASE("waits for a condition end as on a thread") {
   });
 }
 
-// A queue as programs write it; a worker that a wait kept would keep the other fibers out.
+// A queue as programs write it.
 class Queue {
  public:
   void push(int value) {
@@ -94,6 +94,25 @@ class Queue {
   std::condition_variable not_empty_;
   std::deque<int> values_;
 };
+
+// Without a monitor a wait that kept the worker would last forever.
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by condition variables",
+                     {.workers = {1}}) {
+  if (!has_hooks()) return;
+  Queue queue;
+  int sum = 0;
+  weft::WaitGroup group;
+  for (int i = 0; i < 10; ++i) {
+    group.go(weft::posix::in_scope([&] {
+      for (int value = 0; value < 20; ++value) sum += queue.pop();
+    }));
+    group.go(weft::posix::in_scope([&] {
+      for (int value = 0; value < 20; ++value) queue.push(value);
+    }));
+  }
+  group.wait();
+  CHECK(sum == 10 * 190);
+}
 
 FIBER_TEST_CASE(
     "a queue with condition variables passes all values on between fibers and threads") {

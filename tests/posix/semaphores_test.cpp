@@ -50,6 +50,27 @@ FIBER_TEST_CASE("waits for a semaphore end as on a thread") {
   });
 }
 
+// Without a monitor a wait that kept the worker would last forever.
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by semaphores", {.workers = {1}}) {
+  if (!has_hooks()) return;
+  Semaphore ping(0);
+  Semaphore pong(0);
+  weft::WaitGroup group;
+  for (int i = 0; i < 10; ++i) {
+    group.go(weft::posix::in_scope([&] {
+      CHECK(::sem_wait(&ping.here) == 0);
+      CHECK(::sem_post(&pong.here) == 0);
+    }));
+  }
+  for (int i = 0; i < 10; ++i) {
+    group.go(weft::posix::in_scope([&] {
+      CHECK(::sem_post(&ping.here) == 0);
+      CHECK(::sem_wait(&pong.here) == 0);
+    }));
+  }
+  group.wait();
+}
+
 FIBER_TEST_CASE("a semaphore lets as many through as were posted, fibers and threads") {
   if (!has_hooks()) return;
   Semaphore work(0);
