@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <limits>
+#include <exception>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <weft/detail/atomic.hpp>
+
+#include "base/cgroups.hpp"
 
 namespace weft::base {
 
@@ -37,31 +37,6 @@ unsigned affinity_count() noexcept {
     }
   }
   return 1;
-}
-
-unsigned read_quota(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  return std::getline(file, line) ? parse_cpu_quota(line.c_str()) : 0;
-}
-
-// The smallest quota on the path from this process's cgroup (v2) to the root; 0 for none.
-unsigned cgroup_quota() {
-  std::ifstream membership("/proc/self/cgroup");
-  std::string line;
-  unsigned smallest = 0;
-  while (std::getline(membership, line)) {
-    if (line.rfind("0::", 0) != 0) continue;
-    std::string path = line.substr(3);
-    for (;;) {
-      const unsigned quota = read_quota("/sys/fs/cgroup" + path + "/cpu.max");
-      if (quota > 0) smallest = smallest == 0 ? quota : std::min(smallest, quota);
-      const auto slash = path.find_last_of('/');
-      if (path.empty() || slash == std::string::npos) break;
-      path.resize(slash);
-    }
-  }
-  return smallest;
 }
 
 constexpr std::size_t kLongestStat = 1024;
@@ -115,19 +90,10 @@ std::int64_t thread_processor_time() noexcept {
   return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
-unsigned parse_cpu_quota(const char* text) noexcept {
-  long long quota = 0;
-  long long period = 0;
-  if (std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
-  // Rounded up; more processors than there can be are as good as no limit.
-  const long long processors = quota / period + (quota % period != 0 ? 1 : 0);
-  return static_cast<unsigned>(std::min<long long>(processors, std::numeric_limits<int>::max()));
-}
-
 unsigned usable_processors() noexcept {
   const unsigned processors = std::max(affinity_count(), 1U);
   try {
-    const unsigned quota = cgroup_quota();
+    const unsigned quota = Cgroups().processors();
     return quota == 0 ? processors : std::min(processors, quota);
   } catch (const std::exception&) {
     return processors;  // Out of memory while reading the limit: the mask alone is still right.

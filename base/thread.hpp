@@ -5,7 +5,7 @@
 
 namespace weft::base {
 
-// Processors this process may use: the affinity mask, limited by the cgroup's quota (rounded
+// Processors this process may use: the affinity mask, limited by the quota of its cgroups (rounded
 // up). At least 1.
 [[nodiscard]] unsigned usable_processors() noexcept;
 
@@ -38,8 +38,5 @@ void sleep_briefly() noexcept;
 // the caller is that thread. Such a fiber may come to a lock of a thread that is gone.
 void note_forked_fiber() noexcept;
 [[nodiscard]] bool is_forked_fiber() noexcept;
-
-// Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
-[[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;
 
 }  // namespace weft::base

@@ -10,35 +10,7 @@
 
 namespace {
 
-using weft::base::parse_cpu_quota;
-
 TEST_SUITE_BEGIN("base/thread");
-
-TEST_CASE("a quota is rounded up to whole processors") {
-  CHECK(parse_cpu_quota("100000 100000") == 1);
-  CHECK(parse_cpu_quota("100001 100000") == 2);
-  CHECK(parse_cpu_quota("250000 100000") == 3);
-  CHECK(parse_cpu_quota("1 100000") == 1);
-  CHECK(parse_cpu_quota("800000 100000\n") == 8);
-}
-
-TEST_CASE("no quota, and text that is none, are no limit") {
-  CHECK(parse_cpu_quota("max 100000") == 0);
-  CHECK(parse_cpu_quota("max") == 0);
-  CHECK(parse_cpu_quota("") == 0);
-  CHECK(parse_cpu_quota("100000") == 0);
-  CHECK(parse_cpu_quota("100000 0") == 0);
-  CHECK(parse_cpu_quota("-1 100000") == 0);
-  CHECK(parse_cpu_quota("100000 -5") == 0);
-  CHECK(parse_cpu_quota("a b") == 0);
-}
-
-TEST_CASE("a huge quota does not become a small number of processors") {
-  CHECK(parse_cpu_quota("9223372036854775807 1") != 1);
-  // More than fits is as good as no limit, but must not wrap around to a few.
-  const unsigned processors = parse_cpu_quota("4294967297 1");
-  CHECK((processors == 0 || processors > 1'000'000));
-}
 
 TEST_CASE("a process that may use one processor counts one") {
   unsigned processors = 0;

@@ -1,0 +1,51 @@
+// The limits that control groups set for this process.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace weft::base {
+
+// The groups of this process, in hierarchies of version 1, of version 2, or of both (hybrid). The
+// groups above a group limit it, too, as far as the system shows them to the process.
+class Cgroups {
+ public:
+  // Reads which groups these are. Paths of files begin with `root`: a test has files of its own.
+  // Throws std::bad_alloc.
+  explicit Cgroups(std::string root = {});
+
+  // Returns the smallest quota of processor time in processors, rounded up; 0 for no quota.
+  // Throws std::bad_alloc.
+  [[nodiscard]] unsigned processors() const;
+  // Returns the smallest limit of memory in bytes, also of memory.high; 0 for no limit.
+  // Throws std::bad_alloc.
+  [[nodiscard]] std::size_t memory() const;
+
+ private:
+  struct Membership {
+    std::string controllers;  // Between commas; empty in version 2.
+    std::string path;         // Below the root of the hierarchy.
+  };
+  // A group's folder, and the mount point above which there are no groups.
+  struct Folder {
+    std::string mount;
+    std::string path;  // Below `mount`; empty or with a slash in front.
+  };
+  // The folders with limits of processors and of memory; in hybrid systems of both versions.
+  struct Folders {
+    std::vector<Folder> unified;
+    std::vector<Folder> processors;
+    std::vector<Folder> memory;
+  };
+
+  void read_mount(const std::string& line, const std::vector<Membership>& memberships);
+
+  std::string root_;
+  Folders folders_;
+};
+
+// Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
+[[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;
+
+}  // namespace weft::base
