@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string>
 #include <weft/detail/guard.hpp>
-#include <weft/detail/library_metrics.hpp>
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
@@ -62,16 +61,6 @@ void write_groups(observe::JsonWriter& json) {
   json.end_array();
 }
 
-void write_lines(std::ostream& out) {
-  observe::JsonWriter json(out);
-  json.begin_array();
-  for (auto* library = detail::first_library_metrics(); library != nullptr;
-       library = library->next) {
-    if (const std::string line = library->line(); !line.empty()) json.value(line);
-  }
-  json.end_array().flush();
-}
-
 void write_data(std::ostream& out) {
   out << "{\"metrics\":";
   metrics::write_json(out);
@@ -79,8 +68,6 @@ void write_data(std::ostream& out) {
   observe::JsonWriter json(out);
   write_groups(json);
   json.flush();
-  out << ",\"lines\":";
-  write_lines(out);
   out << '}';
 }
 

@@ -110,6 +110,14 @@ const servers = families => {
         .map(a => a.labels.status + ": " + number(a.value)).join(", "))])),
     element("h2", "Servers"), table(["server", "figure", "value"], all)];
 };
+const blocked = families => {
+  const named = name => families.find(f => f.name === name)?.samples ?? [];
+  const calls = named("weft_posix_blocked_calls_total");
+  const times = named("weft_posix_blocked_seconds_total");
+  return calls.length === 0 ? [] : [element("h2", "Calls of libraries that blocked a worker"),
+    table(["calls", "for", "call", "from", "why"], calls.map((c, i) => [number(c.value),
+      time(times[i].value), text(c.labels.call), text(c.labels.from), text(c.labels.reason)]))];
+};
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
   table(["fibers", "what they do", "for up to", "what they run", "spawned at"],
     list.map(g => [number(g.count), text(g.reason ? g.state + ": " + g.reason : g.state),
@@ -122,7 +130,7 @@ async function refresh() {
       ...data.metrics.runtimes.flatMap(
         r => runtime(r, before?.data.metrics.runtimes.find(o => o.number === r.number), seconds)),
       ...pools(data.metrics.pools), ...servers(data.metrics.families),
-      ...data.lines.map(line => element("p", [text(line)])), ...groups(data.groups));
+      ...blocked(data.metrics.families), ...groups(data.groups));
     document.getElementById("state").textContent = "live";
     before = {at: now, data};
   } catch (problem) {

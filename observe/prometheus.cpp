@@ -4,7 +4,6 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <weft/detail/library_metrics.hpp>
 #include <weft/metrics.hpp>
 
 #include "observe/utf8.hpp"
@@ -245,6 +244,8 @@ void write_families(Page& page, const Reading& reading) {
       for (const auto& [name, value] : sample.labels) labels.append(label(name, value));
       if (family.type == "histogram") {
         write_distribution(page, labels, sample.times);
+      } else if (family.name.find("_seconds") != std::string::npos) {
+        page.sample(labels, seconds(nanoseconds(sample.value)));
       } else {
         page.sample(labels, sample.value);
       }
@@ -288,10 +289,6 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
   write_timings(page, reading, "weft_pool_run_time_seconds", "From start to end of a task.",
                 &PoolTimings::run_time);
   write_families(page, reading);
-  for (auto* library = detail::first_library_metrics(); library != nullptr;
-       library = library->next) {
-    library->write_prometheus(out);
-  }
 }
 
 }  // namespace weft::metrics

@@ -96,7 +96,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 // One figure of a family: a number, or a distribution if the family is a histogram.
 struct Sample {
   Labels labels;
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  // Nanoseconds in a family of seconds.
   Distribution times = {};
 };
 

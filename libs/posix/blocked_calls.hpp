@@ -25,7 +25,7 @@ class BlockedCall {
   const std::int64_t begin_;
 };
 
-// Adds the table to the metrics and to the live page. Call it once.
-void add_metrics() noexcept;
+// Adds the table to the metrics, once. Throws std::bad_alloc, std::system_error.
+void add_metrics();
 
 }  // namespace weft::posix

@@ -1,10 +1,9 @@
-// The report as metrics of Prometheus, and as a line of the live page.
+// The report in the metrics.
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <ostream>
 #include <string>
-#include <weft/detail/library_metrics.hpp>
+#include <utility>
+#include <vector>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/posix.hpp>
 
 #include "libs/posix/blocked_calls.hpp"
@@ -13,24 +12,11 @@ namespace weft::posix {
 
 namespace {
 
-using Rows = std::vector<BlockedCalls>;
-
-// A file's name may have any bytes; the format takes UTF-8, and escapes these.
-std::string quoted(std::string text) {
-  const auto is_plain = [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; };
-  for (char& c : text) c = is_plain(c) ? c : '?';
-  return '"' + text + '"';
-}
-
-std::string seconds(std::chrono::nanoseconds time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(time.count()) / 1e9);
-  return text.data();
-}
+using metrics::Reading;
 
 // Rows of different addresses in one function are one sample.
-Rows merged_report() {
-  Rows merged;
+std::vector<BlockedCalls> merged_report() {
+  std::vector<BlockedCalls> merged;
   for (const BlockedCalls& row : report()) {
     const auto same = std::ranges::find_if(merged, [&](const BlockedCalls& other) {
       return other.call == row.call && other.reason == row.reason && other.from == row.from;
@@ -45,40 +31,26 @@ Rows merged_report() {
   return merged;
 }
 
-void write_prometheus(std::ostream& out) {
-  const Rows rows = merged_report();
-  const auto family = [&](const char* name, const char* help, auto value) {
-    out << "# HELP " << name << ' ' << help << "\n# TYPE " << name << " counter\n";
-    for (const BlockedCalls& row : rows) {
-      out << name << "{call=" << quoted(row.call) << ",reason=" << quoted(row.reason)
-          << ",from=" << quoted(row.from) << "} " << value(row) << '\n';
-    }
-  };
-  family("weft_posix_blocked_calls_total", "Calls in a posix::Scope that blocked their worker.",
-         [](const BlockedCalls& row) { return row.count; });
-  family("weft_posix_blocked_seconds_total", "How long these calls took.",
-         [](const BlockedCalls& row) { return seconds(row.total); });
-}
-
-std::string line() {
-  const Rows rows = report();
-  if (rows.empty()) return {};
-  std::uint64_t count = 0;
-  std::chrono::nanoseconds total{0};
-  for (const BlockedCalls& row : rows) {
-    count += row.count;
-    total += row.total;
+void add_report(const detail::MetricsSource& /*source*/, Reading& reading) {
+  metrics::Family& calls = detail::family_of(reading, "weft_posix_blocked_calls_total", "counter",
+                                             "Calls in a posix::Scope that blocked their worker.");
+  std::vector<metrics::Sample> times;
+  for (const BlockedCalls& row : merged_report()) {
+    const metrics::Labels labels{{"call", row.call}, {"reason", row.reason}, {"from", row.from}};
+    calls.samples.push_back({.labels = labels, .value = row.count});
+    times.push_back({.labels = labels, .value = static_cast<std::uint64_t>(row.total.count())});
   }
-  const BlockedCalls& most = rows.front();
-  return "weft-posix: " + std::to_string(count) + " calls blocked their worker for " +
-         seconds(total) + " s; most of it: " + most.call + "() from " + most.from + ", " +
-         most.reason;
+  detail::family_of(reading, "weft_posix_blocked_seconds_total", "counter",
+                    "How long these calls took.")
+      .samples = std::move(times);
 }
-
-constinit detail::LibraryMetrics metrics{&write_prometheus, &line};
 
 }  // namespace
 
-void add_metrics() noexcept { detail::add_library_metrics(metrics); }
+void add_metrics() {
+  // Never destroyed: a reading may be made while the process ends.
+  static const auto* const source = new detail::MetricsSource("library", "posix", &add_report);
+  (void)source;
+}
 
 }  // namespace weft::posix

@@ -144,7 +144,7 @@ FIBER_TEST_CASE("the report tells from where a call was made, how often, and how
   CHECK(!row->from.empty());
 }
 
-FIBER_TEST_CASE("the report is in the metrics, and a line of the live page") {
+FIBER_TEST_CASE("the report is in the metrics") {
   if (!has_hooks()) return;
   const Scope scope;
   {
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("the report is in the metrics, and a line of the live page") {
   CHECK(metrics.str().find("weft_posix_blocked_calls_total" + labels) != std::string::npos);
   CHECK(metrics.str().find("weft_posix_blocked_seconds_total" + labels) != std::string::npos);
   const std::string data = weft::live::answer("/data.json").body;
-  CHECK(data.find("\"lines\":[\"weft-posix: ") != std::string::npos);
+  CHECK(data.find("weft_posix_blocked_calls_total") != std::string::npos);
 }
 
 FIBER_TEST_CASE("in_scope gives a fiber, and each task of a pool, a scope of its own") {
