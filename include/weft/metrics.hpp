@@ -102,7 +102,7 @@ struct Sample {
 
 // Figures of a library or of servers, which share a name and a meaning.
 struct Family {
-  std::string name;  // As in Prometheus: "weft_http_requests_total".
+  std::string name;  // The name in Prometheus: "weft_http_requests_total".
   std::string type;  // "counter", "gauge" or "histogram".
   std::string help;
   std::vector<Sample> samples;

@@ -40,7 +40,7 @@ class MetricsSource {
   const std::string name_;
   const Add add_;
   unsigned number_ = 1;  // The smallest that no other source of the name had at its construction.
-  unsigned forks_ = 0;   // Those before its construction.
+  unsigned forks_ = 0;   // Forks before its construction.
   MetricsSource* next_ = nullptr;
   MetricsSource* previous_ = nullptr;
 };

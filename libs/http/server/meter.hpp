@@ -52,7 +52,7 @@ class Meter {
   struct alignas(64) Cell {
     std::array<Count, kBuckets> durations{};
     Count nanoseconds{0};
-    std::array<Count, 6> statuses{};  // By their first digit.
+    std::array<Count, 6> statuses{};  // The index is the first digit.
   };
   struct alignas(64) Part {
     std::array<detail::Atomic<Cell*>, kMostRoutes> cells{};

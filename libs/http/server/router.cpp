@@ -56,7 +56,7 @@ struct Router::Node {
     Handler handler;
     std::vector<std::string> names;
     std::string title;  // Method and pattern; the pattern alone, where all methods lead here.
-    RouteIndex index;   // Of the title.
+    RouteIndex index;   // The index of the title.
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
