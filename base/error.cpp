@@ -14,8 +14,9 @@ class Category final : public std::error_category {
       case Errc::no_runtime:
         return "no weft::Runtime exists: make one, or call inside of weft::run()";
       case Errc::too_many_fibers:
-        return "as many fibers exist as RuntimeOptions::max_fibers allows, or a fiber waits for a "
-               "stack: bound what is spawned, by a FiberPool or TaskGroupOptions::limit";
+        return "as many fibers exist as RuntimeOptions::max_fibers allows, a fiber waits for a "
+               "stack, or memory_goal is reached: bound what is spawned, by a FiberPool or "
+               "TaskGroupOptions::limit";
       case Errc::invalid_stack_size:
         return "SpawnOptions::stack_size is above 16 MiB, the most: put large data on the heap";
       case Errc::closed:

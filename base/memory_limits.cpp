@@ -44,6 +44,19 @@ std::size_t address_space_left() noexcept {
   return limit > used ? limit - used : 0;
 }
 
+std::size_t memory_in_use() noexcept {
+  char text[128];
+  const int descriptor = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  const ssize_t length = ::read(descriptor, text, sizeof text - 1);
+  (void)::close(descriptor);
+  text[length > 0 ? length : 0] = '\0';
+  std::size_t resident = 0;
+  std::size_t of_files = 0;
+  if (std::sscanf(text, "%*s %zu %zu", &resident, &of_files) != 2 || of_files > resident) return 0;
+  return (resident - of_files) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::size_t most_mappings() noexcept {
   constexpr std::size_t kUsual = 65'530;
   return read_number("/proc/sys/vm/max_map_count", kUsual);

@@ -9,6 +9,10 @@ namespace weft::base {
 // there is no such limit.
 [[nodiscard]] std::size_t address_space_left() noexcept;
 
+// Bytes of memory of the process that no file has; 0 when the system does not tell. The system
+// reclaims pages of files by itself, so these do not count.
+[[nodiscard]] std::size_t memory_in_use() noexcept;
+
 // Mappings that a process may have (vm.max_map_count), and that this one has.
 [[nodiscard]] std::size_t most_mappings() noexcept;
 [[nodiscard]] std::size_t count_mappings() noexcept;

@@ -81,12 +81,16 @@ Fiber* FiberStore::carve_chain() {
 
 Fiber* FiberStore::take_chain() {
   // Relaxed: a hint, as a spawn cannot know whether there will be a stack.
-  if (refusing_ != nullptr && refusing_->load(detail::relaxed) != 0) return nullptr;
+  for (const detail::Atomic<std::size_t>* count : refusing_) {
+    if (count != nullptr && count->load(detail::relaxed) != 0) return nullptr;
+  }
   if (Fiber* chain = depot_.take()) return chain;
   const detail::Guard lock(mutex_);
   if (!sorted_.empty()) return take_sorted_chain();
   const std::size_t handed_out = slabs_.size() * Slab::kFibers + carved_ - Slab::kFibers;
   if (handed_out >= max_fibers_ + kSpareFibers) return nullptr;
+  const bool is_full = carved_ == Slab::kFibers;
+  if (is_full && may_grow_ != nullptr && !may_grow_(context_)) return nullptr;
   return carve_chain();
 }
 

@@ -1,6 +1,7 @@
 // Where fiber records come from.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -73,8 +74,18 @@ class FiberStore {
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
 
-  // take_chain() returns null while the count is not 0. Before the store is used.
-  void refuse_while_any(const detail::Atomic<std::size_t>& count) noexcept { refusing_ = &count; }
+  // take_chain() returns null while the count is not 0. Before the store is used; twice at most.
+  void refuse_while_any(const detail::Atomic<std::size_t>& count) noexcept {
+    (refusing_[0] == nullptr ? refusing_[0] : refusing_[1]) = &count;
+  }
+
+  // take_chain() returns null if it needs a new slab and `may_grow(context)` returns false. Before
+  // the store is used.
+  using MayGrow = bool (*)(void* context) noexcept;
+  void ask_before_growth(MayGrow may_grow, void* context) noexcept {
+    may_grow_ = may_grow;
+    context_ = context;
+  }
 
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
   [[nodiscard]] std::size_t bytes() noexcept;
@@ -121,7 +132,10 @@ class FiberStore {
 
   void* const owner_;
   const std::size_t max_fibers_;
-  const detail::Atomic<std::size_t>* refusing_ = nullptr;  // Null: never.
+  // Null: none.
+  std::array<const detail::Atomic<std::size_t>*, 2> refusing_{};
+  MayGrow may_grow_ = nullptr;  // Null: always.
+  void* context_ = nullptr;
   Depot<Fiber> depot_;
   std::int64_t due_ = 0;  // Chains to be given back in this period. The thread that decays owns it.
   detail::ThreadMutex mutex_;

@@ -72,6 +72,8 @@ void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
   json.field("stalls_blocked", stats.stalls_blocked).field("stalls_busy", stats.stalls_busy);
   json.field("spare_workers", stats.spare_workers).field("stacks_carved", stats.stacks_carved);
   json.field("stacks_resident", stats.stacks_resident).field("record_bytes", stats.record_bytes);
+  json.field("memory_goal", stats.memory_goal);
+  json.field("memory_goals_reached", stats.memory_goals_reached);
   json.field("blocking_threads", stats.blocking_threads);
   write(json, "scheduling_latency", runtime.scheduling_latency);
   write(json, "run_time", runtime.run_time);

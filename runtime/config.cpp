@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <weft/pool_options.hpp>
 
+#include "base/cgroups.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
 
@@ -155,6 +157,15 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   return monitor;
 }
 
+// Returns 0 for no goal.
+std::size_t resolve_memory_goal(const RuntimeOptions& options) {
+  if (options.memory_goal == std::numeric_limits<std::size_t>::max() || !options.monitor) return 0;
+  if (options.memory_goal != 0) return options.memory_goal;
+  // The rest is for page tables, the kernel's own memory and what starts between two looks.
+  const std::size_t limit = base::Cgroups().memory();
+  return limit - limit / 8;
+}
+
 }  // namespace
 
 scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
@@ -176,7 +187,8 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
           },
           resolve_monitor(options),
           nullptr,
-          options.refuse_without_stacks};
+          options.refuse_without_stacks,
+          resolve_memory_goal(options)};
 }
 
 }  // namespace weft::runtime

@@ -73,6 +73,8 @@ struct SchedulerOptions {
   detail::Simulation* simulation = nullptr;
   // If true, no fiber is spawned while one waits for a stack.
   bool refuses_without_stacks = false;
+  // Bytes that the process should not exceed; 0 for no goal. Without a monitor it has no effect.
+  std::size_t memory_goal = 0;
 };
 
 }  // namespace weft::scheduler

@@ -42,7 +42,8 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
       queues_are_open_(options_.workers > 1 ||
                        (options_.monitor.enabled && !base::prepare_barriers())),
       processors_(options_.monitor.enabled ? base::usable_processors() : most_workers() + 1),
-      stores_(stack_main, this, options_.max_fibers),
+      stores_(stack_main, this, options_.max_fibers,
+              options_.monitor.enabled ? options_.memory_goal : 0),
       events_(events),
       idle_(options_.workers, most_workers()),
       desks_(std::make_unique<Desk*[]>(most_workers())) {
@@ -107,12 +108,20 @@ void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
   announce_from_outside(*this);
 }
 
-void Shared::throw_too_many_fibers() const {
+void Shared::throw_too_many_fibers() {
   if (const std::size_t waiting = stack_shortage_.waiting();
       waiting != 0 && options_.refuses_without_stacks) {
     throw std::system_error(make_error_code(Errc::too_many_fibers),
                             "weft: RuntimeOptions::refuse_without_stacks: " +
                                 std::to_string(waiting) + " fibers wait for a stack");
+  }
+  if (const MemoryGoal& goal = stores_.goal(); goal.is_reached()) {
+    // The monitor must look whether the process uses less, though no worker wakes up.
+    full_fence();  // [goal]
+    monitor_rest_.end();
+    throw std::system_error(make_error_code(Errc::too_many_fibers),
+                            "weft: RuntimeOptions::memory_goal = " + std::to_string(goal.bytes()) +
+                                " bytes, which the process uses");
   }
   throw std::system_error(
       make_error_code(Errc::too_many_fibers),

@@ -127,7 +127,7 @@ class Shared {
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stores_.stacks(); }
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return stores_.fibers(); }
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
-  [[noreturn]] void throw_too_many_fibers() const;
+  [[noreturn]] void throw_too_many_fibers();
   void note_spawn_outside() noexcept {
     spawned_outside_.fetch_add(1, detail::release);  // [outside]
   }

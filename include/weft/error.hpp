@@ -9,7 +9,7 @@ namespace weft {
 enum class Errc {
   no_runtime = 1,  // A plain thread called a function that needs a Runtime; there is none.
   // The fibers reached RuntimeOptions::max_fibers, or a stack is missing under
-  // refuse_without_stacks.
+  // refuse_without_stacks, or the process reached RuntimeOptions::memory_goal.
   too_many_fibers,
   invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
   closed,              // The channel, pool or socket is closed.

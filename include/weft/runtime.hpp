@@ -51,6 +51,14 @@ struct RuntimeOptions {
   // A worker notices this only when it starts a fiber, so up to workers x 1024 spawns may still
   // succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
+  // Bytes of memory, without pages of files, that the process should not exceed. 0: 7/8 of the
+  // limit of its control group (memory.max, memory.high), if there is one. SIZE_MAX: no goal. From
+  // 7/8 of the goal on, unused stacks and records are given back. At the goal spawns throw
+  // Errc::too_many_fibers until the process uses less than 7/8. The monitor looks every 10 ms, and
+  // every millisecond while the memory grows fast; spawns look once for 1023 new records. Up to
+  // workers x 1024 spawns may still succeed. Fibers that were spawned before start as ever. Without
+  // a monitor the option has no effect.
+  std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
   // the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
@@ -117,6 +125,8 @@ struct RuntimeStats {
   std::uint64_t record_bytes = 0;  // Memory of fiber records.
   // Threads that make calls of weft::blocking, or are available for them.
   std::uint64_t blocking_threads = 0;
+  std::uint64_t memory_goal = 0;           // Bytes; 0 for no goal.
+  std::uint64_t memory_goals_reached = 0;  // The number of times that the goal was reached.
   std::uint64_t without_stack = 0;  // Fibers that wait because the system gives no more stacks.
 };
 

@@ -61,15 +61,21 @@ void Monitor::run() noexcept {
     rouse_sleepers(verdict);
     (void)shared_.stores().decay_some(now);
     census_.step(now);
+    const bool is_memory_short = shared_.stores().mind_goal(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
     const std::int64_t longest =
         verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
-    period = now - last_long_run < tuning::kAlert ? tuning::kShortestSamplePeriod
-                                                  : std::min(period * 2, longest);
+    const bool is_alert =
+        now - last_long_run < tuning::kAlert || (is_memory_short && verdict.anybody_awake);
+    period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
-    shared_.monitor_rest().rest(
-        [this] { return shared_.all_are_asleep() && stopping_.load(acquire) == 0; });  // [stop]
+    // Spawns that are refused wake no worker.
+    if (shared_.stores().goal().is_reached()) continue;
+    shared_.monitor_rest().rest([this] {
+      return shared_.all_are_asleep() && !shared_.stores().goal().is_reached() &&  // [goal]
+             stopping_.load(acquire) == 0;                                         // [stop]
+    });
     last_sample = last_awake = Deadline::now_nanoseconds();
     // After a short rest the load is as light as before, so the samples need not become more
     // frequent.

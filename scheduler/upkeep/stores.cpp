@@ -49,4 +49,13 @@ bool Stores::decay_some(std::int64_t now) noexcept {
   return more_stacks || more_fibers;
 }
 
+bool Stores::mind_goal(std::int64_t now) noexcept {
+  constexpr int kSteps = 16;  // Some milliseconds; the next look continues.
+  if (goal_.look(now)) {
+    for (int i = 0; i < kSteps && trim_some(); ++i) {
+    }
+  }
+  return goal_.is_close();
+}
+
 }  // namespace weft::scheduler

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
 
+#include "base/memory_limits.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
+#include "scheduler/upkeep/memory_goal.hpp"
 
 namespace weft::scheduler {
 
@@ -16,14 +18,21 @@ namespace weft::scheduler {
 //            recorded. Relaxed: a check before the exchange.
 class Stores {
  public:
-  // `stack_main` is the entry function of each stack; the records belong to `owner`.
-  Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers)
-      : stacks_(stack_main), fibers_(owner, max_fibers) {}
+  // `stack_main` is the entry function of each stack; the records belong to `owner`. The process
+  // should use no more than `memory_goal` bytes; 0 for no goal.
+  Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers, std::size_t memory_goal)
+      : stacks_(stack_main), fibers_(owner, max_fibers), goal_(memory_goal, &base::memory_in_use) {
+    if (memory_goal == 0) return;
+    fibers_.refuse_while_any(goal_.reached());
+    fibers_.ask_before_growth(
+        [](void* goal) noexcept { return static_cast<MemoryGoal*>(goal)->may_grow(); }, &goal_);
+  }
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
 
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
+  [[nodiscard]] const MemoryGoal& goal() const noexcept { return goal_; }
 
   // Gives all back.
   void trim() noexcept;
@@ -35,10 +44,15 @@ class Stores {
   // are very many. `now` is in nanoseconds. Takes at most some milliseconds; returns true if more
   // is already due.
   bool decay_some(std::int64_t now) noexcept;
+  // Compares the memory of the process with the goal, and frees some of it if that is near. Returns
+  // true if the caller should soon look again.
+  // Context: the monitor.
+  [[nodiscard]] bool mind_goal(std::int64_t now) noexcept;
 
  private:
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
+  MemoryGoal goal_;
   detail::Atomic<bool> decaying_{false};  // Guards the next four.
   std::int64_t decay_period_began_ = 0;
   std::int64_t last_decay_ = 0;

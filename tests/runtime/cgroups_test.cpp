@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -141,18 +142,24 @@ TEST_CASE("if threads are limited a runtime is refused, or runs with the threads
   if (tested(status)) CHECK(status == 0);
 }
 
-// Parks them all, as far as they may exist.
-int park_many(int fibers, std::size_t max_fibers) {
-  weft::Runtime runtime({.workers = 2, .max_fibers = max_fibers});
+constexpr std::size_t kNoGoal = std::numeric_limits<std::size_t>::max();
+
+// Parks them all, as far as they may exist. If there is a goal, few fibers wait for their start.
+int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
+  weft::Runtime runtime({.workers = 2, .max_fibers = max_fibers, .memory_goal = memory_goal});
   weft::Event end;
   bool refused = false;
   try {
-    for (int i = 0; i < fibers; ++i) runtime.go([&] { end.wait(); });
+    for (int i = 0; i < fibers; ++i) {
+      runtime.go([&] { end.wait(); });
+      if (memory_goal == kNoGoal || i % 1000 != 0) continue;
+      while (runtime.stats().switches < runtime.stats().spawned) ::usleep(100);
+    }
   } catch (const std::system_error& refusal) {
     refused = refusal.code() == weft::Errc::too_many_fibers;
   }
-  // So that all that there are have started.
-  weft::run([] {});
+  // So that all that there are have started. A second runtime would be refused its fiber, too.
+  if (memory_goal == kNoGoal) weft::run([] {});
   while (runtime.stats().switches < runtime.stats().spawned) ::usleep(1000);
   end.set();
   return refused ? 0 : 1;
@@ -163,10 +170,17 @@ TEST_CASE("where memory is limited the kernel ends a program, unless it bounds i
   constexpr std::size_t kLimit = std::size_t{64} << 20;
   const Group group = memory_group(kLimit);
   // 400 MB of stacks.
-  const int unbounded = status_in(group, [] { return park_many(100'000, 1 << 26); });
+  const int unbounded = status_in(group, [] { return park_many(100'000, 1 << 26, kNoGoal); });
   if (!tested(unbounded)) return;
   CHECK(unbounded == -SIGKILL);
-  CHECK(status_in(group, [] { return park_many(100'000, 2'000); }) == 0);
+  CHECK(status_in(group, [] { return park_many(100'000, 2'000, kNoGoal); }) == 0);
+}
+
+TEST_CASE("where memory is limited spawns are refused before the kernel ends the program") {
+  if (weft::test::kSanitized) return;
+  const Group group = memory_group(std::size_t{256} << 20);
+  const int status = status_in(group, [] { return park_many(100'000, 1 << 26, 0); });
+  if (tested(status)) CHECK(status == 0);
 }
 
 TEST_SUITE_END();

@@ -119,6 +119,22 @@ FIBER_TEST_CASE_WITH("more fibers than allowed are an error that names the limit
   weft::go([] {});  // There is room again.
 }
 
+TEST_CASE("spawns are refused, by an error that names the goal, while memory is above the goal") {
+  weft::Runtime runtime({.workers = 1, .memory_goal = 1});
+  std::string what;
+  while (what.empty()) {
+    try {
+      runtime.go([] {});
+    } catch (const std::system_error& caught) {
+      CHECK(caught.code() == Errc::too_many_fibers);
+      what = caught.what();
+    }
+  }
+  CHECK(holds(what, "RuntimeOptions::memory_goal = 1"));
+  CHECK(runtime.stats().memory_goal == 1);
+  CHECK(runtime.stats().memory_goals_reached == 1);
+}
+
 THREAD_TEST_CASE_WITH("the handler gets what leaves detached fibers, and nothing else",
                       {.options = {.on_exception = [](std::exception_ptr exception) {
                          try {

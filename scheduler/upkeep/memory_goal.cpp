@@ -1,0 +1,52 @@
+#include "scheduler/upkeep/memory_goal.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+using detail::relaxed;
+
+namespace {
+
+constexpr std::size_t kLooksAhead = 16;
+
+}  // namespace
+
+bool MemoryGoal::look(std::int64_t now) noexcept {
+  if (bytes_ == 0 || now < next_look_) return false;
+  const std::size_t used = in_use_();
+  const std::size_t before = std::exchange(last_use_, used);
+  const std::size_t growth = used > before ? used - before : 0;
+  is_close_ = used + std::min(growth, bytes_) * kLooksAhead >= bytes_ && growth != 0;
+  next_look_ = now + (is_close_ ? tuning::kShortestSamplePeriod : tuning::kMemoryLook);
+  const std::size_t near = bytes_ - bytes_ / 8;
+  if (used >= bytes_) {
+    reach(used);
+  } else if (used < near) {
+    reached_.store(0, relaxed);
+  }
+  return used >= near;
+}
+
+bool MemoryGoal::may_grow() noexcept {
+  const std::size_t used = in_use_();
+  if (used < bytes_) return true;
+  reach(used);
+  return false;
+}
+
+void MemoryGoal::reach(std::size_t used) noexcept {
+  if (reached_.exchange(1, relaxed) != 0) return;
+  if (times_.fetch_add(1, relaxed) != 0) return;
+  (void)std::fprintf(stderr,
+                     "weft: RuntimeOptions::memory_goal = %zu bytes, and the process uses %zu: "
+                     "new fibers are refused until it uses less. Raise the goal, or bound the "
+                     "fibers by a FiberPool\n",
+                     bytes_, used);
+}
+
+}  // namespace weft::scheduler

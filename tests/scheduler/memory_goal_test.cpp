@@ -1,0 +1,86 @@
+#include "scheduler/upkeep/memory_goal.hpp"
+
+#include <doctest/doctest.h>
+
+#include "scheduler/tuning.hpp"
+
+namespace {
+
+using weft::scheduler::MemoryGoal;
+
+std::size_t bytes_in_use = 0;
+
+// A goal of 800 bytes, which is looked at once a period.
+struct Looks {
+  MemoryGoal goal{800, []() noexcept { return bytes_in_use; }};
+  std::int64_t now = 0;
+
+  bool look(std::size_t bytes) {
+    bytes_in_use = bytes;
+    now += weft::scheduler::tuning::kMemoryLook;
+    return goal.look(now);
+  }
+};
+
+TEST_SUITE_BEGIN("scheduler/memory_goal");
+
+TEST_CASE("caches are given back from seven eighths of the goal on") {
+  Looks looks;
+  CHECK_FALSE(looks.look(699));
+  CHECK(looks.look(700));
+  CHECK_FALSE(looks.goal.is_reached());
+  CHECK(looks.look(900));
+  CHECK_FALSE(looks.look(100));
+}
+
+TEST_CASE("a goal that was reached stays so until the process uses less than seven eighths") {
+  Looks looks;
+  (void)looks.look(800);
+  CHECK(looks.goal.is_reached());
+  (void)looks.look(700);
+  CHECK(looks.goal.is_reached());
+  (void)looks.look(699);
+  CHECK_FALSE(looks.goal.is_reached());
+  (void)looks.look(799);
+  CHECK_FALSE(looks.goal.is_reached());
+  CHECK(looks.goal.times() == 1);
+}
+
+TEST_CASE("the goal is reached at once when records must grow and the process uses as much") {
+  Looks looks;
+  bytes_in_use = 799;
+  CHECK(looks.goal.may_grow());
+  bytes_in_use = 800;
+  CHECK_FALSE(looks.goal.may_grow());
+  CHECK(looks.goal.is_reached());
+  CHECK(looks.goal.times() == 1);
+}
+
+TEST_CASE("looks are frequent only while memory grows fast") {
+  Looks looks;
+  (void)looks.look(700);
+  CHECK(looks.goal.is_close());
+  (void)looks.look(700);
+  CHECK_FALSE(looks.goal.is_close());
+  (void)looks.look(705);
+  CHECK_FALSE(looks.goal.is_close());
+  (void)looks.look(720);
+  CHECK(looks.goal.is_close());
+}
+
+TEST_CASE("the memory is not measured without a goal, nor twice in a period") {
+  MemoryGoal none(0, []() noexcept -> std::size_t { return bytes_in_use; });
+  bytes_in_use = 1000;
+  CHECK_FALSE(none.look(1));
+  CHECK_FALSE(none.is_reached());
+  Looks looks;
+  (void)looks.look(100);
+  (void)looks.look(100);
+  bytes_in_use = 1000;
+  CHECK_FALSE(looks.goal.look(looks.now + 1));
+  CHECK_FALSE(looks.goal.is_reached());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
