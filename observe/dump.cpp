@@ -24,6 +24,7 @@ void write_fiber(JsonWriter& json, const FiberEntry& fiber) {
   if (fiber.age.count() > 0) {
     json.key("age_seconds").thousandths(fiber.age / std::chrono::milliseconds(1));
   }
+  if (!fiber.request.empty()) json.field("request", fiber.request);
   if (fiber.type != nullptr) json.field("runs", describe_task(fiber));
   if (fiber.site != nullptr) json.field("spawned_at", describe_site(fiber));
   json.end_object();

@@ -5,6 +5,7 @@
 #include <map>
 #include <system_error>
 #include <tuple>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -71,6 +72,23 @@ int class_of(std::chrono::nanoseconds age) {
   return age < days(1) ? 3 : 4;
 }
 
+// A fiber may handle another request by now: its request is that of a moment ago.
+void name_requests(std::vector<FiberEntry>& fibers) {
+  constexpr std::size_t kMost = 256;
+  std::map<std::uint64_t, std::string> texts;
+  for (const detail::OpenRequest& request : detail::MetricsSource::requests(kMost)) {
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(request.age).count();
+    texts[request.fiber] = request.what + " from " + request.peer + ", " + request.state + ", " +
+                           std::to_string(age) + " ms";
+  }
+  if (texts.empty()) return;
+  for (FiberEntry& fiber : fibers) {
+    if (const auto found = texts.find(fiber.id); found != texts.end()) {
+      fiber.request = found->second;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<FiberEntry> list_fibers() {
@@ -84,6 +102,7 @@ std::vector<FiberEntry> list_fibers() {
       return true;
     });
   });
+  name_requests(entries);
   return entries;
 }
 

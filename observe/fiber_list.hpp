@@ -21,6 +21,7 @@ struct FiberEntry {
   const char* state = "";          // ready, running, parked, inlining
   const char* reason = "";         // Its reason to wait: parked and inlining.
   std::chrono::nanoseconds age{};  // See scheduler::age_of().
+  std::string request;             // That its server handles in it; empty if there is none.
   const std::type_info* type = nullptr;
   const void* site = nullptr;  // Where the call that spawned it returns to.
 };

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <weft/detail/guard.hpp>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
@@ -33,6 +34,7 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kJson = "application/json";
 // A page has at most this many groups; the rest is in /fibers.
 constexpr std::size_t kMostGroups = 100;
+constexpr std::size_t kMostRequests = 50;  // Each server has as many.
 // There are enough connections that idle clients keep no other client waiting.
 constexpr std::size_t kMostConnections = 64;
 constexpr std::size_t kMostHeadBytes = 8192;
@@ -61,6 +63,35 @@ void write_groups(observe::JsonWriter& json) {
   json.end_array();
 }
 
+void write_requests(observe::JsonWriter& json) {
+  json.begin_array();
+  for (const detail::OpenRequest& request : detail::MetricsSource::requests(kMostRequests)) {
+    json.begin_object();
+    for (const auto& [name, value] : request.server) json.field(name, value);
+    json.field("fiber", request.fiber).field("what", request.what).field("peer", request.peer);
+    json.field("route", request.route).field("state", request.state);
+    json.field("age", request.age.count()).field("waiting", request.waiting.count());
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// A line for each request: for how long, what, and for whom.
+void write_request_lines(std::ostream& out) {
+  for (const detail::OpenRequest& request : detail::MetricsSource::requests(kMostRequests)) {
+    std::string what = request.what.empty() ? "(head not complete)" : request.what;
+    base::make_printable(what);
+    out << "for " << request.age / 1ms << " ms: " << what << "; from " << request.peer << "; route "
+        << request.route << "; " << request.state;
+    if (request.waiting.count() > 0) {
+      out << ", has waited for the client for " << request.waiting / 1ms << " ms";
+    }
+    out << "; fiber " << request.fiber;
+    for (const auto& [name, value] : request.server) out << "; " << name << ' ' << value;
+    out << '\n';
+  }
+}
+
 void write_data(std::ostream& out) {
   out << "{\"metrics\":";
   metrics::write_json(out);
@@ -68,6 +99,10 @@ void write_data(std::ostream& out) {
   observe::JsonWriter json(out);
   write_groups(json);
   json.flush();
+  out << ",\"requests\":";
+  observe::JsonWriter requests(out);
+  write_requests(requests);
+  requests.flush();
   out << '}';
 }
 
@@ -262,12 +297,14 @@ Answer answer_or_throw(std::string_view path) {
             written_by([](std::ostream& out) { metrics::write_prometheus(out); })};
   }
   if (path == "/fibers") return {200, kText, written_by(&write_group_lines)};
+  if (path == "/requests") return {200, kText, written_by(&write_request_lines)};
   if (path == "/leaks") return {200, kText, written_by(&write_leaks)};
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
           "there is no such page; there are /, /data.json, /metrics, /fibers, "
-          "/fibers.json, /leaks, /stacks, /trace, /profile, /contention and /blocked\n"};
+          "/fibers.json, /leaks, /requests, /stacks, /trace, /profile, /contention and "
+          "/blocked\n"};
 }
 
 }  // namespace

@@ -118,6 +118,10 @@ const blocked = families => {
     table(["calls", "for", "call", "from", "why"], calls.map((c, i) => [number(c.value),
       time(times[i].value), text(c.labels.call), text(c.labels.from), text(c.labels.reason)]))];
 };
+const requests = list => list.length === 0 ? [] : [element("h2", "Longest requests"),
+  table(["age", "request", "from", "route", "state", "waits for the client", "fiber"],
+    list.map(r => [time(r.age), text(r.what), text(r.peer), text(r.route), text(r.state),
+      r.waiting ? time(r.waiting) : "", String(r.fiber)]))];
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
   table(["fibers", "what they do", "for up to", "what they run", "spawned at"],
     list.map(g => [number(g.count), text(g.reason ? g.state + ": " + g.reason : g.state),
@@ -130,7 +134,7 @@ async function refresh() {
       ...data.metrics.runtimes.flatMap(
         r => runtime(r, before?.data.metrics.runtimes.find(o => o.number === r.number), seconds)),
       ...pools(data.metrics.pools), ...servers(data.metrics.families),
-      ...blocked(data.metrics.families), ...groups(data.groups));
+      ...requests(data.requests), ...blocked(data.metrics.families), ...groups(data.groups));
     document.getElementById("state").textContent = "live";
     before = {at: now, data};
   } catch (problem) {

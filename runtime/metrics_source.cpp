@@ -42,8 +42,8 @@ metrics::Family& family_of(metrics::Reading& reading, std::string_view name, std
                                                        .samples = {}});
 }
 
-MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add)
-    : kind_(kind), name_(std::move(name)), add_(std::move(add)) {
+MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, List list)
+    : kind_(kind), name_(std::move(name)), add_(std::move(add)), list_(std::move(list)) {
   hold_sources_over_forks();
   const Guard lock(sources_mutex);
   const auto is_taken = [this]() WEFT_NOT_ANALYZED {
@@ -78,6 +78,18 @@ void MetricsSource::read_all(metrics::Reading& reading) {
   for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
     if (each->forks_ == source_forks) each->add_(*each, reading);
   }
+}
+
+std::vector<OpenRequest> MetricsSource::requests(std::size_t most) {
+  std::vector<OpenRequest> requests;
+  {
+    const Guard lock(sources_mutex);
+    for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
+      if (each->list_ && each->forks_ == source_forks) each->list_(*each, requests, most);
+    }
+  }
+  std::ranges::stable_sort(requests, std::greater(), &OpenRequest::age);
+  return requests;
 }
 
 }  // namespace weft::detail

@@ -4,7 +4,9 @@
 #include <sstream>
 #include <string>
 #include <weft/http/router.hpp>
+#include <weft/live_page.hpp>
 #include <weft/net/serve.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
 
@@ -82,6 +84,43 @@ FIBER_TEST_CASE("the metrics have the figures of a server of connections with a 
                  "\n# TYPE weft_server_connections_count gauge\n"
                  "weft_server_connections_count{server=\"mail\"} 0\n"
                  "# HELP "));
+}
+
+FIBER_TEST_CASE("slow clients and long requests are listed by a call, the live page and dumps") {
+  http::Router router;
+  Event called;
+  Event may_end;
+  router.post("/in/{id}", [](http::Request& request, http::Response& response) {
+    (void)response.send(request.read_all().value);
+  });
+  router.get("/long", [&](http::Request&, http::Response& response) {
+    called.set();
+    may_end.wait();
+    (void)response.send("x");
+  });
+  HttpServer server(router);
+  net::TcpStream slow = server.connect();
+  send_text(slow, "POST /in/7 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+  net::TcpStream waits = server.connect();
+  send_text(waits, "GET /long HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  called.wait();
+  while (server.server().slow_clients().empty()) this_fiber::yield();
+  const auto clients = server.server().slow_clients();
+  CHECK(clients.size() == 1);
+  CHECK(clients.at(0).peer == slow.local_address().value);
+  CHECK(clients.at(0).route == "POST /in/{id}");
+  CHECK(clients.at(0).state == http::RequestState::reading_body);
+  CHECK(clients.at(0).waiting <= clients.at(0).age);
+  const std::string lines = live::answer("/requests").body;
+  const auto from = [](net::TcpStream& stream) { return stream.local_address().value.to_string(); };
+  CHECK(contains(lines, "POST /in/7; from " + from(slow) + "; route POST /in/{id}; reading body"));
+  CHECK(contains(lines, "GET /long; from " + from(waits) + "; route GET /long; handling; fiber "));
+  CHECK(contains(live::answer("/data.json").body, R"("route":"GET /long","state":"handling")"));
+  CHECK(contains(live::answer("/fibers.json").body,
+                 R"("request":"GET /long from )" + from(waits) + ", handling, "));
+  may_end.set();
+  CHECK(receive_all(waits).starts_with("HTTP/1.1 200"));
+  slow.close();
 }
 
 TEST_SUITE_END();

@@ -88,6 +88,17 @@ struct ServerStats {
   std::uint64_t turned_away = 0;    // Answered with 503 at once, for lack of descriptors.
 };
 
+// What a request waits for.
+enum class RequestState : std::uint8_t {
+  reading_head,  // The client has not sent all of the head.
+  handling,      // The handler runs, or waits for something else than the client.
+  reading_body,  // The server waits for bytes of the body.
+  writing,       // The server waits for the client to take bytes of the answer.
+};
+// Returns the name of the state, such as "reading body".
+// Context: plain value.
+[[nodiscard]] const char* to_string(RequestState state) noexcept;
+
 // A request that is being read or answered.
 struct RequestInProgress {
   net::Address peer;             // The address of the other end, which may be a proxy.
@@ -98,6 +109,10 @@ struct RequestInProgress {
   // In bytes, with the head; bytes of a following request may be included.
   std::uint64_t received = 0;
   std::uint64_t sent = 0;  // In bytes, with the head; counted when a write ends.
+  std::string route;             // Its title; "none" until a router has found it.
+  RequestState state = RequestState::handling;
+  // How long the server has waited for the client by now; 0 if it does not wait.
+  std::chrono::nanoseconds waiting{};
 };
 
 class ServerCore;
@@ -148,6 +163,11 @@ class Server {
   // Returns the longest requests, the longest first: at most `most` and 256. Slow clients and slow
   // handlers come first. It takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
+
+  // Returns the requests for whose client the server has waited longest, the longest first: at most
+  // `most` and 256. Connections without a request are not among them. It takes time in proportion
+  // to the number of connections.
+  [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:
   const std::unique_ptr<ServerCore> core_;

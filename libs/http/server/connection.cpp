@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <weft/this_fiber.hpp>
 
 #include "io/poller.hpp"
@@ -137,6 +138,8 @@ bool Connection::may_have_bytes() noexcept {
 
 net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadline) {
   const auto bytes = std::as_writable_bytes(room);
+  std::optional<ClientWait> wait;
+  if (deadline != Deadline::past()) wait.emplace(progress_, ClientWait::For::bytes);
   const auto result =
       layer_ != nullptr ? layer_->read_some(bytes, deadline) : stream_.read_some(bytes, deadline);
   if (!result.error) progress_.count_received(result.value);
@@ -154,6 +157,7 @@ std::error_code Connection::write(std::string_view text, Allowance& allowance) {
     bytes = bytes.subspan(result.value);
     if (result.error && result.error != weft::Errc::timed_out) return result.error;
     if (bytes.empty()) return {};
+    const ClientWait wait(progress_, ClientWait::For::room);
     result = allowance.wait(
         [&](const Deadline deadline) { return stream_.write_some(bytes, deadline); });
     if (result.error == weft::Errc::timed_out && !allowance.covers(result)) return result.error;
@@ -163,6 +167,7 @@ std::error_code Connection::write(std::string_view text, Allowance& allowance) {
 // In parts, as only the end of a call shows progress.
 std::error_code Connection::write_by_layer(std::span<const std::byte> bytes, Allowance& allowance) {
   constexpr std::size_t kPart = 64 * 1024;
+  const ClientWait wait(progress_, ClientWait::For::room);
   for (;;) {
     const auto part = bytes.first(std::min(kPart, bytes.size()));
     const auto result =

@@ -40,15 +40,34 @@ constexpr std::array kFigures = std::to_array<Figure>({
 
 constexpr std::array<const char*, 6> kStatuses = {"broken", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
+detail::OpenRequest describe(const RequestInProgress& request,
+                             const detail::MetricsSource& source) {
+  return {.server = source.labels(),
+          .fiber = request.fiber,
+          .what = request.method + (request.method.empty() ? "" : " ") + request.target,
+          .peer = request.peer.to_string(),
+          .route = request.route,
+          .state = to_string(request.state),
+          .age = request.age,
+          .waiting = request.waiting};
+}
+
 }  // namespace
 
-Meter::Meter(const std::string& name, std::function<ServerStats()> stats)
+Meter::Meter(const std::string& name, std::function<ServerStats()> stats, List list)
     : stats_(std::move(stats)),
-      source_("server", name.empty() ? "http" : name,
-              [this](const detail::MetricsSource& source, metrics::Reading& reading) {
-                add_stats(source, reading);
-                add_routes(source, reading);
-              }) {}
+      source_(
+          "server", name.empty() ? "http" : name,
+          [this](const detail::MetricsSource& source, metrics::Reading& reading) {
+            add_stats(source, reading);
+            add_routes(source, reading);
+          },
+          [list = std::move(list)](const detail::MetricsSource& source,
+                                   std::vector<detail::OpenRequest>& requests, std::size_t most) {
+            for (const RequestInProgress& one : list(most)) {
+              requests.push_back(describe(one, source));
+            }
+          }) {}
 
 Meter::~Meter() {
   for (auto& place : parts_) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/metrics_source.hpp>
 #include <weft/http/server.hpp>
@@ -22,9 +23,11 @@ namespace weft::http {
 // as long as there are no more threads than parts.
 class Meter {
  public:
-  // From now on each reading of the metrics has the figures, with what `stats` returns.
-  // Throws std::system_error, std::bad_alloc.
-  Meter(const std::string& name, std::function<ServerStats()> stats);
+  using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
+
+  // From now on each reading of the metrics has the figures, with what `stats` returns. Lists of
+  // requests have what `list` returns. Throws std::system_error, std::bad_alloc.
+  Meter(const std::string& name, std::function<ServerStats()> stats, List list);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;

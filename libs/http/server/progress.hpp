@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/guard.hpp>
 #include <weft/detail/spin_lock.hpp>
@@ -33,6 +34,8 @@ struct ProgressView {
   std::int64_t began = 0;
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
+  RouteIndex route = kNoRoute;
+  std::int64_t waits_since = 0;  // As Progress has it.
   ShortText<16> method;
   ShortText<256> target;
 };
@@ -58,6 +61,12 @@ class Progress {
   // A router has found the route. Relaxed: a reader may see the former one.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
+  // The server waits for the client since `since`; below 0: for it to read, since -`since`. 0: no
+  // more. Relaxed: only a number.
+  void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
+  [[nodiscard]] std::int64_t waits_since() const noexcept {
+    return waits_since_.load(detail::relaxed);
+  }
   // The answer is over.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
@@ -81,6 +90,8 @@ class Progress {
     ProgressView view;
     const detail::SpinGuard guard(lock_);
     view.began = began_;
+    view.route = route();
+    view.waits_since = waits_since();
     view.received = received_.load(detail::relaxed);
     view.sent = sent_.load(detail::relaxed);
     if (head_ == nullptr) return view;
@@ -93,9 +104,26 @@ class Progress {
   mutable detail::SpinLock lock_;
   std::int64_t began_ WEFT_GUARDED_BY(lock_) = 0;
   const Head* head_ WEFT_GUARDED_BY(lock_) = nullptr;
+  detail::Atomic<std::int64_t> waits_since_{0};
   detail::Atomic<RouteIndex> route_{kNoRoute};
   detail::Atomic<std::uint64_t> received_{0};
   detail::Atomic<std::uint64_t> sent_{0};
+};
+
+// While one lives, the server waits for the client.
+class ClientWait {
+ public:
+  enum class For : std::uint8_t { bytes, room };
+  ClientWait(Progress& progress, For what) noexcept : progress_(progress) {
+    const std::int64_t now = Deadline::now_nanoseconds();
+    progress_.set_waits_since(what == For::bytes ? now : -now);
+  }
+  ~ClientWait() { progress_.set_waits_since(0); }
+  ClientWait(const ClientWait&) = delete;
+  ClientWait& operator=(const ClientWait&) = delete;
+
+ private:
+  Progress& progress_;
 };
 
 }  // namespace weft::http

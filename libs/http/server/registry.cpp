@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <weft/detail/guard.hpp>
 #include <weft/detail/invariant.hpp>
 
@@ -37,6 +38,12 @@ class Batch {
 };
 
 void poke(io::IoHandle& handle) noexcept { (void)handle.read().notify(); }
+
+// 0: not in the list.
+std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
+  const std::int64_t began = progress.began();
+  return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
+}
 
 }  // namespace
 
@@ -129,20 +136,20 @@ Counts Registry::counts() const noexcept {
   return {.added = added_, .present = added_ - removed_, .requests = requests};
 }
 
-std::size_t Registry::find_longest(std::span<Busy> room) const noexcept {
+std::size_t Registry::find_longest(std::span<Busy> room, LongestBy by) const noexcept {
   std::size_t count = 0;
   const detail::Guard guard(lock_);
   for (const Connection* one = first_; one != nullptr; one = one->next_) {
-    const std::int64_t began = one->progress().began();
-    if (began == 0 || room.empty()) continue;
-    if (count == room.size() && room[count - 1].began <= began) continue;
+    const std::int64_t since = moment_of(one->progress(), by);
+    if (since == 0 || room.empty()) continue;
+    if (count == room.size() && room[count - 1].since <= since) continue;
     std::size_t place = count < room.size() ? count++ : count - 1;
-    for (; place > 0 && room[place - 1].began > began; --place) {
+    for (; place > 0 && room[place - 1].since > since; --place) {
       room[place].connection = room[place - 1].connection;
-      room[place].began = room[place - 1].began;
+      room[place].since = room[place - 1].since;
     }
     room[place].connection = one;
-    room[place].began = began;
+    room[place].since = since;
   }
   // The system is asked for few addresses only, and no connection can end meanwhile.
   for (Busy& busy : room.first(count)) {

@@ -29,10 +29,13 @@ struct Counts {
   std::uint64_t requests = 0;  // Requests of all that were ever added.
 };
 
+// How requests are ordered: by their first bytes, or by the begin of a wait for the client.
+enum class LongestBy : std::uint8_t { age, wait };
+
 // A request that is being read or answered, as a registry shows it.
 struct Busy {
   const Connection* connection = nullptr;  // Valid under the registry's lock.
-  std::int64_t began = 0;
+  std::int64_t since = 0;                  // The moment by which it is ordered.
   std::uint64_t fiber = 0;
   net::Address peer;
   ProgressView progress;
@@ -56,9 +59,9 @@ class Registry {
   // The connection whose handler, talk or log this fiber is in; null if there is none.
   [[nodiscard]] Connection* find_caller(std::uint64_t fiber) const noexcept;
 
-  // Fills `room` with the requests that have gone on for longest, the longest first. Returns how
-  // many there are in it. Takes time in proportion to the number of connections.
-  [[nodiscard]] std::size_t find_longest(std::span<Busy> room) const noexcept;
+  // Fills `room` with the requests that have gone on or waited for longest, the longest first.
+  // Returns how many there are in it. Takes time in proportion to the number of connections.
+  [[nodiscard]] std::size_t find_longest(std::span<Busy> room, LongestBy by) const noexcept;
 
   [[nodiscard]] Counts counts() const noexcept;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -105,7 +106,9 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       own_pool_(make_pool(options_)),
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
       room_(permits(options_.max_connections)),
-      meter_(options_.name, [this] { return stats(); }),
+      meter_(
+          options_.name, [this] { return stats(); },
+          [this](std::size_t most) { return longest_requests(most, LongestBy::age); }),
       asked_to_stop_(options_.stop, [this] { stop(); }) {
   require(static_cast<bool>(handler_), "the handler is empty");
 }
@@ -299,9 +302,38 @@ ServerStats ServerCore::stats() const noexcept {
           .turned_away = loops.turned_away};
 }
 
-std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most) const {
+namespace {
+
+RequestState state_of(const ProgressView& progress) noexcept {
+  if (progress.waits_since < 0) return RequestState::writing;
+  if (progress.method.view().empty()) return RequestState::reading_head;
+  return progress.waits_since > 0 ? RequestState::reading_body : RequestState::handling;
+}
+
+std::chrono::nanoseconds waiting_time(const ProgressView& progress, std::int64_t now) noexcept {
+  if (progress.waits_since == 0) return {};
+  return std::chrono::nanoseconds(std::max<std::int64_t>(0, now - std::abs(progress.waits_since)));
+}
+
+}  // namespace
+
+const char* to_string(RequestState state) noexcept {
+  switch (state) {
+    case RequestState::reading_head:
+      return "reading head";
+    case RequestState::handling:
+      return "handling";
+    case RequestState::reading_body:
+      return "reading body";
+    case RequestState::writing:
+      return "writing";
+  }
+  return "";
+}
+
+std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, LongestBy by) const {
   std::vector<Busy> found(std::min(most, kMostShown));
-  found.resize(registry_.find_longest(found));
+  found.resize(registry_.find_longest(found, by));
   const std::int64_t now = Deadline::now_nanoseconds();
   std::vector<RequestInProgress> requests;
   for (const Busy& busy : found) {
@@ -314,7 +346,10 @@ std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most) co
          .target = std::string(progress.target.view()),
          .age = std::chrono::nanoseconds(std::max<std::int64_t>(0, now - progress.began)),
          .received = progress.received,
-         .sent = progress.sent});
+         .sent = progress.sent,
+         .route = title_of_route(progress.route),
+         .state = state_of(progress),
+         .waiting = waiting_time(progress, now)});
   }
   return requests;
 }
@@ -335,7 +370,11 @@ bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
 ServerStats Server::stats() const noexcept { return core_->stats(); }
 
 std::vector<RequestInProgress> Server::longest_requests(std::size_t most) const {
-  return core_->longest_requests(most);
+  return core_->longest_requests(most, LongestBy::age);
+}
+
+std::vector<RequestInProgress> Server::slow_clients(std::size_t most) const {
+  return core_->longest_requests(most, LongestBy::wait);
 }
 
 }  // namespace weft::http

@@ -53,7 +53,8 @@ class ServerCore {
 
   [[nodiscard]] Meter& meter() noexcept { return meter_; }
   [[nodiscard]] ServerStats stats() const noexcept;
-  [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most) const;
+  [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most,
+                                                                LongestBy by) const;
 
  private:
   class Loop;

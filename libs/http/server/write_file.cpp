@@ -45,6 +45,7 @@ std::error_code Connection::write_file(int descriptor, std::uint64_t offset, std
                                        Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
   while (written < size) {
+    const ClientWait wait(progress_, ClientWait::For::room);
     const auto result = allowance.wait([&](const Deadline deadline) {
       return stream_.send_file(descriptor, offset + written, std::min(kPart, size - written),
                                deadline);
