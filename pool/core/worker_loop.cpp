@@ -135,7 +135,7 @@ bool WorkerLoop::next_task() noexcept {
                      "PoolState I2: a worker goes idle only if no task can start");
       WEFT_INVARIANT(!state_.can_return_slots(),
                      "PoolState I4: tasks wait for their slots only while they cannot have any");
-      self_.starting = true;  // This holds when it comes back.
+      self_.starting = true;  // It counts as starting when it comes back.
       state_.workers.go_idle(self_);
       detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);
       if (self_.retired) {

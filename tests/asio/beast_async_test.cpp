@@ -49,7 +49,7 @@ struct Pair {
 
 TEST_SUITE_BEGIN("asio/beast_async");
 
-FIBER_TEST_CASE("Beast asks and answers by asynchronous HTTP") {
+FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests on fibers") {
   asio::Context context;
   Pair pair(context);
   auto answering = spawn(kLarge, [&] {
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("Beast asks and answers by asynchronous HTTP") {
   answering.join();
 }
 
-FIBER_TEST_CASE("Beast's WebSocket talks by asynchronous calls, and says good-bye") {
+FIBER_TEST_CASE("Beast's WebSocket exchanges messages by asynchronous calls, and closes") {
   asio::Context context;
   Pair pair(context);
   auto echo = spawn(kLarge, [&] {

@@ -86,7 +86,7 @@ FIBER_TEST_CASE("Asio's helpers read and write on fibers, with Asio's errors") {
 }
 
 THREAD_TEST_CASE(
-    "plain threads read and write by Asio's helpers, and deadlines and a close end that") {
+    "plain threads read and write by Asio's helpers until a deadline or a close ends them") {
   Pair pair = connect();
   std::thread answering([&] {
     std::string question(6, '\0');
@@ -113,7 +113,7 @@ THREAD_TEST_CASE(
   closing.join();
 }
 
-FIBER_TEST_CASE("Beast asks and answers by HTTP on fibers") {
+FIBER_TEST_CASE("Beast's HTTP client and server exchange requests on fibers") {
   Pair pair = connect();
   auto answering = spawn(kLarge, [&] {
     beast::flat_buffer buffer;
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("Beast asks and answers by HTTP on fibers") {
   answering.join();
 }
 
-FIBER_TEST_CASE("Beast's WebSocket talks on fibers, and says good-bye") {
+FIBER_TEST_CASE("Beast's WebSocket exchanges messages on fibers, and closes") {
   Pair pair = connect();
   auto echo = spawn(kLarge, [&] {
     beast::websocket::stream<Stream> socket(std::move(pair.server));
@@ -173,7 +173,7 @@ FIBER_TEST_CASE("Beast's WebSocket talks on fibers, and says good-bye") {
 }
 
 #if defined(WEFT_TEST_SSL)
-FIBER_TEST_CASE("ssl::stream stands on our stream, and says good-bye") {
+FIBER_TEST_CASE("ssl::stream works on our stream, and closes") {
   namespace ssl = boost::asio::ssl;
   static const Certificates certificates;
   [[maybe_unused]] static const bool made = (certificates.make("beast", "a.test"), true);

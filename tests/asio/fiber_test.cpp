@@ -100,7 +100,7 @@ bool on_fiber() { return weft::this_fiber::id() != 0; }
 
 TEST_SUITE_BEGIN("asio/fiber");
 
-FIBER_TEST_CASE("timers, signals and names are waited for by fibers") {
+FIBER_TEST_CASE("fibers wait for timers, signals and names") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);
@@ -136,7 +136,7 @@ FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for 
   context.wait();
 }
 
-FIBER_TEST_CASE("errors, exceptions and tuples are what Asio's own tokens make of them") {
+FIBER_TEST_CASE("errors, exceptions and tuples become what Asio's own tokens make of them") {
   asio::Context context;
   const auto executor = context.get_executor();
   const auto refused = error::connection_refused;
@@ -239,7 +239,7 @@ FIBER_TEST_CASE("a cancel that throws ends the wait when the operation has ended
   }
 }
 
-FIBER_TEST_CASE("a deadline that has passed comes before a stop request") {
+FIBER_TEST_CASE("a passed deadline precedes a stop request") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   std::stop_source source;
@@ -277,7 +277,7 @@ FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
   loop.join();
 }
 
-FIBER_TEST_CASE("many fibers use one object through a strand, and none meets another") {
+FIBER_TEST_CASE("many fibers use one object through a strand, one at a time") {
   asio::Context context;
   steady_timer timer(lib::make_strand(context.get_executor()), 24h);
   const auto strand = timer.get_executor();
@@ -327,7 +327,7 @@ THREAD_TEST_CASE("a plain thread waits for a context, until a deadline or a stop
   context.wait();
 }
 
-FIBER_TEST_CASE("the end of a context gives up what is under way, without calling its handlers") {
+FIBER_TEST_CASE("the end of a context abandons pending operations without calling their handlers") {
   bool called = false;
   {
     asio::Context context;
@@ -337,7 +337,7 @@ FIBER_TEST_CASE("the end of a context gives up what is under way, without callin
   CHECK_FALSE(called);
 }
 
-FIBER_TEST_CASE("a context ends although a handler that runs begins the next operation") {
+FIBER_TEST_CASE("a context ends although a running handler begins the next operation") {
   struct Session : std::enable_shared_from_this<Session> {
     explicit Session(const asio::Context::executor_type& executor) : timer(executor) {}
     void arm() {
@@ -364,7 +364,7 @@ FIBER_TEST_CASE("a context ends although a handler that runs begins the next ope
   CHECK(session.expired());
 }
 
-FIBER_TEST_CASE("each wait of a handler after the end of its context returns that it has ended") {
+FIBER_TEST_CASE("each wait of a handler after the end of its context reports that end") {
   std::vector<ErrorCode> told;
   {
     asio::Context context;

@@ -109,7 +109,7 @@ FIBER_TEST_CASE(
   talk_with_client([](auto talk) { talk(); });
 }
 
-FIBER_TEST_CASE("plain threads read and write frames, and the same ends their waits") {
+FIBER_TEST_CASE("plain threads read and write frames, and limits end their waits") {
   talk_with_client([](auto talk) { blocking(talk); });
 }
 

@@ -132,7 +132,7 @@ constexpr int kPing = 9;
 
 TEST_SUITE_BEGIN("asio/websocket");
 
-FIBER_TEST_CASE("a client of our HTTP server goes on by WebSocket, after other requests") {
+FIBER_TEST_CASE("a client of our HTTP server switches to WebSocket after other requests") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, kGet).body == "hello");
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a client of our HTTP server goes on by WebSocket, after other r
   }).join();
 }
 
-FIBER_TEST_CASE("what a client has sent after its handshake is received") {
+FIBER_TEST_CASE("bytes that a client has sent after its handshake are received") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   // "hello" in a masked frame; then a close.
@@ -155,7 +155,7 @@ FIBER_TEST_CASE("what a client has sent after its handshake is received") {
   CHECK(receive_all(stream) == "\x81\x05hello\x88\x02\x03\xe8");
 }
 
-FIBER_TEST_CASE("a handshake that Beast refuses is answered by it") {
+FIBER_TEST_CASE("Beast answers a handshake that it refuses") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   send_text(stream,
@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a key that is not the base64 form of 16 bytes is refused") {
   }
 }
 
-FIBER_TEST_CASE("a WebSocket whose client is silent has no fiber that runs and no stack") {
+FIBER_TEST_CASE("a WebSocket whose client is silent has no running fiber and no stack") {
   constexpr std::size_t kClients = 20;
   HttpServer server(chat_or_idle);
   std::vector<net::TcpStream> clients;
@@ -273,13 +273,13 @@ void talk_securely(http::Handler handler) {
 
 }  // namespace
 
-FIBER_TEST_CASE("the same over TLS") { talk_securely(chat); }
+FIBER_TEST_CASE("a WebSocket over TLS exchanges messages") { talk_securely(chat); }
 
 FIBER_TEST_CASE("a WebSocket over TLS is idle between messages, too") {
   talk_securely(chat_or_idle);
 }
 
-FIBER_TEST_CASE("WebSocket over TLS without an HTTP server") {
+FIBER_TEST_CASE("a WebSocket over TLS works without an HTTP server") {
   using Stream = asio::SyncStream<tls::Stream>;
   const Secrets secrets;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;

@@ -13,7 +13,7 @@ using weft::Deadline;
 
 TEST_SUITE_BEGIN("base/deadline");
 
-TEST_CASE("never does not pass, the past has passed") {
+TEST_CASE("never() has not passed, and past() has") {
   CHECK(Deadline::never().is_never());
   CHECK(!Deadline::never().passed());
   CHECK(Deadline::past().passed());
@@ -57,7 +57,7 @@ TEST_CASE("the beginning of another clock's time has passed") {
   CHECK(Deadline::at(std::chrono::system_clock::time_point::min()).passed());
 }
 
-TEST_CASE("a moment of another clock beyond what nanoseconds hold is never or past") {
+TEST_CASE("a time of another clock that nanoseconds cannot hold becomes never or past") {
   using std::chrono::year;
   CHECK(Deadline::at(std::chrono::sys_days(year{9999} / 12 / 31)).is_never());
   CHECK(Deadline::at(std::chrono::sys_days::max()).is_never());
@@ -75,7 +75,7 @@ struct AncientClock {
   static time_point now() noexcept { return time_point(duration(100'000'000'000)); }
 };
 
-TEST_CASE("a moment near the now of a clock keeps its distance however old the clock is") {
+TEST_CASE("a time near a clock's now keeps its distance, however old the clock is") {
   const Deadline before = Deadline::after(1h);
   const Deadline deadline = Deadline::at(AncientClock::now() + 1h);
   CHECK(deadline >= before);
@@ -84,7 +84,7 @@ TEST_CASE("a moment near the now of a clock keeps its distance however old the c
   CHECK(Deadline::at(AncientClock::time_point::max()).is_never());
 }
 
-TEST_CASE("a duration of an odd period is as long as it says, or never over") {
+TEST_CASE("a duration with an unusual period keeps its exact length, or never ends") {
   using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
   constexpr std::int64_t kYear = 60LL * 31'556'952;
   const Deadline in_120_years = Deadline::after(Frames(kYear * 120));

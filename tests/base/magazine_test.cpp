@@ -34,7 +34,7 @@ TEST_CASE("an empty magazine has nothing to take and nothing to drain") {
   CHECK(weft::base::chain_length<Item>(nullptr) == 0);
 }
 
-TEST_CASE("twice its size fits, one more returns a full chain of the oldest") {
+TEST_CASE("a magazine holds twice its size, and one more returns a full chain of the oldest") {
   constexpr std::uint32_t kSize = 3;
   Magazine magazine(kSize);
   std::vector<Item> items(2 * kSize + 1);
@@ -45,7 +45,7 @@ TEST_CASE("twice its size fits, one more returns a full chain of the oldest") {
   CHECK(magazine.take() == &items.back());
 }
 
-TEST_CASE("an owner around a chain's end does not go to the store") {
+TEST_CASE("an owner that stays around a chain's end does not use the store") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);
@@ -60,7 +60,7 @@ TEST_CASE("an owner around a chain's end does not go to the store") {
 }
 
 // Oracle: a vector as a LIFO. The surplus must be the `size` oldest of the held ones.
-TEST_CASE("a random history is that of a vector") {
+TEST_CASE("a magazine behaves as a vector in a random history") {
   weft::test::Random random(1);
   for (int round = 0; round < 300; ++round) {
     const auto size = static_cast<std::uint32_t>(1 + random.below(9));

@@ -20,7 +20,7 @@ TEST_CASE("a condition that holds costs nothing") {
   CHECK(evaluated == 1);
 }
 
-DEATH_TEST_CASE("a failed check says its sentence and its place", "base/panic_test.cpp:") {
+DEATH_TEST_CASE("a failed check reports its sentence and its place", "base/panic_test.cpp:") {
   WEFT_CHECK(false, "the moon is not made of cheese");
 }
 
@@ -34,7 +34,7 @@ DEATH_TEST_CASE("a panic inside the hook ends the process too", "weft: the secon
   weft::base::panic("the first", "file", 1);
 }
 
-DEATH_TEST_CASE("a sentence that is too long is cut, not overrun", "weft: xxxxxxxx") {
+DEATH_TEST_CASE("a sentence that is too long is cut", "weft: xxxxxxxx") {
   const std::string sentence(5000, 'x');
   weft::base::panic(sentence.c_str(), "file", 1);
 }

@@ -24,7 +24,7 @@ TEST_CASE("an unpark before the park makes the park return at once") {
   CHECK(parker.park_until(Deadline::never()));
 }
 
-TEST_CASE("unparks do not add up") {
+TEST_CASE("several unparks count as one") {
   Parker parker;
   for (int i = 0; i < 5; ++i) CHECK(!parker.unpark());
   CHECK(parker.park_until(Deadline::never()));
@@ -48,7 +48,7 @@ TEST_CASE("a park that timed out leaves nothing behind") {
   CHECK(parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("only an owner that sleeps elsewhere has to be interrupted") {
+TEST_CASE("an owner must be interrupted only if it sleeps elsewhere") {
   Parker parker;
   REQUIRE(parker.begin_elsewhere());
   CHECK(parker.unpark());
@@ -61,7 +61,7 @@ TEST_CASE("only an owner that sleeps elsewhere has to be interrupted") {
   CHECK(!parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("what came before an unpark is visible after the park, a great many times") {
+TEST_CASE("effects before an unpark are visible after the park, in a million repetitions") {
   weft::test::TestGuard guard("parker handshake");
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   Parker ping;

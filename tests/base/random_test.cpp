@@ -26,7 +26,7 @@ TEST_CASE("a number below a bound is below it") {
   }
 }
 
-TEST_CASE("a seed of 0 is as good as any") {
+TEST_CASE("a seed of 0 works like any other") {
   Random random(0);
   std::uint64_t seen = 0;
   for (int i = 0; i < 100; ++i) seen |= random.next();

@@ -33,7 +33,7 @@ TEST_SUITE_BEGIN("base/spin_lock");
 
 // The waiter goes before the holder whenever it wants to run, and both have one processor: as long
 // as it spins, and however often it yields, the holder does not get on.
-TEST_CASE("a thread of a real-time priority lets the holder of a lock get on") {
+TEST_CASE("a waiting real-time thread lets the holder of a lock run") {
   const weft::test::TestGuard guard("real-time priority");
   SpinLock lock;
   std::atomic<int> stage{0};

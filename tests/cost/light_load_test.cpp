@@ -121,7 +121,7 @@ THREAD_TEST_CASE_WITH("a request takes one sleep of one worker, however many the
   served.wait();
 }
 
-THREAD_TEST_CASE_WITH("idle workers do not rise while fibers wait for the kernel",
+THREAD_TEST_CASE_WITH("idle workers stay asleep while fibers wait for the kernel",
                       {.workers = {1, 3, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   const Ends ends = connect_to_self();

@@ -77,11 +77,11 @@ const std::uint64_t allocations_of_first_wait = [] {
 
 TEST_SUITE_BEGIN("cost/pool");
 
-COST_TEST_CASE("the first wait of a process for a pool takes no memory") {
+COST_TEST_CASE("the first wait for a pool in a process allocates nothing") {
   CHECK(allocations_of_first_wait == 0);
 }
 
-COST_TEST_CASE("the counter sees allocations of every form") {
+COST_TEST_CASE("the allocation counter counts every form of allocation") {
   // Calls, because a compiler may leave out a new and its delete.
   constexpr std::align_val_t kWide{128};
   const std::uint64_t before = allocations;
@@ -92,7 +92,7 @@ COST_TEST_CASE("the counter sees allocations of every form") {
   CHECK(allocations - before == 4);
 }
 
-COST_TEST_CASE("submit takes no memory for a small task, whatever it does when the pool is full") {
+COST_TEST_CASE("submit allocates nothing for a small task, for every on_full") {
   for (const OnFull when_full :
        {OnFull::block, OnFull::reject, OnFull::caller_runs, OnFull::drop_oldest}) {
     std::uint64_t ran = 0, refused = 0;
@@ -112,7 +112,7 @@ COST_TEST_CASE("submit takes no memory for a small task, whatever it does when t
   }
 }
 
-COST_TEST_CASE("tries, and waits with a deadline or a stop token, take no memory") {
+COST_TEST_CASE("tries, and waits with a deadline or a stop token, allocate nothing") {
   std::uint64_t ran = 0;
   const auto task = [&ran] { ++ran; };
   FiberPool pool(options(OnFull::block));
@@ -137,7 +137,8 @@ COST_TEST_CASE("tries, and waits with a deadline or a stop token, take no memory
   CHECK(ran > 4 * kTasks);
 }
 
-COST_TEST_CASE("a task with a priority, a key and a weight takes no memory once there were such") {
+COST_TEST_CASE(
+    "a task with a priority, a key and a weight allocates nothing when records are cached") {
   FiberPool pool(options(OnFull::block));
   std::uint64_t ran = 0;
   CHECK(allocations_of([&] {
@@ -151,7 +152,7 @@ COST_TEST_CASE("a task with a priority, a key and a weight takes no memory once 
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("run takes no memory, nested and in a task's own caller, too") {
+COST_TEST_CASE("run allocates nothing, even when nested or in a task's caller") {
   for (const OnFull when_full : {OnFull::block, OnFull::caller_runs}) {
     FiberPool pool(options(when_full));
     int sum = 0;
@@ -164,7 +165,7 @@ COST_TEST_CASE("run takes no memory, nested and in a task's own caller, too") {
   }
 }
 
-COST_TEST_CASE("async takes one allocation for each task") {
+COST_TEST_CASE("async makes one allocation for each task") {
   FiberPool pool(options(OnFull::block));
   int sum = 0;
   CHECK(allocations_of([&] {
@@ -173,7 +174,7 @@ COST_TEST_CASE("async takes one allocation for each task") {
   CHECK(sum == kTasks * (kTasks - 1));
 }
 
-COST_TEST_CASE("a queue of any length takes no more memory than it has taken before") {
+COST_TEST_CASE("a queue of any length reuses its memory") {
   FiberPool pool({.capacity = 1, .queue_capacity = weft::kUnlimited});
   std::uint64_t ran = 0;
   CHECK(allocations_of([&] {
@@ -183,7 +184,7 @@ COST_TEST_CASE("a queue of any length takes no more memory than it has taken bef
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("a pool with a function takes no memory for a small argument") {
+COST_TEST_CASE("a pool with a function allocates nothing for a small argument") {
   struct Request {
     std::uint64_t words[6];
   };

@@ -17,7 +17,7 @@ constexpr int kFibers = 200;
 
 TEST_SUITE_BEGIN("cost/spawn");
 
-COST_TEST_CASE("a fiber that runs alone takes no memory") {
+COST_TEST_CASE("a fiber that runs alone allocates nothing") {
   CHECK(allocations_of([] {
           weft::WaitGroup group;
           for (int i = 0; i < kFibers; ++i) group.go([] {});
@@ -25,7 +25,7 @@ COST_TEST_CASE("a fiber that runs alone takes no memory") {
         }) == 0);
 }
 
-COST_TEST_CASE("a fiber that is joined takes no memory, in place or not") {
+COST_TEST_CASE("a joined fiber allocates nothing, in place or not") {
   CHECK(allocations_of([] {
           for (int i = 0; i < kFibers; ++i) CHECK(weft::spawn([i] { return i; }).join() == i);
         }) == 0);
@@ -37,7 +37,7 @@ COST_TEST_CASE("a fiber that is joined takes no memory, in place or not") {
         }) == 0);
 }
 
-COST_TEST_CASE("a large result takes one piece of memory") {
+COST_TEST_CASE("a large result takes one allocation") {
   struct Large {
     char bytes[200];
   };

@@ -77,7 +77,7 @@ TEST_CASE("on a warm worker a fiber is spawned, parks, is woken and ends without
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
-TEST_CASE("a system call would be noticed: new stacks take some") {
+TEST_CASE("the counter of system calls counts those of new stacks") {
   check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 

@@ -114,11 +114,12 @@ DEADLOCK_TEST_CASE("a deadlock is reported by one of eight workers",
                    "weft: deadlock: every fiber waits", channel(8))
 DEADLOCK_TEST_CASE("the report shows who waits for a channel",
                    "'the receiver' is parked: channel receive", channel(1))
-DEADLOCK_TEST_CASE("the report shows who waits for a handle", "'main' is parked: join", handle(1))
+DEADLOCK_TEST_CASE("the deadlock report shows which fiber waits for a handle",
+                   "'main' is parked: join", handle(1))
 DEADLOCK_TEST_CASE("the report shows who waits for one that runs on its stack",
                    "'main' waits for one that runs on its stack: join", in_place(1))
-DEADLOCK_TEST_CASE("the report shows one who waits for a mutex", "'left first' is parked: mutex",
-                   mutex(1))
+DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
+                   "'left first' is parked: mutex", mutex(1))
 DEADLOCK_TEST_CASE("the report shows the other who waits for a mutex",
                    "'right first' is parked: mutex", mutex(2))
 DEADLOCK_TEST_CASE("a deadlock on mutexes is reported with eight workers",

@@ -61,7 +61,7 @@ DEATH_TEST_CASE("fibers that wait for others, which get no stacks, end the proce
   all_are_there.set();
 }
 
-DEATH_TEST_CASE("the limit that was met is named", "(ulimit -v = 1000000 KiB)") {
+DEATH_TEST_CASE("the report of missing stacks names the limit", "(ulimit -v = 1000000 KiB)") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});
   weft::Event never;

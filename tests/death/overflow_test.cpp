@@ -254,7 +254,7 @@ DEATH_TEST_CASE("overflows are reported after a signal was sent that was ignored
   });
 }
 
-TEST_CASE("a handler that mends a fault lets the fiber go on") {
+TEST_CASE("a fiber continues after a handler has repaired its fault") {
   if (weft::test::kSanitized) return;  // A sanitizer has handlers of its own.
   static char* page = nullptr;
   page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

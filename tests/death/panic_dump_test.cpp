@@ -40,7 +40,7 @@ void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
 TEST_SUITE_BEGIN("death/panic_dump");
 
 // Not 0, which stands for a plain thread. No fiber has been in that process before.
-DEATH_TEST_CASE("the first fiber of a process has a number", "this is fiber 1 ") {
+DEATH_TEST_CASE("the first fiber of a process has an id", "this is fiber 1 ") {
   weft::run({.workers = 1}, [] {
     const std::string sentence = "this is fiber " + std::to_string(weft::this_fiber::id());
     weft::base::panic(sentence.c_str(), "file", 1);
@@ -56,7 +56,7 @@ DEATH_TEST_CASE("a dump after a failed check says who waits for what",
   fail_beside_a_receiver(1);
 }
 
-DEATH_TEST_CASE("a dump after a failed check shows who runs", "'culprit' is running") {
+DEATH_TEST_CASE("a dump after a failed check shows the running fiber", "'culprit' is running") {
   fail_beside_a_receiver(1);
 }
 

@@ -48,7 +48,7 @@ DEATH_TEST_CASE("sleeping inside the outer of two NoSwitch scopes ends the proce
   });
 }
 
-FIBER_TEST_CASE("inside a NoSwitch scope all is allowed that does not wait") {
+FIBER_TEST_CASE("a NoSwitch scope allows every call that does not wait") {
   weft::Channel<int> channel(1);
   for (int i = 0; i < 100; ++i) {
     {
@@ -106,7 +106,7 @@ LOCKS_TEST_CASE("a fiber that ends with a std::mutex locked is reported", {
   mutex.lock();
 })
 
-FIBER_TEST_CASE("locks that are released in time are no concern") {
+FIBER_TEST_CASE("locks that are released before a switch are not reported") {
   std::mutex mutex;
   std::recursive_mutex recursive;
   std::shared_timed_mutex shared;

@@ -168,7 +168,7 @@ dns::ResolverOptions patient(std::vector<Address> servers) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a name has the addresses that a name server tells, of both kinds") {
+FIBER_TEST_CASE("a resolved name has the addresses of both kinds that the name server returns") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto [found, error] = resolver.resolve("host.test", 80);
@@ -180,7 +180,7 @@ FIBER_TEST_CASE("a name has the addresses that a name server tells, of both kind
   CHECK(resolver.resolve("::1", 8).value.at(0) == Address::loopback_v6(8));
 }
 
-FIBER_TEST_CASE("what has no address is told apart as getaddrinfo does") {
+FIBER_TEST_CASE("errors for missing addresses are those of getaddrinfo") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto answer = [&](std::string_view name) { return resolver.resolve(name, 80).error; };
@@ -206,8 +206,7 @@ FIBER_TEST_CASE("a deadline or a stop request ends the question to a silent serv
   CHECK_FALSE(resolver.resolve("host.test", 80).error);
 }
 
-FIBER_TEST_CASE(
-    "the resolver leaves a server that does not answer for the next one, and finally gives up") {
+FIBER_TEST_CASE("the resolver tries the next server after a silent one, and finally gives up") {
   NameServer server;
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
@@ -219,7 +218,7 @@ FIBER_TEST_CASE(
   CHECK(alone.resolve("here.test.", 80).error == given_up);
 }
 
-FIBER_TEST_CASE("addresses of one kind do not wait for an answer about the other for long") {
+FIBER_TEST_CASE("addresses of one kind do not wait long for the other kind") {
   NameServer server;
   // A caller that waits for it waits for five minutes.
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
@@ -232,7 +231,7 @@ FIBER_TEST_CASE("addresses of one kind do not wait for an answer about the other
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(80ms)).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("an answer that is too long for a datagram comes by TCP") {
+FIBER_TEST_CASE("an answer that is too long for a datagram arrives by TCP") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto [found, error] = resolver.resolve("many.test", 80);
@@ -256,7 +255,7 @@ FIBER_TEST_CASE("many questions are open at once, from fibers and from plain thr
   for (auto& one : silent) CHECK(one.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end that") {
+THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end its wait") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(5ms)).error == Errc::timed_out);
@@ -266,12 +265,12 @@ THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end that") {
   CHECK(has(resolver.resolve("host.test", 80).value, address("192.0.2.1:80")));
 }
 
-TEST_CASE("without a runtime there is an error") {
+TEST_CASE("the resolver returns an error without a runtime") {
   dns::Resolver resolver;
   CHECK(resolver.resolve("host.test", 80).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("names of /etc/hosts are answered from there, as getaddrinfo does") {
+FIBER_TEST_CASE("names in /etc/hosts are answered from that file, as by getaddrinfo") {
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
   dns::Resolver resolver(patient({deaf.local_address().value}));
@@ -304,7 +303,7 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
 }
 
 // No server listens at the address that comes first.
-FIBER_TEST_CASE("dial waits for the kind of addresses that comes late, and tries it") {
+FIBER_TEST_CASE("dial waits for addresses of the late kind, and tries them") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   TcpListener listener = listen_anywhere();

@@ -116,7 +116,7 @@ void signals() {
   expect_none(error);
   demand(number == SIGUSR2, "the signal that came is told");
 }
-TEST_CASE("signals are waited for, or not, with a reason") {
+TEST_CASE("a wait for signals succeeds or returns an error for each failing call") {
   ::signal(SIGUSR1, SIG_IGN);  // An ignored signal ends no process.
   ::signal(SIGUSR2, SIG_IGN);
   sweep_in_runtime(&signals,
@@ -159,7 +159,7 @@ void run(const std::vector<std::string>& arguments) {
   demand(result.output == "some words\n", "its output is collected");
 }
 void run_command() { run({"cat"}); }
-TEST_CASE("a program is run, or not, with a reason, and none is left behind") {
+TEST_CASE("a program runs or an error is returned, and no process is left") {
   sweep_in_runtime(&run_command,
                    {{Call::make_pipe, EMFILE},
                     {Call::control_epoll, ENOSPC},
@@ -182,7 +182,7 @@ TEST_CASE("a program is run, or not, with a reason, and none is left behind") {
 
 // It goes on when its pipes are closed, and its end is waited for.
 void run_daemon() { run({"sh", "-c", "cat; exec >&- 2>&-; sleep 0.1"}); }
-TEST_CASE("a program whose end cannot be waited for is ended") {
+TEST_CASE("a program whose end cannot be awaited is killed") {
   sweep_in_runtime(&run_daemon,
                    {{Call::open_process, EMFILE},
                     {Call::open_process, EMFILE, 2},
@@ -194,7 +194,7 @@ TEST_CASE("a program whose end cannot be waited for is ended") {
 }
 
 // As one that has left its group.
-FIBER_TEST_CASE("a program is killed, also where its group is not") {
+FIBER_TEST_CASE("a program is killed even if its group cannot be") {
   weft::test::arm({Call::kill_process, ESRCH}, 1);
   const auto ran = weft::io::run_command({"sleep", "1000"}, {}, Deadline::past());
   CHECK(weft::test::disarm());
@@ -204,8 +204,7 @@ FIBER_TEST_CASE("a program is killed, also where its group is not") {
 }
 
 // As one that has become another user's.
-FIBER_TEST_CASE(
-    "a program that may not be killed is left to itself, and reaped once it has ended") {
+FIBER_TEST_CASE("a program that may not be killed is left alone, and reaped after its end") {
   std::array<int, 2> ends{};
   CHECK(::pipe(ends.data()) == 0);  // The program has it, too.
   const std::string report = "/dev/fd/" + std::to_string(ends[1]);

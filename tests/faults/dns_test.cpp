@@ -187,7 +187,7 @@ void none() {
 const Documented kAnswers = {answer(EAI_AGAIN), answer(EAI_FAIL), answer(EAI_MEMORY),
                              std::make_error_code(std::errc::not_enough_memory)};
 
-TEST_CASE("c-ares asks although calls fail, or an error says why not") {
+TEST_CASE("c-ares resolves names although calls fail, or returns the error") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&by_datagram, &by_stream, &none}) {
@@ -214,7 +214,7 @@ TEST_CASE("c-ares asks although calls fail, or an error says why not") {
                      kAnswers);
   }
 }
-TEST_CASE("c-ares asks, or says that there is no memory: every allocation") {
+TEST_CASE("c-ares resolves names or returns an error for each failing allocation") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&by_datagram, &by_stream, &none, &of_hosts}) {
@@ -289,7 +289,7 @@ Documented kDialled() {
   return errors;
 }
 
-TEST_CASE("one of several addresses is reached, or an error says why none is") {
+TEST_CASE("dial reaches one of several addresses, or returns an error") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&dial_all, &dial_late, &dial_name, &dial_by_system}) {

@@ -59,7 +59,7 @@ void read_and_write() {
   expect_none(unread);
   demand(whole == text, "a file is what was written");
 }
-TEST_CASE("files are read and written, or say why not") {
+TEST_CASE("files are read and written, or an error is returned, for each failing call") {
   sweep_in_runtime(&read_and_write, {{Call::open_file, EMFILE},
                                      {Call::open_file, EINTR},
                                      {Call::open_file, ENOSYS},
@@ -78,7 +78,7 @@ TEST_CASE("files are read and written, or say why not") {
                                      {Call::sync_file, EIO},
                                      {Call::close_file, EINTR}});
 }
-TEST_CASE("files bear a lack of memory and of threads") {
+TEST_CASE("file calls return an error for each missing allocation or thread") {
   sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
@@ -125,7 +125,7 @@ void walk() {
   }
   demand(names == "./new./old", "a walk comes by all files");
 }
-TEST_CASE("a directory is walked, or says why not") {
+TEST_CASE("a directory walk completes, or returns an error") {
   sweep_in_runtime(&walk, {{Call::open_directory, EMFILE},
                            {Call::read_directory, EIO},
                            {Call::get_status, EIO},

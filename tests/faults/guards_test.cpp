@@ -33,7 +33,7 @@ bool can_be_read(const char* address) {
   return read;
 }
 
-TEST_CASE("without lightweight guards every stack is guarded by its protection") {
+TEST_CASE("every stack is guarded by mprotect without lightweight guards") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   {
     StackSpace space(&never_started);
@@ -48,7 +48,7 @@ TEST_CASE("without lightweight guards every stack is guarded by its protection")
   CHECK(disarm());
 }
 
-TEST_CASE("a stack without a guard is not handed out") {
+TEST_CASE("a stack without a guard is not used") {
   StackSpace space(&never_started);
   Stack* first = space.take(weft::fibers::kDefaultSizeClass, 1);
   CHECK(first != nullptr);
@@ -61,7 +61,7 @@ TEST_CASE("a stack without a guard is not handed out") {
   if (second != nullptr) CHECK(!can_be_read(second->lowest - 1));
 }
 
-TEST_CASE("a stack for which there was no guard is handed out once there is one") {
+TEST_CASE("a stack is used once its missing guard could be set") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   StackSpace space(&never_started);
   CHECK(disarm());
@@ -87,7 +87,7 @@ TEST_CASE("a stack for which there was no guard is handed out once there is one"
   }
 }
 
-TEST_CASE("where there is no memory for as many stacks as usual there are fewer") {
+TEST_CASE("fewer stacks are made at once when memory is short") {
   constexpr unsigned kLargest = weft::fibers::kStackSizes - 1;
   StackSpace space(&never_started);
   if (space.guard_kind() != GuardKind::lightweight) {

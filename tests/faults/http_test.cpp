@@ -128,7 +128,7 @@ void serve(What what) {
 void serve_bodies() { serve(What::bodies); }
 void serve_file() { serve(What::file); }
 void serve_idle() { serve(What::idle); }
-TEST_CASE("requests are answered, or an error says why not") {
+TEST_CASE("requests are answered, or an error is returned, for each failing call") {
   sweep_in_runtime(&serve_bodies,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -149,7 +149,7 @@ TEST_CASE("requests are answered, or an error says why not") {
                     {Call::close_file, EINTR}},
                    kOtherSide);
 }
-TEST_CASE("requests and answers bear a lack of memory") {
+TEST_CASE("requests and answers survive each failing allocation") {
   sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 // A second call fails, too, while the first failure is reported.
@@ -163,7 +163,7 @@ TEST_CASE("connections that no request needs are ended, at once without memory")
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 
-TEST_CASE("files are sent whole, or an error says why not") {
+TEST_CASE("files are sent completely, or an error is returned") {
   sweep_in_runtime(&serve_file,
                    {{Call::open_file, EMFILE},
                     {Call::open_file, ENOSYS},

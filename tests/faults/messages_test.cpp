@@ -155,7 +155,7 @@ void pieces_from_disk() {
   (void)weft::files::list_directory(".");  // This makes what files keep forever.
   pieces();
 }
-TEST_CASE("files that are not in memory are sent, or not, with a reason") {
+TEST_CASE("files that are not cached are sent, or an error is returned") {
   sweep_in_runtime(&pieces_from_disk, {{Call::read_at, EIO}, {Call::read_at, EAGAIN, 3}},
                    kOtherEnd);
 }
@@ -176,7 +176,7 @@ void descriptors() {
       received.descriptors.size() == 1 && ::lseek(received.descriptors[0].get(), 0, SEEK_END) == 5,
       "the descriptor is the one that was sent");
 }
-TEST_CASE("descriptors that are passed are not lost") {
+TEST_CASE("descriptors that are passed are not lost when a call fails") {
   sweep_in_runtime(&descriptors,
                    {{Call::send_message, EINTR, 3},
                     {Call::send_message, EAGAIN, 3},

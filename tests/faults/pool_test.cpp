@@ -60,7 +60,7 @@ void submit_prestarted() {
       {.capacity = 3, .min_workers = 2, .prestart = true, .prealloc = true, .queue_capacity = 30});
 }
 
-TEST_CASE("a task is accepted and runs, or is refused: every allocation") {
+TEST_CASE("a task is accepted and runs, or is refused, for each failing allocation") {
   for (const auto scenario : {&submit_and_block, &submit_and_queue, &submit_or_refuse,
                               &submit_or_run, &submit_prestarted}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
@@ -95,7 +95,7 @@ void wait_for_results() {
     demand(done.load() == 5, "every task of the group was done");
   });
 }
-TEST_CASE("results come back, or the call throws: every allocation") {
+TEST_CASE("results arrive, or the call throws, for each failing allocation") {
   sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
@@ -167,11 +167,11 @@ void throw_in_group() {
     demand(thrown == 7, "the group throws what its task threw");
   });
 }
-TEST_CASE("an exception of a group's task arrives: every allocation") {
+TEST_CASE("an exception of a group's task arrives for each failing allocation") {
   sweep(&throw_in_group, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-TEST_CASE("tasks with keys and priorities run, or are refused: every allocation") {
+TEST_CASE("tasks with keys and priorities run, or are refused, for each failing allocation") {
   sweep(&submit_with_options, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
@@ -193,7 +193,7 @@ void wait_in_line_of_lines() {
     demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
   });
 }
-TEST_CASE("accepted tasks of a sub-pool run though its parent cannot ask: every allocation") {
+TEST_CASE("accepted tasks of a sub-pool run though each allocation of its parent fails") {
   sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace

@@ -31,7 +31,7 @@ std::error_code look_up(Resolver& resolver, const weft::Until& until) {
 
 }  // namespace
 
-FIBER_TEST_CASE("limits end a question that is asked or waits, and later questions are asked") {
+FIBER_TEST_CASE("limits end a running or queued name lookup, and later lookups work") {
   Resolver resolver({.max_threads = 1});
   std::stop_source source;
   weft::JoinHandle<std::error_code> patient;
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("limits end a question that is asked or waits, and later questio
   CHECK(weft::net::dial("held.test:80", source.get_token()).error == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's question that the system does not answer") {
+THREAD_TEST_CASE("limits end a plain thread's lookup that the system does not answer") {
   Resolver resolver({.max_threads = 1});
   const HeldLookUps held;
   std::stop_source source;

@@ -51,10 +51,10 @@ constexpr std::initializer_list<Fault> kSystem = {
 
 void begin_and_end() { const weft::Runtime runtime({.workers = 3}); }
 
-TEST_CASE("a runtime begins or says why not: every call of the system") {
+TEST_CASE("a runtime starts, or throws the reason, for each failing system call") {
   sweep(&begin_and_end, kSystem);
 }
-TEST_CASE("a runtime begins or says why not: every allocation") {
+TEST_CASE("a runtime starts, or throws the reason, for each failing allocation") {
   sweep(&begin_and_end, {{Call::allocate, ENOMEM}});
 }
 
@@ -62,7 +62,7 @@ void begin_with_dumps() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {});
 }
-TEST_CASE("a runtime with a dump signal begins or says why not") {
+TEST_CASE("a runtime with a dump signal starts, or throws the reason, for each failing call") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
@@ -75,7 +75,7 @@ void dump_by_signal() {
     weft::this_fiber::sleep_for(1ms);
   });
 }
-TEST_CASE("a dump by signal fails alone") {
+TEST_CASE("a failing dump by signal affects nothing else") {
   sweep(&dump_by_signal, {{Call::allocate, ENOMEM},
                           {Call::start_thread, EAGAIN},
                           {Call::write_file, EINTR},
@@ -128,10 +128,10 @@ void spawn() {
   }
   demand(ended.load() == spawned, "what was spawned has run");
 }
-TEST_CASE("a spawn works or throws, and nothing is lost: every call of the system") {
+TEST_CASE("a spawn works or throws, and nothing is lost, for each failing system call") {
   sweep(&spawn, kSystem);
 }
-TEST_CASE("a spawn works or throws, and nothing is lost: every allocation") {
+TEST_CASE("a spawn works or throws, and nothing is lost, for each failing allocation") {
   sweep(&spawn, {{Call::allocate, ENOMEM}});
 }
 
@@ -160,14 +160,14 @@ void wake_many() {
     demand(through.load() == kFibers, "all have gone through");
   });
 }
-TEST_CASE("a wake of many never fails") {
+TEST_CASE("waking many fibers succeeds for each failing system call") {
   sweep(&wake_many, {{Call::map, ENOMEM},
                      {Call::protect, ENOMEM},
                      {Call::advise, ENOMEM},
                      {Call::advise_many, EPERM},
                      {Call::futex_wait, EINTR}});
 }
-TEST_CASE("a wake of many never fails: every allocation") {
+TEST_CASE("waking many fibers succeeds for each failing allocation") {
   sweep(&wake_many, {{Call::allocate, ENOMEM}});
 }
 
@@ -205,7 +205,7 @@ void wake_from_outside() {
   demand(through.load() == spawned, "all have gone through");
   if (failure) std::rethrow_exception(failure);
 }
-TEST_CASE("a wake from outside never fails: every allocation") {
+TEST_CASE("waking from outside succeeds for each failing allocation") {
   sweep(&wake_from_outside, {{Call::allocate, ENOMEM}});
 }
 
@@ -245,7 +245,7 @@ void wait_for_each_other() {
     demand(sum == 380, "every number was doubled");
   });
 }
-TEST_CASE("fibers that wait for each other go on, whatever fails around them") {
+TEST_CASE("fibers that wait for each other continue, whatever calls fail") {
   sweep(&wait_for_each_other, {{Call::allocate, ENOMEM},
                                {Call::futex_wait, EINTR},
                                {Call::wait_epoll, EINTR},

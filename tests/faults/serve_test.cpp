@@ -135,10 +135,10 @@ constexpr std::initializer_list<weft::test::Fault> kServerFaults = {
     {Call::start_thread, EAGAIN},
     {Call::allocate, ENOMEM},
 };
-TEST_CASE("a server serves the next client, whatever befell the one before") {
+TEST_CASE("a server serves the next client after each failing call") {
   sweep_in_runtime(&serve, kServerFaults, kOtherSide);
 }
-TEST_CASE("a server whose handlers are a pool's serves the next client, too") {
+TEST_CASE("a server whose handlers run in a pool serves the next client after each failing call") {
   sweep_in_runtime(&serve_in_pool, kServerFaults, kOtherSide);
 }
 
@@ -152,7 +152,7 @@ void dial() {
                                              Deadline::after(20s), {.resolver = &resolver});
   expect_none(undialled);
 }
-TEST_CASE("a name is dialled, or an error says why not") {
+TEST_CASE("a name is dialled, or an error is returned") {
   sweep_in_runtime(&dial,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -195,7 +195,7 @@ void group() {
   expect_none(error);
   demand(sum == 6, "each call is made once");
 }
-TEST_CASE("a group of threads makes each call once, or says why not") {
+TEST_CASE("a group of threads makes each call once, or returns an error") {
   sweep_in_runtime(&group, {{Call::start_thread, EAGAIN},
                             {Call::start_thread, EAGAIN, 2},
                             {Call::futex_wait, EINTR, 3},

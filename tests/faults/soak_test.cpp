@@ -317,7 +317,7 @@ void live(bool with_faults) {
   });
 }
 
-TEST_CASE("a service lives on while calls fail by chance, and leaves nothing behind") {
+TEST_CASE("a service survives randomly failing calls, and leaks nothing") {
   weft::test::soak(&live);
 }
 

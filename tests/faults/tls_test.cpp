@@ -85,7 +85,7 @@ void contexts() {
   expect_no_error(made.server.reload());
   expect_no_error(made.client.reload());
 }
-TEST_CASE("contexts are made and their files read anew, or an error says why not") {
+TEST_CASE("contexts are made and reloaded, or an error is returned") {
   (void)certificates();
   sweep_in_runtime(&contexts,
                    {{Call::open_file, EMFILE},
@@ -191,11 +191,11 @@ TEST_CASE("TLS connections survive each failing call of their sockets, or return
                     {Call::close_file, EINTR}},
                    kOtherSide);
 }
-TEST_CASE("TLS connections bear a lack of memory, or say so") {
+TEST_CASE("TLS connections survive each failing allocation, or return its error") {
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
-TEST_CASE("TLS connections bear that OpenSSL has no memory, or say so") {
+TEST_CASE("TLS connections survive each failing allocation of OpenSSL, or return its error") {
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate_in_tls, ENOMEM, 1, kStride}}, kOtherSide);
 }

@@ -40,7 +40,7 @@ std::ptrdiff_t calls_of_parking_function(const Backtrace& trace) {
 
 TEST_SUITE_BEGIN("fibers/backtrace");
 
-TEST_CASE("the calls of a parked stack are found, each time, and it goes on as if nothing was") {
+TEST_CASE("the calls of a parked stack are found repeatedly, and its fiber continues unharmed") {
   if (kSanitized) return;  // There are no visits then.
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
@@ -71,7 +71,7 @@ TEST_CASE("the calls of a parked stack are found, each time, and it goes on as i
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("where no room is left for an unwinder, nothing is tried") {
+TEST_CASE("no unwinding is tried on a stack without room for it") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(0, 1));
   REQUIRE(coroutine.stack != nullptr);

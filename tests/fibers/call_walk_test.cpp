@@ -119,7 +119,7 @@ TEST_CASE("a walk of an unreadable stack returns at most as many calls as there 
   CHECK(calls_in(image).count == Backtrace::kMostFrames);
 }
 
-TEST_CASE("a copy that holds anything at all is read without harm") {
+TEST_CASE("a copy with arbitrary contents is read without harm") {
   if (weft::test::kSanitized) return;
   static ThreadImage original;
   static ThreadImage torn;

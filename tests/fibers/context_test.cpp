@@ -245,8 +245,7 @@ BARE_TEST_CASE("a fiber that restores the rounding mode before it waits disturbs
 }
 // The fate of code that breaks the rule depends on the backend, and is no promise. x86-64 has
 // two control registers: one for std::fegetround() to look at, and one for the quotient.
-BARE_TEST_CASE(
-    "a rounding mode that is not restored stays with the thread, with Boost.Context not") {
+BARE_TEST_CASE("a changed rounding mode stays with the thread, except with Boost.Context") {
   const double nearest = third();
   Partner partner(&round_upward);
   partner.visit(nullptr);

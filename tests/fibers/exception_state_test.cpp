@@ -90,7 +90,7 @@ TEST_CASE("a stack that is suspended in a catch block rethrows its own exception
   });
 }
 
-TEST_CASE("nested catch blocks come apart in their own order") {
+TEST_CASE("nested catch blocks of several stacks end in their own order") {
   run_ten([](Coroutine& self, const std::string& mine) {
     try {
       throw std::runtime_error("outer " + mine);
@@ -108,7 +108,7 @@ TEST_CASE("nested catch blocks come apart in their own order") {
   });
 }
 
-TEST_CASE("a stack that is suspended while an exception passes counts one uncaught, others none") {
+TEST_CASE("a stack suspended during unwinding counts one uncaught exception, other stacks none") {
   run_ten([](Coroutine& self, const std::string& mine) {
     std::string seen;
     CHECK(uncaught_now() == 0);
@@ -145,7 +145,7 @@ TEST_CASE("an exception_ptr outlives the catch block it was taken in") {
   });
 }
 
-TEST_CASE("the thread that resumes has its own exception in hand all the time") {
+TEST_CASE("a resuming thread keeps its own current exception") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   coroutine.body = [](Coroutine& self) {

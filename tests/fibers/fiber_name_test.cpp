@@ -11,7 +11,7 @@ using weft::fibers::FiberName;
 
 TEST_SUITE_BEGIN("fibers/fiber_name");
 
-TEST_CASE("a name is cut to what there is room for, and ends with a zero, copies too") {
+TEST_CASE("a name and its copies are cut to fit, and end with a zero") {
   static_assert(sizeof(FiberName) > FiberName::kMostCharacters);
   FiberName name;
   CHECK(name.view().empty());

@@ -52,7 +52,7 @@ TEST_CASE("every record leads to its slab, and the slab to its owner") {
   }
 }
 
-TEST_CASE("records are distinct, and the visit sees every one of them") {
+TEST_CASE("records are distinct, and a visit sees each of them") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::set<const Fiber*> fibers;
@@ -71,7 +71,7 @@ TEST_CASE("records are distinct, and the visit sees every one of them") {
   CHECK(visited == 7);
 }
 
-TEST_CASE("the limit is met to within three chains, and again after all came back") {
+TEST_CASE("the limit of records is exact to three chains, and again after all came back") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {
@@ -90,7 +90,7 @@ TEST_CASE("the limit is met to within three chains, and again after all came bac
   }
 }
 
-TEST_CASE("nothing is handed out beyond a limit that the end of a chain meets exactly") {
+TEST_CASE("no record is handed out beyond a limit at the end of a chain") {
   FiberStore store(nullptr, 2 * Slab::kFibers - kSpareFibers);
   FiberCache cache(store);
   std::size_t taken = 0;
@@ -98,7 +98,7 @@ TEST_CASE("nothing is handed out beyond a limit that the end of a chain meets ex
   CHECK(taken == 2 * Slab::kFibers);
 }
 
-TEST_CASE("a chain of sorted records is not longer than others") {
+TEST_CASE("a chain of sorted records has the usual length") {
   FiberStore store(nullptr, 100'000);
   std::vector<Fiber*> chains;
   while (chains.size() < 100) chains.push_back(store.take_chain());
@@ -122,7 +122,7 @@ class NoHugePages {
   NoHugePages& operator=(const NoHugePages&) = delete;
 };
 
-TEST_CASE("a trim gives back the memory of unused slabs, and no other") {
+TEST_CASE("a trim frees the memory of unused slabs only") {
   const NoHugePages no_huge_pages;
   FiberStore store(nullptr, 1'000'000);
   constexpr std::size_t kCount = 100'000;
@@ -159,7 +159,7 @@ TEST_CASE("a trim gives back the memory of unused slabs, and no other") {
   CHECK(store.bytes() == after);
 }
 
-TEST_CASE("trimmed slabs are used again and are as new") {
+TEST_CASE("trimmed slabs are reused in their initial state") {
   int owner = 0;
   FiberStore store(&owner, 1'000'000);
   std::set<Fiber*> first;
@@ -184,7 +184,7 @@ TEST_CASE("trimmed slabs are used again and are as new") {
   }
 }
 
-TEST_CASE("owners on many threads never hold the same record, also if a thread trims meanwhile") {
+TEST_CASE("owners on many threads never hold the same record, even if a thread trims meanwhile") {
   FiberStore store(nullptr, 1'000'000);
   std::vector<std::thread> threads;
   for (unsigned number = 1; number <= 4; ++number) {

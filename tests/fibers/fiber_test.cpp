@@ -13,7 +13,7 @@ constexpr std::int64_t kTick = Fiber::kTick;
 
 TEST_SUITE_BEGIN("fibers/fiber");
 
-TEST_CASE("where a fiber was spawned is known before it is bound, and afterwards") {
+TEST_CASE("the place of a fiber's spawn is known before and after it is bound") {
   Fiber fiber;
   Stack stack;
   CHECK(fiber.site_hint() == nullptr);
@@ -28,7 +28,7 @@ TEST_CASE("where a fiber was spawned is known before it is bound, and afterwards
   fiber.task.reset();
 }
 
-TEST_CASE("since when a fiber is ready is known to a tick, from earlier or later on") {
+TEST_CASE("the time at which a fiber became ready is known to one tick") {
   Fiber fiber;
   Stack stack;
   fiber.bind(stack);
@@ -45,7 +45,7 @@ TEST_CASE("since when a fiber is ready is known to a tick, from earlier or later
   }
 }
 
-TEST_CASE("a fiber that is not bound, or has no time, counts as ready since ever") {
+TEST_CASE("a fiber without a time counts as ready forever") {
   Fiber fiber;
   Stack stack;
   fiber.site_or_time.store(~std::uint32_t{0}, weft::detail::relaxed);  // A site.

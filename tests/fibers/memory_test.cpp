@@ -51,7 +51,7 @@ void check_sum(const char* name, std::size_t whole, std::size_t fields, std::siz
 
 TEST_SUITE_BEGIN("fibers/memory");
 
-TEST_CASE("the document says what each field of a fiber's record takes") {
+TEST_CASE("the memory document lists the size of each field of a fiber's record") {
   CHECK_ROW(Fiber::next);
   CHECK_ROW(Fiber::stack);
   CHECK_ROW(Fiber::state);
@@ -70,7 +70,7 @@ TEST_CASE("the document says what each field of a fiber's record takes") {
 }
 
 // The sanitizers keep more in a header.
-TEST_CASE("the document says what each field of a stack's header takes" *
+TEST_CASE("the memory document lists the size of each field of a stack's header" *
           doctest::skip(weft::fibers::kSanitized)) {
   CHECK_ROW(Stack::context);
   CHECK_ROW(Stack::fiber);
@@ -95,7 +95,7 @@ TEST_CASE("the document says what each field of a stack's header takes" *
             5);
 }
 
-TEST_CASE("the document says what waiting and what is waited on take") {
+TEST_CASE("the memory document lists the sizes of waiters and primitives") {
   CHECK_ROW(weft::detail::Waiter);
   CHECK_ROW(weft::detail::JoinState<void>);
   CHECK_ROW(weft::detail::JoinState<int>);

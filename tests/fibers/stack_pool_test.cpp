@@ -39,7 +39,7 @@ TEST_CASE("the stack given last is taken first, without asking the depot") {
   CHECK(depot.space().counts().carved == carved);
 }
 
-TEST_CASE("sizes are not mixed up") {
+TEST_CASE("stacks of different sizes are not mixed") {
   StackDepot depot(&Coroutine::entry);
   StackPool pool(depot);
   std::vector<Stack*> taken;

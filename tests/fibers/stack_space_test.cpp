@@ -79,7 +79,7 @@ bool resident(char* page) {
 
 TEST_SUITE_BEGIN("fibers/stack_space");
 
-TEST_CASE("sizes are 16 KiB times a power of two, and a demand is rounded up") {
+TEST_CASE("stack sizes are 16 KiB times a power of two, and requests are rounded up") {
   CHECK(stack_bytes(0) == 16 << 10);
   CHECK(stack_bytes(kStackSizes - 1) == weft::fibers::kLargestStack);
   CHECK(weft::fibers::kLargestStack == 16 << 20);
@@ -112,7 +112,7 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
   }
 }
 
-TEST_CASE("a touch below a stack of any size is deadly, one at its end is not") {
+TEST_CASE("an access below a stack of any size is fatal, and one at its end is not") {
   StackSpace space(&Coroutine::entry);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     for (Stack* stack : unchain(space.take(size_class, 2))) {
@@ -126,7 +126,7 @@ TEST_CASE("a touch below a stack of any size is deadly, one at its end is not") 
   }
 }
 
-TEST_CASE("a guard stays when the stack is cooled and taken again") {
+TEST_CASE("a guard stays when the stack is released and reused") {
   StackSpace space(&Coroutine::entry);
   for (int round = 0; round < 3; ++round) {
     Stack* stack = space.take(2, 1);
@@ -137,7 +137,7 @@ TEST_CASE("a guard stays when the stack is cooled and taken again") {
   CHECK(space.counts().carved == 1);
 }
 
-TEST_CASE("cold stacks are taken before new ones are carved, and are zero again") {
+TEST_CASE("released stacks are reused before new ones are made, and are zero again") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = space.take(2, 20);
   const std::vector<Stack*> stacks = unchain(chain);
@@ -163,7 +163,7 @@ TEST_CASE("cold stacks are taken before new ones are carved, and are zero again"
   }
 }
 
-TEST_CASE("a chain that is longer than one of the system's calls takes is cooled, too") {
+TEST_CASE("a chain longer than one system call takes is released, too") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = nullptr;
   for (int i = 0; i < 40; ++i) {
@@ -233,7 +233,7 @@ TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
   }
 }
 
-TEST_CASE("a random history of taking and cooling hands no stack out twice") {
+TEST_CASE("a random history of taking and releasing returns no stack twice") {
   StackSpace space(&Coroutine::entry);
   weft::test::Random random(2);
   std::set<Stack*> held;
@@ -261,7 +261,7 @@ TEST_CASE("a random history of taking and cooling hands no stack out twice") {
 }
 
 // Address space may be limited from outside; a child, since the limit cannot be lifted again.
-TEST_CASE("with little address space there are fewer stacks, not a crash") {
+TEST_CASE("little address space gives fewer stacks, not a crash") {
   if (weft::test::kSanitized) return;  // A sanitizer's own address space exceeds any limit.
   const pid_t child = fork();
   if (child == 0) {

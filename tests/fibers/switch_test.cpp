@@ -26,7 +26,7 @@ using weft::test::Coroutine;
 
 TEST_SUITE_BEGIN("fibers/switch");
 
-TEST_CASE("two stacks take turns") {
+TEST_CASE("two stacks switch to each other alternately") {
   StackSpace space(&Coroutine::entry);
   std::vector<int> trace;
   Coroutine coroutine(space.take(2, 1));
@@ -47,7 +47,7 @@ TEST_CASE("two stacks take turns") {
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("what was asked for is done once, on the other side") {
+TEST_CASE("the action of a switch runs once, on the other side") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   weft::test::ThreadStack& mine = weft::test::this_thread();

@@ -125,7 +125,7 @@ TEST_CASE("a callable is destroyed exactly once, whatever happens to its task") 
   SUBCASE("boxed") { check_every_fate<200>(); }
 }
 
-TEST_CASE("a callable that throws is destroyed, and the exception comes out") {
+TEST_CASE("a throwing callable is destroyed, and its exception propagates") {
   SUBCASE("inline") { check_throwing<8>(); }
   SUBCASE("boxed") { check_throwing<200>(); }
 }
@@ -238,7 +238,7 @@ struct Wrapping {
   void operator()() const {}
 };
 
-TEST_CASE("a task knows its callable's type, also after it is gone") {
+TEST_CASE("a task knows its callable's type even after the callable is destroyed") {
   struct Callable {
     const Task* task;
     bool* known;

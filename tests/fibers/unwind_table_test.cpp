@@ -36,7 +36,7 @@ UnwindRules rules_of(const Bytes& bytes, std::uintptr_t offset) {
   return rules;
 }
 
-TEST_CASE("an instruction counts from its address on") {
+TEST_CASE("an instruction of an unwind table applies from its address on") {
   const Bytes bytes{0x0C, 7, 8, 0x41, 0x0E, 16, 0x02, 5, 0x0E, 24};
   CHECK(rules_of(bytes, 0).base == 7);
   CHECK(rules_of(bytes, 0).offset == 8);
@@ -45,7 +45,7 @@ TEST_CASE("an instruction counts from its address on") {
   CHECK(rules_of(bytes, 6).offset == 24);
 }
 
-TEST_CASE("all ways to define a frame are known") {
+TEST_CASE("all ways to define a frame are supported") {
   CHECK(rules_of({0x0C, 7, 8, 0x0D, 6}, 0).base == 6);
   CHECK(rules_of({0x12, 6, 0x7E}, 0).base == 6);
   CHECK(rules_of({0x12, 6, 0x7E}, 0).offset == 16);
@@ -55,7 +55,7 @@ TEST_CASE("all ways to define a frame are known") {
   CHECK(!rules_of({0x0F, 1, 0x9C, 0x0C, 7, 8}, 0).by_expression);
 }
 
-TEST_CASE("what is said of a register is kept, restored, and kept aside") {
+TEST_CASE("rules for a register are applied, restored and remembered") {
   const UnwindRules saved = rules_of({0x86, 2}, 0);
   CHECK(saved.registers[6].kind == UnwindRule::Kind::saved);
   CHECK(saved.registers[6].offset == -16);
@@ -64,7 +64,7 @@ TEST_CASE("what is said of a register is kept, restored, and kept aside") {
   CHECK(rules_of({0x0A, 0x86, 2}, 0).registers[6].kind == UnwindRule::Kind::saved);
 }
 
-TEST_CASE("registers that the walk does not need change nothing") {
+TEST_CASE("unneeded registers do not affect the walk") {
   const UnwindRules rules = rules_of({0x05, kNumber, 1, 0x06, kNumber, 0x0C, kNumber - 1, 8}, 0);
   for (const UnwindRule& rule : rules.registers) {
     CHECK(rule.kind == UnwindRule::Kind::same);
@@ -75,7 +75,7 @@ TEST_CASE("registers that the walk does not need change nothing") {
   CHECK(rules_of({0x0F, 1, 0x9C, 0x06, kNumber}, 0).by_expression);
 }
 
-TEST_CASE("states that are not there, or are too many, are no rules") {
+TEST_CASE("missing or too many remembered states are rejected") {
   UnwindTable table;
   UnwindRules rules;
   const Bytes none{0x0B};
@@ -86,7 +86,7 @@ TEST_CASE("states that are not there, or are too many, are no rules") {
   CHECK(!rules_at(0, table, rules));
 }
 
-TEST_CASE("numbers end with the table") {
+TEST_CASE("a number that exceeds the table is rejected") {
   const Bytes bytes{0x81, 0x01, 0x7F, 0xFF, 0x7E, 0x80};
   TableReader reader(bytes.data(), bytes.data() + bytes.size());
   CHECK(reader.number() == 129);

@@ -50,7 +50,7 @@ std::string read_through(const File& opened) {
 
 }  // namespace
 
-FIBER_TEST_CASE("what is written is read, whole, and in parts at any place") {
+FIBER_TEST_CASE("written data is read back, whole and in parts at any offset") {
   const Folder folder;
   const std::string text = some_text(3'000'000);
   CHECK(!files::write_file(folder / "whole", text));
@@ -106,8 +106,7 @@ FIBER_TEST_CASE(
   CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "link")));
 }
 
-FIBER_TEST_CASE(
-    "a file that is its owner's alone is so while it is replaced, and stays the owner's") {
+FIBER_TEST_CASE("a file that only its owner may read stays private while it is replaced") {
   const Folder folder;
   const std::string secret = folder / "secret";
   CHECK(!files::write_file(secret, "old"));
@@ -136,7 +135,7 @@ FIBER_TEST_CASE(
   if (may_give) CHECK((found.st_uid == 12345 && found.st_gid == 12346));
 }
 
-FIBER_TEST_CASE("a pipe under a file's name keeps no thread") {
+FIBER_TEST_CASE("a pipe with a file's name occupies no thread") {
   const Folder folder;
   const std::string pipe = folder / "pipe";
   CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -172,7 +171,7 @@ FIBER_TEST_CASE("replace_file refuses pipes, sockets, devices and directories, a
   CHECK(files::list_directory(folder.path()).value.size() == 4);
 }
 
-FIBER_TEST_CASE("a path with a zero inside is refused, and not cut there") {
+FIBER_TEST_CASE("a path that contains a zero byte is refused") {
   const Folder folder;
   CHECK(!files::write_file(folder / "file", "x"));
   const std::string cut = (folder / "file") + '\0' + ".txt";
@@ -187,7 +186,7 @@ FIBER_TEST_CASE("a path with a zero inside is refused, and not cut there") {
   CHECK(files::read_file(folder / "file").value == "x");
 }
 
-FIBER_TEST_CASE("a file that no memory could hold is an error") {
+FIBER_TEST_CASE("a file that exceeds memory is an error") {
   std::string path = "/dev/shm/weft_files_XXXXXX";
   const Descriptor file(::mkstemp(path.data()));
   // Where a file system bears such a file.
@@ -198,7 +197,8 @@ FIBER_TEST_CASE("a file that no memory could hold is an error") {
   ::unlink(path.c_str());
 }
 
-FIBER_TEST_CASE("what cannot be opened is said, and what is no file is refused without waiting") {
+FIBER_TEST_CASE(
+    "a file that cannot be opened is an error, and a non-file is refused without waiting") {
   const Folder folder;
   CHECK(File::open(folder / "nothing").error == std::errc::no_such_file_or_directory);
   CHECK(files::read_file(folder / "nothing").error == std::errc::no_such_file_or_directory);
@@ -215,7 +215,7 @@ FIBER_TEST_CASE("what cannot be opened is said, and what is no file is refused w
   CHECK(File().size().error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory needs none") {
+FIBER_TEST_CASE("a limit ends the wait for a thread, and cached data needs no thread") {
   const Folder folder;
   CHECK(!files::write_file(folder / "file", "in memory"));
   auto [file, error] = File::open(folder / "file");
@@ -272,7 +272,7 @@ FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory ne
   CHECK(files::read_file(folder / "file").value == "in memory");
 }
 
-FIBER_TEST_CASE("a part of a file of which something is on the disk only is not held in memory") {
+FIBER_TEST_CASE("a partly cached range of a file is not treated as cached") {
   const Folder folder;
   constexpr std::size_t kSize = 256 * 1024;
   CHECK(!files::write_file(folder / "file", some_text(kSize)));
@@ -298,7 +298,7 @@ FIBER_TEST_CASE("a part of a file of which something is on the disk only is not 
   if (holds(0)) CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
 }
 
-FIBER_TEST_CASE("a walk tells all that is below a directory, in order, and follows no links") {
+FIBER_TEST_CASE("a walk returns everything below a directory, in order, and follows no links") {
   const Folder folder;
   std::filesystem::create_directories(folder / "b/inner");
   std::filesystem::create_directories(folder / "skipped");

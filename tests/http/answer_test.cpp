@@ -39,7 +39,7 @@ std::string all_of(const HttpServer& server, std::string_view request) {
 
 TEST_SUITE_BEGIN("http/answer");
 
-FIBER_TEST_CASE("an answer that is broken off is not taken for a whole one") {
+FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete one") {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   std::fputs("abc", file.get());
   std::fflush(file.get());
@@ -68,7 +68,7 @@ FIBER_TEST_CASE("an answer that is broken off is not taken for a whole one") {
   }
 }
 
-FIBER_TEST_CASE("a body is not asked for in the midst of an answer") {
+FIBER_TEST_CASE("no continuation is requested in the middle of an answer") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/send") {
       (void)response.send("begin:");
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a body is not asked for in the midst of an answer") {
   }
 }
 
-FIBER_TEST_CASE("a body that was promised and is not sent is answered with 500") {
+FIBER_TEST_CASE("a promised body that is not sent is answered with 500") {
   std::vector<std::string> lines;
   {
     const HttpServer server(
@@ -116,7 +116,7 @@ FIBER_TEST_CASE("a body that was promised and is not sent is answered with 500")
         std::vector<std::string>{"GET /send 500", "GET /nothing 500", "HEAD /nothing 200"});
 }
 
-FIBER_TEST_CASE("the log reads the head of a request whose body came with the next one") {
+FIBER_TEST_CASE("the access log has the head of a request whose body came with the next one") {
   // In a buffer that is used again, and in one that is replaced by a larger one.
   for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
@@ -166,7 +166,7 @@ FIBER_TEST_CASE("answers to refused heads are logged, too") {
   CHECK(lines == std::vector<std::string>{"GET / 200", "  400", "POST /large 413"});
 }
 
-FIBER_TEST_CASE("a client that sends a large body reads why it is refused") {
+FIBER_TEST_CASE("a client that sends a large body can read why it is refused") {
   const HttpServer server([](http::Request&, http::Response&) {});
   const std::string body(16 << 20, 'x');
   // A client that is late itself, as the machine is busy, comes again.
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a client that sends a large body reads why it is refused") {
   CHECK(told);
 }
 
-FIBER_TEST_CASE("a line's end behind a body asks for nothing") {
+FIBER_TEST_CASE("an extra line end after a body starts no request") {
   http::ServerOptions options;
   options.limits.head = std::chrono::milliseconds(20);
   HttpServer server([](http::Request& request,
@@ -200,7 +200,7 @@ FIBER_TEST_CASE("a line's end behind a body asks for nothing") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("bytes that came early after a body in chunks are there after an upgrade") {
+FIBER_TEST_CASE("bytes that follow a chunked body are available after an upgrade") {
   Event begun;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     begun.set();
@@ -222,7 +222,7 @@ FIBER_TEST_CASE("bytes that came early after a body in chunks are there after an
   CHECK(receive_all(stream) == "early and late\n");
 }
 
-FIBER_TEST_CASE("the host of a target counts instead of the Host header") {
+FIBER_TEST_CASE("the host of an absolute target overrides the Host header") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)response.send(request.host());
   });
@@ -235,7 +235,7 @@ FIBER_TEST_CASE("the host of a target counts instead of the Host header") {
   CHECK(answers.at(2).body == "b.test");
 }
 
-FIBER_TEST_CASE("205 has no body, and says so") {
+FIBER_TEST_CASE("an answer with 205 has no body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(205);
     if (request.path() == "/send") {
@@ -257,7 +257,7 @@ FIBER_TEST_CASE("205 has no body, and says so") {
   }
 }
 
-SIM_TEST_CASE("a handler that gives up with its context has not answered 200") {
+SIM_TEST_CASE("a handler that returns because its context ended is not answered with 200") {
   http::ServerOptions options;
   options.limits.request = 1min;
   const HttpServer server(
@@ -272,7 +272,7 @@ SIM_TEST_CASE("a handler that gives up with its context has not answered 200") {
   CHECK(ask_once(stream, "GET /done HTTP/1.1\r\nHost: a\r\n\r\n").status == 201);
 }
 
-FIBER_TEST_CASE("a client that ends its half reads that its request was given up") {
+FIBER_TEST_CASE("a client that ends its half reads that its request was abandoned") {
   const HttpServer server([](http::Request& request, http::Response&) {
     CHECK(wait_for_end(request.context()) == Errc::cancelled);
   });

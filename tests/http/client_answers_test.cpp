@@ -12,7 +12,7 @@ namespace weft::test {
 
 TEST_SUITE_BEGIN("http/client_answers");
 
-FIBER_TEST_CASE("a length that an answer repeats alike counts once") {
+FIBER_TEST_CASE("an equal Content-Length that an answer repeats counts once") {
   const std::string begin = "HTTP/1.1 200 OK\r\nA: b\r\n";
   const std::string end = "C: d\r\n\r\nok";
   Script script({begin + "Content-Length: 2\r\ncontent-length:2\r\n" + end + "|" + begin +
@@ -32,7 +32,7 @@ FIBER_TEST_CASE("a length that an answer repeats alike counts once") {
   script.join();
 }
 
-FIBER_TEST_CASE("lengths of an answer that are not alike are refused") {
+FIBER_TEST_CASE("different Content-Lengths of an answer are refused") {
   const std::vector<std::string> lengths = {"2\r\nContent-Length: 3",
                                             "2, 3",
                                             "2, 02",
@@ -58,7 +58,7 @@ FIBER_TEST_CASE("lengths of an answer that are not alike are refused") {
   script.join();
 }
 
-FIBER_TEST_CASE("a header of an answer that goes on in the next line is one") {
+FIBER_TEST_CASE("a header of an answer that continues on the next line is one header") {
   Script script(
       {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t\r\nContent-Length:\r\n 2\r\n\r\nok|" + kGood});
   http::Client client;
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("a header of an answer that goes on in the next line is one") {
   script.join();
 }
 
-FIBER_TEST_CASE("a name that goes on in the next line is none") {
+FIBER_TEST_CASE("a header name that continues on the next line is refused") {
   Script script({"HTTP/1.1 200 OK\r\nX\r\n : a\r\n\r\n", "HTTP/1.1 200 OK\r\n \r\n\r\n"});
   http::Client client;
   CHECK(client.get(script.url()).error == http::Errc::malformed_header);
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a name that goes on in the next line is none") {
   script.join();
 }
 
-FIBER_TEST_CASE("an answer of HTTP/1.2 and beyond is one of HTTP/1.1") {
+FIBER_TEST_CASE("an answer of HTTP/1.2 or later counts as HTTP/1.1") {
   const std::string good = kGood.substr(8);
   Script script({"HTTP/1.2" + good + "|HTTP/1.9" + good + "|" + kGood});
   http::Client client;
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("an answer of HTTP/1.2 and beyond is one of HTTP/1.1") {
 }
 
 FIBER_TEST_CASE(
-    "a trailer that goes on in the next line is read as one line, unless it is the first") {
+    "a trailer that continues on the next line is read as one, unless it is the first line") {
   const std::string chunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
   Script script({chunked + "Note: one\r\n\ttwo\r\nSum: 5\r\n\r\n", chunked + " Note: one\r\n\r\n"});

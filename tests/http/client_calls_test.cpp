@@ -28,7 +28,7 @@ FIBER_TEST_CASE("a Host that the caller gives is sent instead of the URL's, once
                                  "GET / HTTP/1.1\r\nHost: [::1]:81\r\nA: b\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("a Host that cannot be one, or several, are not sent") {
+FIBER_TEST_CASE("an invalid Host, or several, are not sent") {
   http::Client client;
   http::Call call{.url = "http://127.0.0.1:9/"};
   for (const char* host : {"a b", "a, b", "a:b", "u@a", "[::1", "[fe80::1%25lo]", "a/"}) {
@@ -40,7 +40,7 @@ FIBER_TEST_CASE("a Host that cannot be one, or several, are not sent") {
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-FIBER_TEST_CASE("CONNECT asks for a host and a port, and its answer has no body") {
+FIBER_TEST_CASE("CONNECT sends a host and a port, and its answer has no body") {
   // The length is none: what follows would be the tunnel.
   Script script({"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
                  "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno"});
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a request whose answer has begun is not repeated when the conne
   server.join();
 }
 
-FIBER_TEST_CASE("a body that a call has announced waits for the server's word") {
+FIBER_TEST_CASE("a body with an expectation waits for the server's consent") {
   const std::string large(1 << 20, 'x');
   for (const std::string& body : {std::string("body"), large}) {
     Once server([&](net::TcpStream& stream) {
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("a body that a call has announced waits for the server's word") 
   }
 }
 
-FIBER_TEST_CASE("an answer that comes before the announced body spares it") {
+FIBER_TEST_CASE("a body with an expectation is not sent if an answer comes first") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\n");
     send_text(stream, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("an answer that comes before the announced body spares it") {
   server.join();
 }
 
-FIBER_TEST_CASE("an announced body is sent all the same to a server that says nothing") {
+FIBER_TEST_CASE("a body with an expectation is sent after the wait to a silent server") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\nbody");
     send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n" + kGood);  // As one that is late.
@@ -169,7 +169,7 @@ FIBER_TEST_CASE("an announced body is sent all the same to a server that says no
   server.join();
 }
 
-FIBER_TEST_CASE("a call that waits for the server's word ends by its limits") {
+FIBER_TEST_CASE("limits end a call that waits for the server's consent") {
   std::stop_source source;
   Once server([&](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\n");
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a call that waits for the server's word ends by its limits") {
   server.join();
 }
 
-FIBER_TEST_CASE("a call without a body announces none") {
+FIBER_TEST_CASE("a call without a body sends no expectation") {
   Script script({kGood});
   http::Client client({.continue_wait = kNever});
   http::Call call{.method = "PUT", .url = script.url(), .headers = {{"Expect", "100-continue"}}};
@@ -242,7 +242,7 @@ FIBER_TEST_CASE("a forwarded request has its end-to-end headers and says where i
                 "X-Forwarded-Proto: https\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("a forwarded answer is complete, or visibly is not") {
+FIBER_TEST_CASE("a forwarded answer is complete, or visibly aborted") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script(
       {"HTTP/1.1 201 Created\r\nConnection: X-A\r\nX-A: 1\r\nX-B: 2\r\nDate: never\r\n"

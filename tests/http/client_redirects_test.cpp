@@ -23,7 +23,7 @@ std::string first_line(const std::string& request) { return request.substr(0, re
 
 TEST_SUITE_BEGIN("http/client_redirects");
 
-FIBER_TEST_CASE("a redirect with bytes beyond ASCII and blanks is followed in percent codes") {
+FIBER_TEST_CASE("a redirect with spaces and bytes beyond ASCII is followed in percent codes") {
   Script script({redirect(302, "/caf\xc3\xa9 1?\xe9#\xc3\xa9") + "|" + kGood});
   http::Client client;
   auto [reply, error] = client.get(script.url());
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("credentials go with a redirect within an origin, and to no othe
   CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a caller's Host stays within its origin when a client is redirected") {
+FIBER_TEST_CASE("a caller's Host is kept for redirects within its origin only") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(302, away.url())});
   http::Client client;

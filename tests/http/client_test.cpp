@@ -29,7 +29,7 @@ std::string url_of(const HttpServer& server, std::string_view path) {
 
 TEST_SUITE_BEGIN("http/client");
 
-FIBER_TEST_CASE("a client asks again by the connection it has") {
+FIBER_TEST_CASE("a client reuses its connection") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("X-Path", request.path());
     (void)response.send(request.read_all().value);
@@ -50,7 +50,7 @@ FIBER_TEST_CASE("a client asks again by the connection it has") {
   CHECK(client.stats().reused == 19);
 }
 
-FIBER_TEST_CASE("a client never has more connections to a host than it may") {
+FIBER_TEST_CASE("a client never exceeds max_per_host connections to a host") {
   std::atomic<int> running{0};
   HttpServer server([&](http::Request&, http::Response& response) {
     CHECK(++running <= 3);
@@ -109,7 +109,7 @@ FIBER_TEST_CASE("bodies go in chunks both ways, with trailers") {
   CHECK(chunked.trailers().size() == 1);
 }
 
-FIBER_TEST_CASE("redirects are followed as far as they may be") {
+FIBER_TEST_CASE("redirects are followed where allowed, up to the limit") {
   http::Router router;
   const auto to = [](int status, std::string place) {
     return [status, place](http::Request&, http::Response& response) {
@@ -155,7 +155,7 @@ FIBER_TEST_CASE("redirects are followed as far as they may be") {
   CHECK(stays.get(url_of(server, "/loop")).value.status() == 302);
 }
 
-FIBER_TEST_CASE("a connection that is found closed is replaced, if the request may be repeated") {
+FIBER_TEST_CASE("a closed kept connection is replaced if the request may be repeated") {
   Script script({kGood + "|", kGood + "|", kGood});
   http::Client client;
   CHECK(client.get(script.url()).value.read_all().value == "ok");
@@ -167,7 +167,7 @@ FIBER_TEST_CASE("a connection that is found closed is replaced, if the request m
   script.join();
 }
 
-FIBER_TEST_CASE("answers that cannot be trusted are errors") {
+FIBER_TEST_CASE("ambiguous answers are errors") {
   using enum http::Errc;
   const std::vector<std::pair<std::string, http::Errc>> answers = {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", malformed_length},
@@ -208,8 +208,7 @@ FIBER_TEST_CASE("answers that cannot be trusted are errors") {
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
 
-FIBER_TEST_CASE(
-    "answers without a body, and informational ones before the answer, are understood") {
+FIBER_TEST_CASE("answers without a body, and interim answers, are understood") {
   Script script(
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
        "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"
@@ -226,7 +225,7 @@ FIBER_TEST_CASE(
   CHECK(client.stats().connections == 2);
 }
 
-FIBER_TEST_CASE("the length of a body that does not come is known only if the server says it") {
+FIBER_TEST_CASE("the length of an absent body is known only if the server sends it") {
   const std::string answers[] = {
       "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
@@ -242,7 +241,7 @@ FIBER_TEST_CASE("the length of a body that does not come is known only if the se
   script.join();
 }
 
-FIBER_TEST_CASE("the client gives up a server that informs forever, or wraps little in much") {
+FIBER_TEST_CASE("the client gives up a server that sends endless interim answers or tiny chunks") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -253,7 +252,7 @@ FIBER_TEST_CASE("the client gives up a server that informs forever, or wraps lit
   CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed_chunk);
 }
 
-FIBER_TEST_CASE("a stop request ends what a server never lets wait") {
+FIBER_TEST_CASE("a stop request ends a call to a server that never lets it wait") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script({chunked + "1\r\na\r\n1\r\nb\r\n0\r\n\r\n"});
   http::Client client;
@@ -265,7 +264,7 @@ FIBER_TEST_CASE("a stop request ends what a server never lets wait") {
   CHECK(reply.read_all().value.ends_with('b'));
 }
 
-SIM_TEST_CASE("a connection that no request needs any more is closed by itself") {
+SIM_TEST_CASE("a connection that no request needs is closed by itself") {
   Script script({kGood + "|"});
   http::Client client({.idle = 24h});
   CHECK(client.get(script.url()).value.read_all().value == "ok");
@@ -274,7 +273,7 @@ SIM_TEST_CASE("a connection that no request needs any more is closed by itself")
   CHECK(world.now() < 49h);
 }
 
-SIM_TEST_CASE("a connection is used again within its idle time of an hour, and not after it") {
+SIM_TEST_CASE("a connection is reused within its idle time of an hour, and not after it") {
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     {.limits = {.idle = 48h}});
   http::Client client({.idle = 1h});
@@ -288,7 +287,7 @@ SIM_TEST_CASE("a connection is used again within its idle time of an hour, and n
   CHECK(server.server().stats().accepted == 2);
 }
 
-FIBER_TEST_CASE("a server that refuses a body without reading it is heard") {
+FIBER_TEST_CASE("an answer that refuses an unread body is returned") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   Event over;
@@ -321,7 +320,7 @@ FIBER_TEST_CASE("a server that refuses a body without reading it is heard") {
   server.join();
 }
 
-FIBER_TEST_CASE("a body whose source fails ends the call") {
+FIBER_TEST_CASE("a failing body source ends the call") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   http::Client client;
@@ -369,7 +368,7 @@ SIM_TEST_CASE("a deadline and a stop request end a call and the reading of its b
   CHECK(body == "part");
 }
 
-FIBER_TEST_CASE("plain threads ask, too") {
+FIBER_TEST_CASE("plain threads make requests, too") {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("x"); });
   http::Client client;

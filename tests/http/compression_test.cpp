@@ -110,7 +110,7 @@ TEST_CASE("qualities decide whether an answer may be compressed") {
   CHECK_FALSE(http::accepts_gzip({}));
 }
 
-FIBER_TEST_CASE("an answer is compressed for a client that asks for it, and only then") {
+FIBER_TEST_CASE("an answer is compressed only if the client accepts it") {
   const HttpServer server(answer, compressing());
   const auto answers = ask(server, get("/") + get("/", "") + get("/", "Accept-Encoding: br\r\n"));
   CHECK(answers.size() == 3);
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("an answer is compressed for a client that asks for it, and only
   }
 }
 
-FIBER_TEST_CASE("what is small, of another type, or coded already is left as it is") {
+FIBER_TEST_CASE("a small, already encoded or unlisted answer is not compressed") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/short", "/png", "/done", "/fixed"}) {
     const auto answers = ask(server, get(path));
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a body that is written in parts is compressed part by part") {
   }
 }
 
-FIBER_TEST_CASE("each part that is written can be read at once") {
+FIBER_TEST_CASE("the client can decompress each written part at once") {
   Event read;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
@@ -170,7 +170,7 @@ FIBER_TEST_CASE("each part that is written can be read at once") {
   (void)receive_until(stream, "\r\n0\r\n\r\n");
 }
 
-FIBER_TEST_CASE("a compressed body that is cut short has no end") {
+FIBER_TEST_CASE("an aborted compressed body has no end mark") {
   const HttpServer server(answer, compressing());
   net::TcpStream stream = server.connect();
   send_text(stream, get("/broken"));
@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a compressed body that is cut short has no end") {
   CHECK_FALSE(all.ends_with("\r\n0\r\n\r\n"));
 }
 
-FIBER_TEST_CASE("a head without a body says the same, and a tag becomes a weak one") {
+FIBER_TEST_CASE("HEAD has the same headers, and the ETag of a compressed answer is weak") {
   const HttpServer server(answer, compressing());
   const auto answers =
       ask(server, "HEAD /tagged HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" +
@@ -193,7 +193,7 @@ FIBER_TEST_CASE("a head without a body says the same, and a tag becomes a weak o
   CHECK(answers[2].has("ETag: \"one\""));
 }
 
-FIBER_TEST_CASE("a file that is not sent, or in part, has the headers that all of it would have") {
+FIBER_TEST_CASE("a partial or unsent file has the headers of the whole file") {
   std::string folder = std::filesystem::temp_directory_path() / "weft-compression-XXXXXX";
   CHECK(::mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/text.html") << kText;
@@ -240,7 +240,7 @@ FIBER_TEST_CASE("a file that is not sent, or in part, has the headers that all o
   std::filesystem::remove_all(folder);
 }
 
-FIBER_TEST_CASE("without the option nothing is compressed, and a wrong one is refused") {
+FIBER_TEST_CASE("nothing is compressed without the option, and an invalid option is refused") {
   const HttpServer server(answer);
   const auto answers = ask(server, get("/"));
   CHECK(answers[0].body == kText);

@@ -142,7 +142,7 @@ FIBER_TEST_CASE("a jar replaces and deletes cookies, and ignores headers that br
   CHECK_THROWS_AS(http::CookieJar({.max_cookies = 0}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a full jar drops the cookie that was not sent for longest") {
+FIBER_TEST_CASE("a full jar drops the cookie that has been unused for longest") {
   Jar jar({.max_cookies = 3, .max_per_domain = 2});
   jar.store("http://a.example/", "a=1").store("http://a.example/", "b=1; Path=/b");
   CHECK(jar.sends("http://a.example/") == "a=1");
@@ -153,7 +153,7 @@ FIBER_TEST_CASE("a full jar drops the cookie that was not sent for longest") {
   CHECK(jar.sends("http://c.example/") == "e=1");
 }
 
-SIM_TEST_CASE("a cookie of a jar ends with its age") {
+SIM_TEST_CASE("a cookie of a jar expires with its age") {
   Jar jar;
   jar.store("http://a.example/", "a=1; Max-Age=60").store("http://a.example/", "b=1");
   world.run_for(std::chrono::seconds(59));

@@ -55,19 +55,19 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
 
 TEST_SUITE_BEGIN("http/corpus");
 
-TEST_CASE("the table of requests has at least 300 that must be refused") {
+TEST_CASE("the table of requests has at least 300 invalid ones") {
   std::size_t refused = 0;
   for (const CorpusCase& one : read_corpus()) refused += one.statuses.back() >= 400 ? 1 : 0;
   MESSAGE(refused << " requests to refuse");
   CHECK(refused >= 300);
 }
 
-FIBER_TEST_CASE("each request of the table gets the answers that stand there") {
+FIBER_TEST_CASE("each request of the table gets the listed answers") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) check_case(one, ask(server, one.bytes));
 }
 
-FIBER_TEST_CASE("an answer is the same when the request comes in two parts") {
+FIBER_TEST_CASE("a request in two parts gets the same answer") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) {
     if (one.bytes.size() < 2) continue;

@@ -9,7 +9,7 @@ namespace weft::test {
 
 TEST_SUITE_BEGIN("http/error");
 
-TEST_CASE("each error has a sentence of its own, and names the limit that is met") {
+TEST_CASE("each error has its own message, and names its limit") {
   const auto message_of = [](http::Errc code) { return http::make_error_code(code).message(); };
   std::set<std::string> messages;
   for (int code = 1; code <= static_cast<int>(http::Errc::unsupported_form); ++code) {
@@ -26,7 +26,7 @@ TEST_CASE("each error has a sentence of its own, and names the limit that is met
   CHECK(message_of(too_many_redirects).find("ClientOptions::max_redirects") != std::string::npos);
 }
 
-TEST_CASE("errors distinguish what breaks the rules from what is not supported") {
+TEST_CASE("errors distinguish invalid from unsupported messages") {
   CHECK(http::make_error_code(http::Errc::malformed_url) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::truncated_head) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::body_too_large) != http::ErrorKind::malformed);

@@ -97,7 +97,7 @@ constexpr Case kCases[] = {
 
 TEST_SUITE_BEGIN("http/files");
 
-FIBER_TEST_CASE("files are answered with in all, in part, or not at all") {
+FIBER_TEST_CASE("files are answered completely, in part, or with an error") {
   const Site site;
   const HttpServer server(site.routes());
   http::Client client;
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("files are answered with in all, in part, or not at all") {
   CHECK(client.send(part).value.status() == 200);
 }
 
-FIBER_TEST_CASE("only what is below the folder is anybody's") {
+FIBER_TEST_CASE("no request reaches a file outside the folder") {
   const Site site;
   const HttpServer server(site.routes());
   const auto status_of = [&](const std::string& path) {
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("only what is below the folder is anybody's") {
   CHECK(ask(server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").at(0).status == 405);
 }
 
-FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal says what it is") {
+FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal has a message") {
   const Site site;
   const HttpServer server(site.routes());
   const auto answer_to = [&](std::string_view line) {
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal says wh
   }
 }
 
-FIBER_TEST_CASE("a folder is served whatever the route calls its path, and without a route") {
+FIBER_TEST_CASE("a folder is served with any parameter name, and without a route") {
   const Site site;
   http::Router router;
   router.get("/static/{file...}", http::serve_folder(site.folder()))
@@ -191,7 +191,7 @@ FIBER_TEST_CASE("a folder is served whatever the route calls its path, and witho
   }
 }
 
-FIBER_TEST_CASE("a large file goes out whole, and its head tells its size") {
+FIBER_TEST_CASE("a large file is sent completely, with its size in the head") {
   const Site site;
   const HttpServer server(site.routes());
   http::Client client;
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a large file goes out whole, and its head tells its size") {
   CHECK(client.stats().connections == 1);
 }
 
-TEST_CASE("dates are read as they are written") {
+TEST_CASE("dates in the current form are parsed and rejected correctly") {
   CHECK(http::format_http_date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT");
   for (const std::int64_t time : {0L, 951'782'400L, 1'700'000'000L, 4'102'444'800L}) {
     CHECK(http::parse_http_date(http::format_http_date(time)) == time);
@@ -219,7 +219,7 @@ TEST_CASE("dates are read as they are written") {
   }
 }
 
-TEST_CASE("dates are read in the two forms of old, too") {
+TEST_CASE("dates in the two obsolete forms are parsed, too") {
   constexpr std::int64_t kNow = 1'700'000'000;  // In 2023.
   const auto parse = [](std::string_view text) { return http::parse_http_date(text, kNow); };
   CHECK(parse("Sunday, 06-Nov-94 08:49:37 GMT") == 784111777);

@@ -55,7 +55,7 @@ SIM_TEST_CASE("a body that does not end is answered with 408") {
   }
 }
 
-SIM_TEST_CASE("a client that does not read its answer is given up") {
+SIM_TEST_CASE("a client that does not read its answer is disconnected") {
   http::ServerOptions options;
   options.limits.write = 1min;
   std::error_code error;
@@ -91,7 +91,7 @@ SIM_TEST_CASE("a connection without requests is finally closed") {
 }
 
 // The first call finds no fiber to look for idle connections with.
-FIBER_TEST_CASE_WITH("a server that could not begin closes idle connections once it can",
+FIBER_TEST_CASE_WITH("a server that could not start its sweep closes idle connections later",
                      {.workers = {1}, .options = {.max_fibers = 1}}) {
   http::Server server(say_hello, {.limits = {.idle = 30ms}});
   net::TcpListener listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -110,7 +110,7 @@ FIBER_TEST_CASE_WITH("a server that could not begin closes idle connections once
   CHECK(!serving.join());
 }
 
-FIBER_TEST_CASE("never more handlers run than max_running, and one more is told to come again") {
+FIBER_TEST_CASE("no more than max_running handlers run, and a further request gets 503") {
   http::ServerOptions options;
   options.max_running = 2;
   options.max_queued = 1;
@@ -215,7 +215,7 @@ FIBER_TEST_CASE("a request's context ends when its client hangs up") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up is noticed, too, when the context was there before the body") {
+FIBER_TEST_CASE("a hang-up is noticed if the context was requested before the body") {
   Event begun;
   Event ended;
   HttpServer server([&](http::Request& request, http::Response& response) {
@@ -233,7 +233,7 @@ FIBER_TEST_CASE("a hang-up is noticed, too, when the context was there before th
   ended.wait();
 }
 
-FIBER_TEST_CASE("a client that was gone before the context was asked for is noticed") {
+FIBER_TEST_CASE("a hang-up before the context was requested is noticed") {
   http::ServerOptions options;
   options.limits.request = 30s;  // So that a failure ends.
   std::atomic<int> cancelled{0};
@@ -275,7 +275,7 @@ FIBER_TEST_CASE("a hang-up is noticed after the next request, too") {
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("a context that was asked for does no harm to a connection that goes on") {
+FIBER_TEST_CASE("a requested context does not harm a connection that continues") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.context().is_over());
     (void)response.send(request.read_all().value);
@@ -307,7 +307,7 @@ SIM_TEST_CASE("a request's context ends when its deadline has passed") {
   CHECK(receive_answer(stream).status == 504);
 }
 
-SIM_TEST_CASE("a server that stops answers what has been asked, and closes what is idle") {
+SIM_TEST_CASE("a stopping server answers pending requests, and closes idle connections") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {

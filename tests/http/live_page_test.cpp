@@ -23,7 +23,7 @@ std::string ask(const HttpServer& server, const std::string& method, const std::
 
 TEST_SUITE_BEGIN("http/live_page");
 
-FIBER_TEST_CASE("a live page is one among others of a server, for this machine only") {
+FIBER_TEST_CASE("a live page is a route of a server, for this machine only") {
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) { (void)response.send("other"); });
   http::mount_live_page(router, "/debug/weft");
@@ -48,7 +48,7 @@ FIBER_TEST_CASE("a live page is one among others of a server, for this machine o
   CHECK(contains(ask(server, "GET", "/", "evil.example"), "other"));
 }
 
-FIBER_TEST_CASE("a live page for everybody is shown by any name") {
+FIBER_TEST_CASE("a live page for everybody is served under any host name") {
   http::Router router;
   http::mount_live_page(router, "/weft", live::Readers::everybody);
   const HttpServer server(router);

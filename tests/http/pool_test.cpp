@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/pool");
 
-FIBER_TEST_CASE("a refusal says whether the connection stays") {
+FIBER_TEST_CASE("a refusal tells whether the connection stays open") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("a refusal says whether the connection stays") {
   CHECK(receive_all(stream).empty());
 }
 
-SIM_TEST_CASE("a request that has been queued for too long is refused with a time to come again") {
+SIM_TEST_CASE("a request that has been queued for too long gets 503 with Retry-After") {
   constexpr auto kLimit = 1min;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   http::ServerOptions options;
@@ -72,7 +72,7 @@ SIM_TEST_CASE("a request that has been queued for too long is refused with a tim
   CHECK(second == 0);
 }
 
-SIM_TEST_CASE("a request's time runs from the end of its head") {
+SIM_TEST_CASE("the time limit of a request starts at the end of its head") {
   constexpr auto kLimit = 1min;
   http::ServerOptions options;
   options.limits.request = kLimit;

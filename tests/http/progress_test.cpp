@@ -111,7 +111,7 @@ SIM_TEST_CASE("a client that reads steadily for longer than the limit of a write
   }
 }
 
-SIM_TEST_CASE("a client that reads one byte each second is given up") {
+SIM_TEST_CASE("a client that reads one byte each second is disconnected") {
   std::error_code error;
   Event ended;
   const HttpServer server(

@@ -64,7 +64,7 @@ FIBER_TEST_CASE("the log of accesses records why a request was refused") {
   CHECK(errors == wanted);
 }
 
-FIBER_TEST_CASE("what a client has sent splits no message about it") {
+FIBER_TEST_CASE("bytes of a client cannot split a message about it") {
   std::vector<std::string> messages;
   http::ServerOptions options;
   options.on_exception = [&](std::exception_ptr thrown) {

@@ -64,7 +64,7 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
   CHECK(get(server, "/users/7/posts") == "404");
 }
 
-FIBER_TEST_CASE("a method that a path does not have is answered with its methods") {
+FIBER_TEST_CASE("an unsupported method of a path is answered with the supported ones") {
   http::Router router;
   router.get("/a", say("a")).put("/a", say("b"));
   const HttpServer server(router);
@@ -76,7 +76,7 @@ FIBER_TEST_CASE("a method that a path does not have is answered with its methods
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
-FIBER_TEST_CASE("a route that has the method is found after routes with other methods") {
+FIBER_TEST_CASE("a route with the method is found after routes with other methods") {
   http::Router router;
   router.get("/users/me", say("me"))
       .post("/users/{id}", say("post"))
@@ -106,7 +106,7 @@ FIBER_TEST_CASE("parts are compared as what they mean, and the whole server is n
   CHECK(all.has("Allow: GET, HEAD, OPTIONS"));
 }
 
-FIBER_TEST_CASE("a route of any method takes what no other route of its pattern does") {
+FIBER_TEST_CASE("a route for any method handles methods without their own route") {
   http::Router router;
   router.get("/a", say("get"))
       .any("/a", say("any"))
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a route of any method takes what no other route of its pattern 
   CHECK_THROWS_AS(router.route("A B", "/d", say("x")), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("middleware is called in its order, and may answer itself") {
+FIBER_TEST_CASE("middleware runs in order, and may answer by itself") {
   http::Router router;
   std::string order;
   router
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("middleware is called in its order, and may answer itself") {
   CHECK(order == "()(x)");
 }
 
-FIBER_TEST_CASE("patterns that mean nothing are refused") {
+FIBER_TEST_CASE("invalid patterns are refused") {
   for (const std::string_view pattern :
        {"", "a", "/{", "/a{b}", "/{}", "/{...}", "/{a...}/b", "/a}"}) {
     http::Router router;

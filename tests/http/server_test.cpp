@@ -26,7 +26,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/server");
 
-FIBER_TEST_CASE("many requests go over one connection, one after the other") {
+FIBER_TEST_CASE("many requests use one connection, one after another") {
   HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   for (int i = 0; i < 50; ++i) {
@@ -56,7 +56,7 @@ FIBER_TEST_CASE("pipelined requests are answered in their order") {
   }
 }
 
-FIBER_TEST_CASE("a handler finds the parts of a request") {
+FIBER_TEST_CASE("a handler reads the parts of a request") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK(request.method() == "GET");
     CHECK(request.target() == "/a%20b?c=d+e&f=%41&g");
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a body streams in and out in chunks") {
             .status == 200);
 }
 
-FIBER_TEST_CASE("a body is asked for when the handler reads it") {
+FIBER_TEST_CASE("the body is requested when the handler reads it") {
   Event may_read;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     may_read.wait();
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("a body is asked for when the handler reads it") {
   CHECK(ask_once(stream, kGet).status == 200);
 }
 
-FIBER_TEST_CASE("a body that was not asked for ends the connection after the answer") {
+FIBER_TEST_CASE("an unrequested body ends the connection after the answer") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   const Answer answer = ask_once(
@@ -135,7 +135,7 @@ FIBER_TEST_CASE("a body that was not asked for ends the connection after the ans
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("a small body that the handler leaves is read away, a large one closes") {
+FIBER_TEST_CASE("an unread small body is discarded, and a large one closes the connection") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").body ==
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
   CHECK(answers.size() == 2);
 }
 
-FIBER_TEST_CASE("an answer of a promised length, and one that breaks the promise") {
+FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("Content-Length", "10");
     CHECK_FALSE(response.write("01234"));
@@ -263,7 +263,7 @@ FIBER_TEST_CASE("the log of accesses records each answer") {
 }
 
 FIBER_TEST_CASE(
-    "a client that comes when there are no descriptors is refused, and then the server goes on") {
+    "a client that connects without free descriptors is refused, and the server continues") {
   constexpr std::size_t kClients = 40;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
@@ -309,7 +309,7 @@ FIBER_TEST_CASE(
   CHECK_FALSE(loop.join());
 }
 
-THREAD_TEST_CASE("a plain thread serves, and another one ends that") {
+THREAD_TEST_CASE("a plain thread serves, and another one stops the server") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
   http::Server server([](http::Request&, http::Response& response) { (void)response.send("x"); });
@@ -323,7 +323,7 @@ THREAD_TEST_CASE("a plain thread serves, and another one ends that") {
   serving.join();
 }
 
-FIBER_TEST_CASE("impossible options are named") {
+FIBER_TEST_CASE("invalid options are refused by name") {
   const auto message_of = [](http::ServerOptions options) -> std::string {
     try {
       const http::Server server(say_hello, std::move(options));
@@ -349,7 +349,7 @@ FIBER_TEST_CASE("impossible options are named") {
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a server lists the requests that have gone on for longest, the longest first") {
+FIBER_TEST_CASE("a server lists the longest-running requests first") {
   Event called;
   Event may_end;
   const auto handler = [&](http::Request& request, http::Response& response) {

@@ -59,7 +59,7 @@ SIM_TEST_CASE("a client that waits beyond max_connections is served by a server 
   CHECK(stopped.join());
 }
 
-SIM_TEST_CASE("a client that has connected just before the stop may still ask") {
+SIM_TEST_CASE("a client that connected just before the stop may still send a request") {
   HttpServer server(say_hello);
   net::TcpStream fresh = server.connect();
   while (server.server().stats().accepted < 1) this_fiber::yield();
@@ -77,7 +77,7 @@ SIM_TEST_CASE("a client that has connected just before the stop may still ask") 
 
 // In real time, which the other cases about the patience of a stop do not show; half a second of
 // it.
-FIBER_TEST_CASE_WITH("a client that never asks does not hold up a stop for long",
+FIBER_TEST_CASE_WITH("a client that sends no request does not delay a stop for long",
                      {.workers = {2}}) {
   HttpServer server(say_hello);
   net::TcpStream silent = server.connect();
@@ -86,7 +86,7 @@ FIBER_TEST_CASE_WITH("a client that never asks does not hold up a stop for long"
   CHECK(receive_all(silent).empty());
 }
 
-SIM_TEST_CASE("a handshake that does not end does not hold up a stop") {
+SIM_TEST_CASE("an unfinished handshake does not delay a stop") {
   Event begun;
   http::ServerOptions options;
   options.limits.head = kNever;
@@ -105,7 +105,7 @@ SIM_TEST_CASE("a handshake that does not end does not hold up a stop") {
   CHECK(server.server().stats().malformed == 0);
 }
 
-FIBER_TEST_CASE("an upgraded connection learns that its server stops") {
+FIBER_TEST_CASE("an upgraded connection gets a stop request when its server stops") {
   HttpServer server([](http::Request&, http::Response& response) {
     (void)response.upgrade("wait", [](http::Upgraded upgraded) {
       std::array<std::byte, 16> bytes;
@@ -120,7 +120,7 @@ FIBER_TEST_CASE("an upgraded connection learns that its server stops") {
   CHECK(receive_all(stream) == "good-bye");
 }
 
-FIBER_TEST_CASE("a shutdown without grace ends the wait of one that has much") {
+FIBER_TEST_CASE("a shutdown without grace ends another one's longer wait") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response&) {
     begun.set();
@@ -170,7 +170,7 @@ FIBER_TEST_CASE("a handler that shuts its server down does not wait for itself")
   }
 }
 
-FIBER_TEST_CASE("a handler whose shutdown needs its deadline can still answer") {
+FIBER_TEST_CASE("a handler can still answer after its shutdown's deadline") {
   http::Server* stopped = nullptr;
   Event begun;
   Event closed;  // Until then no answer of the busy handler gets ahead of the close.
@@ -208,7 +208,7 @@ FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
   CHECK(receive_all(stream) == "bye");
 }
 
-FIBER_TEST_CASE("a handler's shutdown waits for no request that waits for its slot") {
+FIBER_TEST_CASE("a handler's shutdown does not wait for requests that wait for its slot") {
   Event begun;
   Event go_on;
   http::ServerOptions options;
@@ -236,7 +236,7 @@ FIBER_TEST_CASE("a handler's shutdown waits for no request that waits for its sl
   serving.join();
 }
 
-FIBER_TEST_CASE("stop() lets serve return when what was asked has been answered") {
+FIBER_TEST_CASE("serve returns after stop() when pending requests have been answered") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {
@@ -257,7 +257,7 @@ FIBER_TEST_CASE("stop() lets serve return when what was asked has been answered"
   CHECK(server.server().stats().connections == 0);
 }
 
-FIBER_TEST_CASE("a stop request of the options gives requests the grace, and no more") {
+FIBER_TEST_CASE("a stop request of the options gives pending requests the grace, and no more") {
   std::stop_source stop;
   Event begun;
   Event closed;  // Until then no answer gets ahead of the close.

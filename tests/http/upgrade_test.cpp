@@ -27,7 +27,7 @@ constexpr std::string_view kUpgrade =
 
 TEST_SUITE_BEGIN("http/upgrade");
 
-FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early") {
+FIBER_TEST_CASE("an upgraded connection passes early bytes to the talk") {
   const HttpServer server([](http::Request&, http::Response& response) {
     const auto error = response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
@@ -48,7 +48,7 @@ FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early")
   CHECK(receive_all(stream) == "early and late\n");
 }
 
-FIBER_TEST_CASE("an upgraded connection that is idle has no fiber that runs and no stack") {
+FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack") {
   constexpr std::size_t kClients = 50;
   std::atomic<std::size_t> talks = 0;
   HttpServer server([&](http::Request&, http::Response& response) {
@@ -107,7 +107,7 @@ FIBER_TEST_CASE("without a protocol, the talk answers the request") {
   CHECK(receive_all(stream) == "its own answer");
 }
 
-FIBER_TEST_CASE("reads and writes of an upgraded connection end by deadline and stop") {
+FIBER_TEST_CASE("deadline and stop end reads and writes of an upgraded connection") {
   HttpServer server([](http::Request&, http::Response& response) {
     CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
       std::byte byte{};
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("reads and writes of an upgraded connection end by deadline and 
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the idle time of HTTP does not end what is upgraded") {
+FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
   std::atomic<int> talks = 0;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
@@ -175,7 +175,7 @@ FIBER_TEST_CASE("the idle time of HTTP does not end what is upgraded") {
   CHECK(talks == 3);
 }
 
-FIBER_TEST_CASE("an upgrade is forwarded with what came early, and relayed") {
+FIBER_TEST_CASE("an upgrade is forwarded with its early bytes, and relayed") {
   const HttpServer origin([](http::Request&, http::Response& response) {
     CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);

@@ -10,7 +10,7 @@ namespace weft::test {
 
 TEST_SUITE_BEGIN("http/url");
 
-TEST_CASE("URLs are taken apart, and put together as they were meant") {
+TEST_CASE("URLs are parsed, and formatted canonically") {
   struct Case {
     std::string_view text;
     std::string_view whole;  // Empty: refused.
@@ -69,12 +69,12 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
   CHECK(http::Url::parse("http://a b").error == http::Errc::malformed_url);
 }
 
-TEST_CASE("a Host header names no zone of an address") {
+TEST_CASE("a Host header has no zone of an address") {
   CHECK(http::Url::parse("http://[fe80::1%25eth0]:81/").value.authority() == "[fe80::1]:81");
   CHECK(http::Url::parse("http://[fe80::1%eth0]/").value.host == "fe80::1%eth0");
 }
 
-TEST_CASE("references are resolved as RFC 3986 says, and coded where they must be") {
+TEST_CASE("references are resolved by RFC 3986, and encoded where needed") {
   const auto base = http::Url::parse("http://a/b/c/d;p?q").value;
   struct Case {
     std::string_view reference;

@@ -159,7 +159,7 @@ TEST_CASE("a close frame has a valid code and reason, or is refused") {
   }
 }
 
-TEST_CASE("a header has the four forms of a server's permessage-deflate, or is no offer") {
+TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is ignored") {
   if (!http::can_deflate()) return;
   const std::string plain =
       "permessage-deflate; server_no_context_takeover; client_no_context_takeover";

@@ -154,7 +154,7 @@ SIM_TEST_CASE("a server's close waits for its client's part, but not beyond the 
   CHECK(closed == (answers ? std::error_code() : weft::Errc::timed_out));
 }
 
-SIM_TEST_CASE("frames may come in pieces of any size") {
+SIM_TEST_CASE("frames may arrive in pieces of any size") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a message that cannot be compressed may be as long as the limit
   CHECK(socket->receive().value.data == data);
 }
 
-SIM_TEST_CASE("a ping is no reason to wait for a sender that the peer keeps waiting") {
+SIM_TEST_CASE("receive does not wait for a blocked sender to answer a ping") {
   std::string received;
   Event over;
   const HttpServer server([&](http::Request& request, http::Response& response) {
@@ -202,7 +202,7 @@ SIM_TEST_CASE("a ping is no reason to wait for a sender that the peer keeps wait
   CHECK(received == "hello");
 }
 
-FIBER_TEST_CASE("a receive that is ended loses no byte, and other fibers send meanwhile") {
+FIBER_TEST_CASE("a receive whose wait ended loses no byte, and other fibers send meanwhile") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, [](http::WebSocket& socket) {
       CHECK(socket.receive(Deadline::past()).error == weft::Errc::timed_out);

@@ -89,7 +89,7 @@ class PollingThread {
 
 }  // namespace
 
-TEST_CASE("in a program without standard input a descriptor may be 0") {
+TEST_CASE("a descriptor may be 0 in a program without standard input") {
   const int input = ::dup(STDIN_FILENO);
   ::close(STDIN_FILENO);
   CHECK_NOTHROW(Poller());
@@ -102,7 +102,7 @@ TEST_CASE("in a program without standard input a descriptor may be 0") {
   ::close(input);
 }
 
-TEST_CASE("an interrupt ends a wait that would go on forever") {
+TEST_CASE("an interrupt ends an endless wait") {
   const test::TestGuard guard("an interrupt ends a wait that would go on forever");
   Poller poller;
   std::thread sleeper([&] { CHECK(poller.wait(Deadline::never()) == 0); });
@@ -110,7 +110,7 @@ TEST_CASE("an interrupt ends a wait that would go on forever") {
   sleeper.join();
 }
 
-TEST_CASE("interrupts before a wait end one wait, however many they are") {
+TEST_CASE("several interrupts before a wait end one wait") {
   const test::TestGuard guard("interrupts before a wait end one wait, however many they are");
   Poller poller;
   for (int i = 0; i < 100; ++i) poller.interrupt();
@@ -120,7 +120,7 @@ TEST_CASE("interrupts before a wait end one wait, however many they are") {
   CHECK(deadline.passed());
 }
 
-TEST_CASE("a look leaves an interrupt to waits that sleep") {
+TEST_CASE("a poll without waiting leaves an interrupt to sleeping waits") {
   const test::TestGuard guard("a look leaves an interrupt to waits that sleep");
   Poller poller;
   const Watched watched(poller);
@@ -138,7 +138,7 @@ TEST_CASE("a wait without events lasts until its deadline") {
   }
 }
 
-TEST_CASE("what cannot be polled is refused and remains the caller's") {
+TEST_CASE("a descriptor that cannot be polled is refused and remains the caller's") {
   Poller poller;
   IoHandle* handle = nullptr;
   CHECK(poller.add(-1, handle) == std::errc::bad_file_descriptor);
@@ -172,7 +172,7 @@ TEST_CASE("an edge that came before the wait ends it at once") {
   CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::ready);
 }
 
-TEST_CASE("it is worth trying until a call has taken all, and again after an edge") {
+TEST_CASE("a call is tried until it would block, and again after an edge") {
   Poller poller;
   const Watched watched(poller);
   CHECK(watched->read().worth_trying());
@@ -186,7 +186,7 @@ TEST_CASE("it is worth trying until a call has taken all, and again after an edg
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }
 
-TEST_CASE("after a hang-up it is always worth trying") {
+TEST_CASE("a call is always tried after a hang-up") {
   Poller poller;
   std::array<int, 2> ends{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -219,7 +219,7 @@ TEST_CASE("a plain thread that waits is woken by the thread that polls") {
   feeder.join();
 }
 
-TEST_CASE("closing ends a wait, and all later ones") {
+TEST_CASE("closing ends a wait, and all later waits") {
   const test::TestGuard guard("closing ends a wait, and all later ones");
   Poller poller;
   const PollingThread polling(poller);
@@ -326,7 +326,7 @@ TEST_CASE("records are recycled, and events for an earlier descriptor do no harm
   CHECK(std::count(seen.begin(), seen.end(), seen.front()) == rounds);
 }
 
-TEST_CASE("many descriptors at once are told apart") {
+TEST_CASE("events of many descriptors are told apart") {
   const test::TestGuard guard("many descriptors at once are told apart");
   Poller poller;
   std::vector<std::unique_ptr<Watched>> all;

@@ -111,7 +111,7 @@ FIBER_TEST_CASE("the first signal requests a stop, and the next has its own effe
   { const StopOnSignal unused({SIGUSR1}); }
 }
 
-FIBER_TEST_CASE("a set begins without the signals that came for another one") {
+FIBER_TEST_CASE("a set begins without the signals of an earlier set") {
   {
     auto [set, error] = io::SignalSet::watch({SIGUSR1});
     REQUIRE(error == std::error_code{});
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("a set begins without the signals that came for another one") {
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("the first signal and the last are watched, and no other number is one") {
+FIBER_TEST_CASE("the smallest and the largest signal are watched, and other numbers are refused") {
   for (const int number : {1, 64}) {
     auto [set, error] = io::SignalSet::watch({number});
     REQUIRE(error == std::error_code{});
@@ -136,7 +136,7 @@ FIBER_TEST_CASE("the first signal and the last are watched, and no other number 
   }
 }
 
-FIBER_TEST_CASE("a child process is waited for, with what it returned or what ended it") {
+FIBER_TEST_CASE("a wait for a child process returns its exit code or its signal") {
   const pid_t returns = ::fork();
   if (returns == 0) ::_exit(7);
   const auto end = io::wait_process(returns);
@@ -175,7 +175,7 @@ FIBER_TEST_CASE("a command's output is collected, with its status") {
         std::errc::no_such_file_or_directory);
 }
 
-FIBER_TEST_CASE("a command that takes too long, or says too much, is killed") {
+FIBER_TEST_CASE("a command that exceeds its time or its output limit is killed") {
   // On a busy machine the time may be up before the shell has begun; then there is more of it.
   std::string output;
   for (auto patience = 100ms; output.empty(); patience *= 2) {
@@ -201,7 +201,7 @@ FIBER_TEST_CASE("a stop kills a command") {
   CHECK(ran.value.status.signal == SIGKILL);
 }
 
-FIBER_TEST_CASE("a command whose end cannot be seen returns all except its status") {
+FIBER_TEST_CASE("a command whose end cannot be observed returns everything except its status") {
   const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
   const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
   ::signal(SIGCHLD, before);

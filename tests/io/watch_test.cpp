@@ -58,7 +58,7 @@ class Foreign {
 
 }  // namespace
 
-FIBER_TEST_CASE("a borrowed descriptor is waited for as often as it has something to read") {
+FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   REQUIRE(error == std::error_code{});
@@ -95,8 +95,7 @@ FIBER_TEST_CASE("a wait for an edge ends by one that comes after the last, or be
   CHECK(watch.wait_for_edge(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE(
-    "the owner of a borrowed descriptor goes on with it, and an adopted one is closed") {
+FIBER_TEST_CASE("the owner of a borrowed descriptor keeps using it, and an adopted one is closed") {
   Foreign foreign;
   {
     auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -221,7 +220,7 @@ FIBER_TEST_CASE("a regular file and the null device are read and written by a wa
   ::close(released);
 }
 
-FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
+FIBER_TEST_CASE("a set waits for many descriptors and returns the ready ones") {
   auto [set, error] = WatchSet::create();
   REQUIRE(error == std::error_code{});
   std::array<Foreign, 50> all;
@@ -253,7 +252,7 @@ FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
   CHECK(waiter.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("a hang-up of what nothing is asked about is an event once") {
+FIBER_TEST_CASE("a hang-up of a descriptor without requested events is one event") {
   Foreign foreign;
   auto [set, error] = WatchSet::create();
   CHECK(error == std::error_code{});
@@ -320,7 +319,7 @@ THREAD_TEST_CASE("a plain thread waits for a set, and reads and writes pipes") {
   writer.join();
 }
 
-FIBER_TEST_CASE("a pipe carries bytes, tells its end, and raises no signal") {
+FIBER_TEST_CASE("a pipe carries bytes, reports its end, and raises no signal") {
   auto [pipe, error] = io::make_pipe();
   REQUIRE(error == std::error_code{});
   const std::string sent(300'000, 'p');

@@ -65,7 +65,7 @@ TEST_CASE("a reader returns lines without their ends, however the stream splits 
   CHECK(reader.read_line().error == Errc::end_of_stream);
 }
 
-TEST_CASE("a reader refuses a line above its limit, and keeps it") {
+TEST_CASE("a reader refuses a line above its limit, and keeps the bytes") {
   const net::ReaderOptions options{.capacity = 3, .longest = 8};
   Script script{.pieces = {"12345678\n123456789\n"}};
   BufferedReader reader(script, options);
@@ -88,7 +88,7 @@ TEST_CASE("a reader without a limit reads a line of any length") {
   CHECK(reader.read_line().error == ReadErrc::truncated);
 }
 
-TEST_CASE("a reader tells the end within a size from the end before it") {
+TEST_CASE("a reader distinguishes the end within a size from the end before it") {
   Script script{.pieces = {"ab", "cd", "e"}};
   BufferedReader reader(script);
   CHECK(reader.peek(3).value == "abc");
@@ -105,7 +105,7 @@ TEST_CASE("a reader tells the end within a size from the end before it") {
   CHECK(reader.peek(1).error == Errc::end_of_stream);
 }
 
-TEST_CASE("a large read takes what was read ahead, and then goes past the buffer") {
+TEST_CASE("a large read returns buffered bytes first, and then bypasses the buffer") {
   Script script{.pieces = {"head\n123", std::string(100, 'x')}};
   BufferedReader reader(script, {.capacity = 16});
   CHECK(reader.read_until('\n').value == "head");
@@ -116,7 +116,7 @@ TEST_CASE("a large read takes what was read ahead, and then goes past the buffer
   CHECK(reader.buffered().empty());
 }
 
-TEST_CASE("a read that was ended by its limit may be repeated") {
+TEST_CASE("a read whose wait ended may be repeated") {
   Script script{.pieces = {"hal"}};
   BufferedReader reader(script);
   CHECK(reader.read_line(Deadline::past()).error == Errc::timed_out);
@@ -141,7 +141,7 @@ TEST_CASE("a writer gathers small writes, and passes large ones on without a cop
   CHECK(script.writes == 3);
 }
 
-TEST_CASE("a writer keeps what its stream has not taken") {
+TEST_CASE("a writer keeps bytes that its stream has not taken") {
   Script script{.pieces = {}, .room = 3};
   BufferedWriter writer(script, 8);
   CHECK(writer.write("12345").value == 5);

@@ -113,7 +113,7 @@ FIBER_TEST_CASE(
   CHECK(send.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("a stop that came before ends waits, and nothing else") {
+FIBER_TEST_CASE("an earlier stop request ends waits, and nothing else") {
   auto [client, server] = connected_pair();
   Context context;
   context.cancel();

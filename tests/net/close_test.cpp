@@ -117,7 +117,7 @@ THREAD_TEST_CASE("a fiber closes what a plain thread waits for") {
   closer.join();
 }
 
-FIBER_TEST_CASE("a stream closed amid a transfer never touches its successor") {
+FIBER_TEST_CASE("closing a stream during a transfer never affects its successor") {
   // Numbers of descriptors and records of handles are reused at once: were a late reader of a
   // closed stream let loose on the next one, it would steal the byte meant for that.
   const unsigned rounds = 2000 / kSlowdown;
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a stream closed amid a transfer never touches its successor") {
   }
 }
 
-FIBER_TEST_CASE_WITH("10 000 connections in a row, with events that come too late, are all served",
+FIBER_TEST_CASE_WITH("10 000 consecutive connections with late events are all served",
                      {.workers = {1, 8}}) {
   const unsigned rounds = 10'000 / kSlowdown;
   TcpListener listener = listen_anywhere();

@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a copy from a buffered reader begins with what was read ahead")
   CHECK(read_text(out.second, 4) == "body");
 }
 
-FIBER_TEST_CASE("a copy to a file that the kernel cannot splice to goes on by a buffer") {
+FIBER_TEST_CASE("a copy to a file without splice uses a buffer") {
   std::string path = "/tmp/weft_copy_XXXXXX";
   Descriptor made(::mkstemp(path.data()));
   Descriptor appending(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
@@ -103,7 +103,7 @@ FIBER_TEST_CASE("a copy to a file that the kernel cannot splice to goes on by a 
   CHECK(text.starts_with("appended"));
 }
 
-FIBER_TEST_CASE("a copy that was ended by its limit leaves both streams usable") {
+FIBER_TEST_CASE("a copy whose wait ended leaves both streams usable") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   CHECK(in.first.write_all(bytes("one")).value == 3);
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a copy that was ended by its limit leaves both streams usable")
   CHECK(read_text(in.second, 3) == "two");
 }
 
-FIBER_TEST_CASE("a copy to a peer that is gone fails without a signal") {
+FIBER_TEST_CASE("a copy to a closed peer fails without a signal") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   out.second.close();
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a copy to a peer that is gone fails without a signal") {
   CHECK(net::copy(in.second, out.first).error == std::errc::broken_pipe);
 }
 
-FIBER_TEST_CASE("a relay goes on in one direction after the other has ended") {
+FIBER_TEST_CASE("a relay continues in one direction after the other has ended") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   auto relaying = spawn([&] { return net::relay(client.second, server.first); });
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a relay goes on in one direction after the other has ended") {
   CHECK(relayed.value.backward == 9);
 }
 
-FIBER_TEST_CASE("a relay by buffers ends both directions when one fails") {
+FIBER_TEST_CASE("a buffered relay ends both directions when one fails") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   Wrapped first{client.second};

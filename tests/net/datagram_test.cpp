@@ -196,7 +196,7 @@ FIBER_TEST_CASE("a Unix datagram waits for a full receiver, until a limit ends t
   CHECK(patient.join() == std::error_code{});
 }
 
-SIM_TEST_CASE("a Unix datagram that a stop ends says so, however near a pause's end it comes") {
+SIM_TEST_CASE("a stopped wait for a Unix datagram reports the stop, even near the end of a pause") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);
@@ -242,7 +242,7 @@ FIBER_TEST_CASE("a batch ends by deadline and stop, and what was sent is counted
   for (std::size_t i = 0; i < sent; ++i) CHECK(text_of(receiver) == "x");
 }
 
-THREAD_TEST_CASE("plain threads exchange datagrams, and options are set") {
+THREAD_TEST_CASE("plain threads exchange datagrams, and socket options take effect") {
   auto receiver = bound<Address>();
   const Address there = receiver.local_address().value;
   std::thread thread([&] { CHECK(text_of(receiver) == "thread"); });

@@ -39,7 +39,7 @@ SIM_TEST_CASE("an accept without a client ends at its deadline, and the listener
   CHECK(client.is_open_hint());
 }
 
-FIBER_TEST_CASE("a write without a reader ends at its deadline and returns how far it came") {
+FIBER_TEST_CASE("a write without a reader ends at its deadline and returns the number of bytes") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::vector<std::byte> much(std::size_t{16} << 20);
@@ -84,7 +84,7 @@ SIM_TEST_CASE("connecting to a listener that is full ends at the deadline") {
   CHECK(error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a deadline in the past only looks") {
+FIBER_TEST_CASE("a deadline in the past makes a call poll") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   CHECK(client.read_some(buffer, Deadline::past()).error == Errc::timed_out);
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
   CHECK(second.join() == 0);
 }
 
-SIM_TEST_CASE("a deadline that is put off in time does not end a read") {
+SIM_TEST_CASE("a deadline that is extended in time does not end a read") {
   auto [client, server] = connected_pair();
   client.set_read_deadline(Deadline::after(1h));
   auto reader = spawn([&stream = client] { return read_text(stream, 4); });

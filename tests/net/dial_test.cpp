@@ -72,7 +72,7 @@ class LateResolver final : public net::AnyResolver {
 
 }  // namespace
 
-FIBER_TEST_CASE("a name is resolved, and an address is its own") {
+FIBER_TEST_CASE("a name is resolved to its addresses, and an address to itself") {
   net::Resolver resolver;
   const auto [local, error] = resolver.resolve("localhost", 80);
   CHECK(error == std::error_code{});
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a name is resolved, and an address is its own") {
   }
 }
 
-TEST_CASE("a host and a port are read") {
+TEST_CASE("a host and a port are parsed") {
   CHECK(net::parse_host_port("example.org:443").value.host == "example.org");
   CHECK(net::parse_host_port("example.org:443").value.port == 443);
   CHECK(net::parse_host_port("[::1]:80").value.host == "::1");
@@ -142,7 +142,7 @@ SIM_TEST_CASE("an address that does not answer delays the next one only by the p
   CHECK(caller.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("a name and a port are dialled") {
+FIBER_TEST_CASE("dial accepts a name and a port") {
   TcpListener listener = listen_anywhere();
   const std::uint16_t port = listener.local_address().value.port();
   auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(port));
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
 
-SIM_TEST_CASE("addresses that come late are tried along with the others") {
+SIM_TEST_CASE("dial also tries addresses that arrive late") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const FullListener full;
@@ -193,7 +193,7 @@ THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {
   CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);
 }
 
-SIM_TEST_CASE("connecting to a listener that is full ends by a stop") {
+SIM_TEST_CASE("a stop ends connecting to a full listener") {
   const FullListener full;
   std::stop_source stop;
   auto caller = spawn([&] { return TcpStream::connect(full.address(), stop.get_token()).error; });

@@ -30,7 +30,7 @@ void check_that_it_lives(const Serving& serving) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a storm of resets ends their connections and nothing else") {
+FIBER_TEST_CASE("a burst of resets ends only the reset connections") {
   Serving serving({}, answer_one);
   TcpStream steady = serving.connect();
   std::vector<JoinHandle<void>> attackers;
@@ -55,7 +55,7 @@ FIBER_TEST_CASE("a storm of resets ends their connections and nothing else") {
   CHECK(serving->stats().refused == 0);
 }
 
-SIM_TEST_CASE("peers that say nothing, or half of it, end by the read deadline, the others go on") {
+SIM_TEST_CASE("silent or stalled peers end by the read deadline, and others continue") {
   std::atomic<int> gave_up = 0;
   Serving serving({}, [&](TcpStream& stream) {
     stream.set_read_deadline(Deadline::after(1min));

@@ -38,7 +38,7 @@ int option(const TcpStream& stream, int level, int name) {
 
 }  // namespace
 
-FIBER_TEST_CASE("an option that is set is the one that the system then returns") {
+FIBER_TEST_CASE("the system returns each socket option that was set") {
   auto pair = connected_pair();
   TcpStream& stream = pair.client;
   CHECK(!stream.set_keep_alive(net::KeepAlive{.idle = 30s, .interval = 5s, .probes = 3}));
@@ -69,7 +69,7 @@ FIBER_TEST_CASE("an option that is set is the one that the system then returns")
   CHECK(stream.set_user_timeout(1s) == Errc::closed);
 }
 
-FIBER_TEST_CASE("a stream that resets on close does so, another one ends") {
+FIBER_TEST_CASE("a stream with reset-on-close resets, and another one ends normally") {
   for (const bool resets : {false, true}) {
     auto pair = connected_pair();
     CHECK(!pair.server.set_reset_on_close(resets));
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a stream that resets on close does so, another one ends") {
   }
 }
 
-FIBER_TEST_CASE("a connection comes from the address that was asked for, also with fast open") {
+FIBER_TEST_CASE("a connection uses the requested local address, also with fast open") {
   for (const bool fast_open : {false, true}) {
     net::TcpListener listener = listen_anywhere({.fast_open_queue = fast_open ? 16 : 0});
     const auto local = net::Address::parse("127.0.0.2:0").value;
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a connection comes from the address that was asked for, also wi
   }
 }
 
-FIBER_TEST_CASE("gathered pieces arrive one behind the other, and are read scattered") {
+FIBER_TEST_CASE("gathered pieces arrive in order, and are read scattered") {
   auto pair = connected_pair();
   // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
   shrink_buffers(pair.client, 32'768);
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("gathered pieces arrive one behind the other, and are read scatt
   CHECK(pair.client.read_scattered({}).value == 0);
 }
 
-FIBER_TEST_CASE("a gathered write that gives up says how far it came") {
+FIBER_TEST_CASE("a gathered write that gives up returns the number of bytes") {
   auto pair = connected_pair();
   shrink_buffers(pair.client, 32'768);
   shrink_buffers(pair.server, 32'768);
@@ -153,7 +153,7 @@ FIBER_TEST_CASE("a gathered write that gives up says how far it came") {
   CHECK(pair.server.read_exactly(buffer).value == count);
 }
 
-FIBER_TEST_CASE("a scattered read that gives up has taken nothing") {
+FIBER_TEST_CASE("a scattered read that gives up has consumed nothing") {
   auto pair = connected_pair();
   std::array<std::byte, 3> first;
   std::array<std::byte, 5> second;
@@ -167,7 +167,7 @@ FIBER_TEST_CASE("a scattered read that gives up has taken nothing") {
   CHECK(pair.client.read_scattered(buffers).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a file is sent over a connection, from where it is, as far as it goes") {
+FIBER_TEST_CASE("a file is sent over a connection from an offset to its end") {
   std::string text(2'000'000, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * 7 % 25);
   const Descriptor file(::memfd_create("sent", MFD_CLOEXEC));

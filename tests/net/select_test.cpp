@@ -49,7 +49,7 @@ std::string read_now(TcpStream& stream, std::size_t most = 100) {
 
 TEST_SUITE_BEGIN("net/select");
 
-FIBER_TEST_CASE("a stream is writable at once, and readable when something is there") {
+FIBER_TEST_CASE("a stream is writable at once, and readable when bytes arrive") {
   auto [client, server] = connected_pair();
   CHECK(select(on_writable(client), otherwise()) == 0);
   CHECK(select(on_readable(client), otherwise()) == 1);
@@ -63,7 +63,7 @@ FIBER_TEST_CASE("a stream is writable at once, and readable when something is th
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a select that waits sees what comes later, and reads it without waiting") {
+FIBER_TEST_CASE("a waiting select sees later bytes, and its handler reads them without waiting") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
   for (int round = 0; round < 20; ++round) {
@@ -121,7 +121,7 @@ FIBER_TEST_CASE("the end of the stream makes it readable") {
   closer.join();
 }
 
-FIBER_TEST_CASE("closing a stream ends the selects that wait for it, and later ones at once") {
+FIBER_TEST_CASE("closing a stream ends waiting and later selects") {
   for (int round = 0; round < 100; ++round) {
     auto [client, server] = connected_pair();
     auto closer = spawn([&, &stream = client] {
@@ -190,7 +190,7 @@ FIBER_TEST_CASE("a deadline of the stream ends the wait, set before it or during
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a handler may read all sockets of its select") {
+FIBER_TEST_CASE("a handler may read every socket of its select") {
   auto [first_client, first_server] = connected_pair();
   auto [second_client, second_server] = connected_pair();
   auto writer = spawn([&, &first = first_server, &second = second_server] {
@@ -208,7 +208,7 @@ FIBER_TEST_CASE("a handler may read all sockets of its select") {
   writer.join();
 }
 
-FIBER_TEST_CASE("two streams are served by one fiber, and every byte comes once") {
+FIBER_TEST_CASE("one fiber serves two streams, and each byte arrives once") {
   const int rounds = static_cast<int>(500 / kSlowdown);
   std::array<Pair, 2> pairs{connected_pair(), connected_pair()};
   std::array<JoinHandle<void>, 2> writers;

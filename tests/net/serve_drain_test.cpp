@@ -66,8 +66,7 @@ SIM_TEST_CASE("a drain reaches idle connections while another one waits for the 
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE(
-    "a client that has connected before the drain is served, also if there was no place yet") {
+FIBER_TEST_CASE("a client that connected before the drain is served, even without a free place") {
   Event goes_on;
   Event begun;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
@@ -132,7 +131,7 @@ FIBER_TEST_CASE("a stream that its handler has taken is not closed at the end of
   CHECK(read_text(stream, 11) == "still there");
 }
 
-FIBER_TEST_CASE("shutdown waits for connections, and closes what is left at its deadline") {
+FIBER_TEST_CASE("shutdown waits for connections, and closes the rest at its deadline") {
   Event begun;
   Event goes_on;
   Serving serving({.grace = 0s}, [&](Connection&) {
@@ -156,7 +155,8 @@ FIBER_TEST_CASE("shutdown waits for connections, and closes what is left at its 
   CHECK(other.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("shutdown in a handler waits neither for its own connection nor for its like") {
+FIBER_TEST_CASE(
+    "shutdown in a handler does not wait for its own connection or for other such handlers") {
   Server* server = nullptr;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;
@@ -176,8 +176,7 @@ FIBER_TEST_CASE("shutdown in a handler waits neither for its own connection nor 
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE(
-    "a server that is shut down before it serves gives a client the grace, and no more") {
+FIBER_TEST_CASE("a server that is shut down before it serves gives clients only the grace") {
   Server server(&read_on, {.grace = 1ms});
   TcpListener listener = listen_anywhere();
   auto [stream, error] = TcpStream::connect(listener.local_address().value);
@@ -187,7 +186,8 @@ FIBER_TEST_CASE(
   CHECK(has_ended(stream));
 }
 
-FIBER_TEST_CASE("a handler's shutdown closes the others at its deadline, and another one its own") {
+FIBER_TEST_CASE(
+    "a handler's shutdown closes other connections at its deadline, and a second one its own") {
   Event others_are_closed;
   std::atomic<int> begun{0};
   Server* server = nullptr;
@@ -213,7 +213,7 @@ FIBER_TEST_CASE("a handler's shutdown closes the others at its deadline, and ano
 }
 
 FIBER_TEST_CASE(
-    "a handler's shutdown waits for no connection that waits for its place in the pool") {
+    "a handler's shutdown does not wait for connections that wait for a place in the pool") {
   Server* server = nullptr;
   FiberPool pool({.capacity = 1});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [&](Connection& connection) {
@@ -230,7 +230,7 @@ FIBER_TEST_CASE(
   CHECK(serving.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a handler that can only be moved serves") {
+FIBER_TEST_CASE("a move-only handler serves") {
   Serving serving({}, [text = std::make_unique<std::string>("moved")](TcpStream& stream) {
     CHECK_FALSE(stream.write_all(bytes(*text)).error);
   });

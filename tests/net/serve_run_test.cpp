@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a handler of a stream keeps its connection when it returns Next
   for (int i = 0; i < 3; ++i) CHECK(ask(stream, "a") == "a");
 }
 
-FIBER_TEST_CASE("each request after an idle time is started by run, as the first one") {
+FIBER_TEST_CASE("run starts each request after an idle time, like the first one") {
   constexpr int kClients = 6;
   constexpr int kRounds = 3;
   FiberPool pool({.capacity = 2, .on_full = OnFull::block});
@@ -116,7 +116,7 @@ FIBER_TEST_CASE("an idle connection without room for its next request is refused
   goes_on.set();
 }
 
-FIBER_TEST_CASE("a false alarm on an idle connection takes no place in the pool") {
+FIBER_TEST_CASE("a spurious event on an idle connection takes no place in the pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   std::atomic<int> calls{0};
   std::atomic<io::IoHandle*> handle{nullptr};
@@ -162,7 +162,7 @@ FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not 
   CHECK(told == 4);
 }
 
-FIBER_TEST_CASE("a server without on_exception goes on when a handler throws") {
+FIBER_TEST_CASE("a server without on_exception continues when a handler throws") {
   Serving serving({}, answer_or_throw);
   TcpStream stream = serving.connect();
   CHECK(!stream.write_all(bytes("t")).error);
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("a server without on_exception goes on when a handler throws") {
   CHECK(ask(other, "b") == "b");
 }
 
-FIBER_TEST_CASE("a request after an idle time has the stack that was asked for") {
+FIBER_TEST_CASE("a request after an idle time has the requested stack size") {
   Serving serving({.stack_size = 512 * 1024}, [](Connection& connection) {
     CHECK(use_stack(128) == 128);
     return answer_one(connection);

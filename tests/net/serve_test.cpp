@@ -79,7 +79,7 @@ THREAD_TEST_CASE("a plain thread can serve") {
   client.join();
 }
 
-FIBER_TEST_CASE("a connection that is idle is served again when bytes come, by a new fiber") {
+FIBER_TEST_CASE("an idle connection is served by a new fiber when bytes arrive") {
   Serving serving({}, answer_one);
   std::vector<TcpStream> streams;
   for (int i = 0; i < 10; ++i) streams.push_back(serving.connect());
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a connection that is idle is served again when bytes come, by a
   wait_for([&] { return serving->stats().open == 0; });
 }
 
-FIBER_TEST_CASE("a drain ends idle connections at once, however they wait") {
+FIBER_TEST_CASE("a drain ends idle connections at once, in every kind of idle wait") {
   for (const bool keeps_fiber : {false, true}) {
     Serving serving({.grace = 1h}, [keeps_fiber](Connection& connection) {
       if (answer_one(connection) == Next::close) return Next::close;
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("between two requests a connection waits until a deadline or a s
   CHECK(serving.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a request that has come before the drain is answered") {
+FIBER_TEST_CASE("a request that arrived before the drain is answered") {
   Event goes_on;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     const Next next = answer_one(connection);
@@ -153,7 +153,7 @@ FIBER_TEST_CASE("a request that has come before the drain is answered") {
   CHECK(read_text(late, 4) == "late");
 }
 
-SIM_TEST_CASE("a connection that goes on for longer than the grace is closed") {
+SIM_TEST_CASE("a connection that exceeds the grace is closed") {
   Event begun;
   Serving serving({.grace = 1min}, [&](TcpStream& stream) {
     begun.set();
@@ -168,7 +168,7 @@ SIM_TEST_CASE("a connection that goes on for longer than the grace is closed") {
   CHECK(serving->stats().closed_late == 1);
 }
 
-SIM_TEST_CASE("connections that are idle for too long are closed, the others go on") {
+SIM_TEST_CASE("connections that exceed the idle time are closed, and others continue") {
   Serving serving({.idle_timeout = 1h}, answer_one);
   TcpStream idle = serving.connect();
   TcpStream busy = serving.connect();
@@ -188,7 +188,7 @@ SIM_TEST_CASE("connections that are idle for too long are closed, the others go 
   CHECK(serving->stats().timed_out == 1);
 }
 
-FIBER_TEST_CASE("at the limit connections wait for earlier ones") {
+FIBER_TEST_CASE("connections at the limit wait for earlier ones") {
   Event goes_on;
   Serving serving({.max_connections = 2}, [&](TcpStream& stream) {
     goes_on.wait();
@@ -207,7 +207,7 @@ FIBER_TEST_CASE("at the limit connections wait for earlier ones") {
   CHECK(serving->stats().accepted == 6);
 }
 
-FIBER_TEST_CASE("at the limit connections are refused where that is asked for") {
+FIBER_TEST_CASE("connections at the limit are refused if requested") {
   Serving serving(
       {.max_connections = 2,
        .at_limit = AtLimit::refuse,
@@ -224,7 +224,7 @@ FIBER_TEST_CASE("at the limit connections are refused where that is asked for") 
   CHECK(serving->stats().refused == 1);
 }
 
-FIBER_TEST_CASE("a pool serves connections, and what it refuses is refused") {
+FIBER_TEST_CASE("a pool serves connections, and its refusals refuse them") {
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
   Serving serving(
       {.on_refused =
@@ -275,7 +275,7 @@ FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
   CHECK(server.stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("a Unix listener is served as TCP's is, and at once") {
+FIBER_TEST_CASE("a server serves a Unix listener alone or together with TCP") {
   auto [listener, error] = net::UnixListener::listen(net::UnixAddress());
   REQUIRE(error == std::error_code{});
   const net::UnixAddress address = listener.local_address().value;
@@ -307,7 +307,7 @@ FIBER_TEST_CASE("listeners that share a port serve together") {
   CHECK(server.stats().accepted == 30);
 }
 
-FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server goes on") {
+FIBER_TEST_CASE("a server survives a burst beyond its descriptors") {
   Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
@@ -341,7 +341,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   CHECK(running.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("the reserve comes back from clients that a fiber refuses, each with an answer") {
+FIBER_TEST_CASE("the reserve descriptor returns after a fiber has answered a refused client") {
   const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   };

@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a connection that was reset while it waited does no harm") {
 }
 
 FIBER_TEST_CASE(
-    "out of descriptors, accept says so only when its time is up, and the listener goes on") {
+    "accept without descriptors reports that only at its deadline, and the listener continues") {
   TcpListener listener = listen_anywhere();
   auto [client, refused] = TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});

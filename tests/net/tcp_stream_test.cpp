@@ -32,7 +32,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/tcp_stream");
 
-FIBER_TEST_CASE("bytes that are sent to an echo server come back") {
+FIBER_TEST_CASE("an echo server returns the bytes that it receives") {
   auto [client, server] = connected_pair();
   auto echoed = spawn([&stream = server] { return echo(stream); });
   for (const std::string& text :
@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a side that has finished writing can still read") {
   CHECK(client.write_some(bytes("more")).error == std::errc::broken_pipe);
 }
 
-FIBER_TEST_CASE("an end that comes right after the last bytes is not missed") {
+FIBER_TEST_CASE("an end directly after the last bytes is not missed") {
   // The first read is short, which says that the socket is empty; the end must still be seen.
   TcpListener listener = listen_anywhere();
   for (unsigned i = 0; i < 500 / kSlowdown; ++i) {
@@ -137,7 +137,7 @@ FIBER_TEST_CASE("writing to a peer that is gone is an error and no signal") {
   CHECK((error == std::errc::broken_pipe || error == std::errc::connection_reset));
 }
 
-FIBER_TEST_CASE("a reset connection says so to a reader that waits") {
+FIBER_TEST_CASE("a waiting reader sees a connection reset") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 16> buffer;
@@ -161,7 +161,7 @@ FIBER_TEST_CASE("connecting without a listener is refused") {
         std::errc::connection_refused);
 }
 
-FIBER_TEST_CASE("empty buffers are done at once") {
+FIBER_TEST_CASE("calls with empty buffers return at once") {
   auto [client, server] = connected_pair();
   CHECK(!client.read_some({}).error);
   CHECK(!client.read_exactly({}).error);
@@ -169,7 +169,7 @@ FIBER_TEST_CASE("empty buffers are done at once") {
   CHECK(!client.write_all("").error);
 }
 
-FIBER_TEST_CASE("a read that cannot be filled says how far it came") {
+FIBER_TEST_CASE("a read that cannot be filled returns the number of bytes") {
   auto [client, server] = connected_pair();
   CHECK(server.write_all(bytes("half")).value == 4);
   server.close();
@@ -312,7 +312,7 @@ TEST_CASE("without a runtime there is no network") {
   CHECK(TcpListener::listen(Address::loopback_v4(0)).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE_WITH("a reader that always finds something lets others run",
+FIBER_TEST_CASE_WITH("a reader that always has data lets others run",
                      {.workers = {1}, .monitored = true}) {
   auto [client, server] = connected_pair();
   // A thread of its own keeps the stream full, and a byte is read at a time: there is always more,
@@ -334,7 +334,7 @@ FIBER_TEST_CASE_WITH("a reader that always finds something lets others run",
   writer.join();
 }
 
-FIBER_TEST_CASE("a read that may not wait sees what is there, also after one that was short") {
+FIBER_TEST_CASE("a read that may not wait returns available bytes, even after a short read") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   for (int i = 0; i < 100; ++i) {
@@ -351,7 +351,7 @@ FIBER_TEST_CASE("a read that may not wait sees what is there, also after one tha
   }
 }
 
-FIBER_TEST_CASE("a read goes on behind urgent data, however short the one before it was") {
+FIBER_TEST_CASE("a read continues after urgent data, even after a short read") {
   // The system ends a read at urgent data, and tells of what stands behind it by no further event.
   auto [client, server] = connected_pair();
   for (int i = 0; i < 20; ++i) {
@@ -381,7 +381,7 @@ FIBER_TEST_CASE("waiting for bytes takes none of them") {
   CHECK(server.read_some(buffer).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a socket is adopted, and given back open") {
+FIBER_TEST_CASE("a socket is adopted, and released open") {
   auto [client, server] = connected_pair();
   const int descriptor = server.native_handle();
   CHECK(TcpStream::adopt(descriptor).error == Errc::already_watched);

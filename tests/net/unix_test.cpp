@@ -95,7 +95,7 @@ TEST_CASE("addresses are paths, abstract names, or nothing") {
   CHECK(UnixAddress::path(std::string_view("a\0b", 3)).error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("a connection by path or by abstract name carries bytes and tells who is there") {
+FIBER_TEST_CASE("a connection by path or abstract name carries bytes and the peer's credentials") {
   const Folder folder;
   for (const UnixAddress& address : {folder.socket(), UnixAddress()}) {
     UnixListener listener = listen_on(address);
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a connection by path or by abstract name carries bytes and tell
   }
 }
 
-FIBER_TEST_CASE("a file that a dead server left is replaced, that of a living one is not") {
+FIBER_TEST_CASE("a stale socket file is replaced, and one of a living server is not") {
   const Folder folder;
   { const UnixListener dead = listen_on(folder.socket()); }
   CHECK(UnixStream::connect(folder.socket()).error == std::errc::connection_refused);
@@ -149,7 +149,8 @@ FIBER_TEST_CASE("while a backlog is full, connecting waits for its deadline or a
   CHECK(patient.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("descriptors travel with bytes, and a read that does not want them loses none") {
+FIBER_TEST_CASE(
+    "descriptors arrive with their bytes, and an ordinary read drops only the descriptors") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});

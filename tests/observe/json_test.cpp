@@ -20,7 +20,7 @@ std::string quoted(std::string_view text) {
 
 TEST_SUITE_BEGIN("observe/json");
 
-TEST_CASE("a string is escaped where JSON asks for it, and nowhere else") {
+TEST_CASE("a string is escaped only where JSON requires it") {
   CHECK(quoted("") == R"("")");
   CHECK(quoted("plain / text") == R"("plain / text")");
   CHECK(quoted(R"(a "b" \c)") == R"("a \"b\" \\c")");
@@ -28,7 +28,7 @@ TEST_CASE("a string is escaped where JSON asks for it, and nowhere else") {
   CHECK(quoted(std::string_view("\0\x01\x1f\x7f", 4)) == R"("\u0000\u0001\u001f\u007f")");
 }
 
-TEST_CASE("UTF-8 stays as it is, and what is none is replaced, byte for byte") {
+TEST_CASE("valid UTF-8 is unchanged, and each invalid byte is replaced") {
   CHECK(quoted("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80") ==
         "\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"");
   const std::string mark = "\xEF\xBF\xBD";

@@ -74,7 +74,7 @@ std::pair<std::string, int> run_weft_top(const Address& address) {
 
 TEST_SUITE_BEGIN("observe/live_page");
 
-FIBER_TEST_CASE("each page is answered, and nothing else") {
+FIBER_TEST_CASE("each page is answered, and other paths get 404") {
   weft::FiberPool pool({.capacity = 1, .name = "mail"});
   weft::Event event;
   for (int i = 0; i < 3; ++i) weft::go([&] { event.wait(); });
@@ -119,7 +119,7 @@ FIBER_TEST_CASE(
   CHECK(!serving.join());
 }
 
-FIBER_TEST_CASE("names in the list of fibers have nothing that a terminal obeys") {
+FIBER_TEST_CASE("names in the list of fibers have no control characters for a terminal") {
   weft::Event event;
   auto fiber = weft::spawn({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
   while (!contains(weft::live::answer("/fibers").body, "; 'red?[31m?' for one")) {
@@ -145,7 +145,7 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   CHECK(!serving.join());
 }
 
-FIBER_TEST_CASE_WITH("weft-top says what is wrong with an answer", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("weft-top reports an invalid answer", {.workers = {2}}) {
   for (const char* answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "\x1b[31m no HTTP\r\n\r\n",
         "HTTP/1.1 200 OK\r\n\r\n{\"of\":\"somebody else\"}", "HTTP/1.1 200 OK\r\n\r\n[1]",
@@ -215,7 +215,7 @@ FIBER_TEST_CASE("a recording over a socket holds up no reading, and ends when it
   CHECK(!serving.join());
 }
 
-TEST_CASE("only this machine reads, by an address of its own, unless told otherwise") {
+TEST_CASE("only this machine may read unless configured otherwise") {
   const Address here = Address::loopback_v4(1);
   const Address there = Address::parse("192.0.2.1:5").value;
   CHECK(may_read(Readers::this_machine, here, "127.0.0.1:6470"));

@@ -64,7 +64,7 @@ RuntimeMetrics read_asleep() {
 
 TEST_SUITE_BEGIN("observe/metrics");
 
-FIBER_TEST_CASE("a reading says what fibers wait for, and how many there are") {
+FIBER_TEST_CASE("a reading has the fibers and their wait reasons") {
   weft::Event event;
   weft::WaitGroup waiting;
   waiting.add(7);
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("the sums of the workers are the runtime's") {
   CHECK(finished == metrics.stats.finished);
 }
 
-FIBER_TEST_CASE_WITH("a queue that is too short has overflows", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a full queue counts overflows", {.workers = {1}}) {
   weft::WaitGroup ended;
   ended.add(2000);
   for (int i = 0; i < 2000; ++i) weft::go([&] { ended.done(); });
@@ -131,7 +131,7 @@ FIBER_TEST_CASE_WITH("a queue that is too short has overflows", {.workers = {1}}
   CHECK(weft::metrics::read().runtimes.at(0).workers.at(0).overflows > 0);
 }
 
-FIBER_TEST_CASE("some fibers are followed from when they are ready until they have run") {
+FIBER_TEST_CASE("some fibers are followed from ready until they have run") {
   RuntimeMetrics metrics;
   while (metrics.scheduling_latency.count < 3 || metrics.run_time.count < 3) {
     weft::WaitGroup ended;
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("some fibers are followed from when they are ready until they ha
   }
 }
 
-THREAD_TEST_CASE_WITH("a worker's time is its thread's, asleep or not", {.workers = {2}}) {
+THREAD_TEST_CASE_WITH("a worker's times add up to its thread's time", {.workers = {2}}) {
   const RuntimeMetrics before = read_asleep();
   std::this_thread::sleep_for(20ms);
   const RuntimeMetrics after = read_asleep();
@@ -161,7 +161,7 @@ THREAD_TEST_CASE_WITH("a worker's time is its thread's, asleep or not", {.worker
   runtime.run([] {});
 }
 
-FIBER_TEST_CASE("a pool with a name is read, and one without is not") {
+FIBER_TEST_CASE("a named pool is in a reading, and an unnamed one is not") {
   weft::FiberPool without({.capacity = 2});
   weft::FiberPool pool(
       {.capacity = 3, .queue_capacity = 4, .timings = true, .name = "mail \"out\""});
@@ -213,14 +213,13 @@ FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its sam
   CHECK(families.size() == count);
 }
 
-FIBER_TEST_CASE_WITH("a name that is not UTF-8 leaves the page one that a reader takes",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a name that is not UTF-8 leaves the page valid", {.workers = {1}}) {
   const weft::FiberPool pool({.capacity = 1, .name = "caf\xE9 \xC3\xA9"});
   CHECK(contains(prometheus(weft::metrics::read()),
                  "\nweft_pool_capacity{pool=\"caf\xEF\xBF\xBD \xC3\xA9\"} 1\n"));
 }
 
-FIBER_TEST_CASE_WITH("a pool keeps its series while others of its name come and go",
+FIBER_TEST_CASE_WITH("a pool keeps its series while others with its name come and go",
                      {.workers = {1}}) {
   const auto capacity = [](const std::string& labels) {
     const std::string page = prometheus(weft::metrics::read());
@@ -277,7 +276,7 @@ TEST_CASE("the sum of a pool's times never goes back") {
 }
 
 // WEFT_WATCHING_DOCUMENT comes from tests/meson.build.
-TEST_CASE("the document about watching has the name of each family, and no other") {
+TEST_CASE("the metrics document lists the name of each family, and no other") {
   std::set<std::string> written;
   const weft::net::Server server([](weft::net::TcpStream&) {}, {.name = "named"});
   std::istringstream page(prometheus(weft::metrics::read()));
@@ -299,7 +298,7 @@ TEST_CASE("the document about watching has the name of each family, and no other
   for (const std::string& name : told) CHECK_MESSAGE(written.contains(name), name);
 }
 
-TEST_CASE("without a runtime and without pools there is nothing to read") {
+TEST_CASE("a reading is empty without a runtime and pools") {
   const Reading reading = weft::metrics::read();
   CHECK(reading.runtimes.empty());
   CHECK(reading.pools.empty());

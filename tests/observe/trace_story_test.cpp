@@ -67,7 +67,7 @@ std::string name_of(const TraceStory& story, std::uint64_t fiber) {
 
 TEST_SUITE_BEGIN("observe/trace_story");
 
-TEST_CASE("a fiber is called what it runs, and who spawned it is where its arrow begins") {
+TEST_CASE("a fiber in a trace is named after its callable, with an arrow from its spawner") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));
   written.run(1, 100, 7);
@@ -79,7 +79,7 @@ TEST_CASE("a fiber is called what it runs, and who spawned it is where its arrow
   CHECK(story.arrows.front().to == 100);
 }
 
-TEST_CASE("facts about a record from before lost events are shown for no later fiber") {
+TEST_CASE("facts about a reused record are not shown for a later fiber") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));  // It ran, ended, and gave its record to another one.
   written.overflow(1, 100);
@@ -94,7 +94,7 @@ TEST_CASE("facts about a record from before lost events are shown for no later f
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE("nothing is put together from before the moment from which all events are there") {
+TEST_CASE("a trace begins where all workers still have their events") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));
@@ -104,7 +104,7 @@ TEST_CASE("nothing is put together from before the moment from which all events 
   CHECK(story.arrows.empty());
 }
 
-TEST_CASE("what comes while the rings are read is left out") {
+TEST_CASE("events that arrive while the rings are read are left out") {
   Written written(1);
   written.run(0, 9'000, 1);
   written.run(0, 20'000, 2);

@@ -94,7 +94,7 @@ void do_various_things() {
 
 TEST_SUITE_BEGIN("observe/trace");
 
-THREAD_TEST_CASE("a trace is well-formed, and has what happened") {
+THREAD_TEST_CASE("a trace is well-formed, and contains the events") {
   const TraceFile file;
   runtime.run([] {
     weft::trace::start();
@@ -121,7 +121,7 @@ THREAD_TEST_CASE("a trace may be written while it is recorded, and its rings ove
   weft::trace::stop();
 }
 
-TEST_CASE("a trace outlives its runtime, and a new one forgets it") {
+TEST_CASE("a trace outlives its runtime, and a new trace discards it") {
   const TraceFile file;
   weft::trace::start();
   weft::run([] { weft::spawn({.name = "who was here"}, [] {}).join(); });
@@ -135,7 +135,7 @@ TEST_CASE("a trace outlives its runtime, and a new one forgets it") {
   CHECK(!contains(file.text(), "who was here"));
 }
 
-FIBER_TEST_CASE("an error that keeps a trace from its file is returned as it is") {
+FIBER_TEST_CASE("a file error of a trace is returned unchanged") {
   CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("/") == std::errc::is_a_directory);
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("an error that keeps a trace from its file is returned as it is"
   CHECK(!weft::trace::write_file("/dev/null"));
 }
 
-TEST_CASE("a trace of more events than there is memory for is refused") {
+TEST_CASE("a trace that exceeds memory is refused") {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: a sanitizer's operator new ends the process");
     return;
@@ -154,7 +154,7 @@ TEST_CASE("a trace of more events than there is memory for is refused") {
   }
 }
 
-TEST_CASE("a ring that is full leaves out what its owner may be writing over") {
+TEST_CASE("a full ring leaves out events that may be overwritten") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   for (std::uint64_t put = 1; put <= 200; ++put) {
     ring.put({put - 1, weft::detail::TraceKind::run, 1, 2, {}});

@@ -57,7 +57,7 @@ struct Maker {
 
 TEST_SUITE_BEGIN("pool/bulk");
 
-FIBER_TEST_CASE("tasks of a bulk are accepted and started in order, however many they are") {
+FIBER_TEST_CASE("tasks of a bulk of any size are accepted and started in order") {
   for (const int count : {0, 1, 2, 15, 16, 17, 33, 1000}) {
     for (const std::size_t queue_capacity : {0u, 1u, 20u, 2000u}) {
       std::vector<int> ran;
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("tasks of a bulk are accepted and started in order, however many
   }
 }
 
-FIBER_TEST_CASE("a bulk that is too much for a pool that rejects is accepted up to its room") {
+FIBER_TEST_CASE("a bulk that exceeds a rejecting pool is accepted up to its room") {
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 25, .on_full = OnFull::reject});
@@ -86,7 +86,7 @@ FIBER_TEST_CASE("a bulk that is too much for a pool that rejects is accepted up 
   CHECK(in_order(ran, 25));
 }
 
-FIBER_TEST_CASE("a bulk is parked for room, and its rest refused by a close") {
+FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a bulk is parked for room, and its rest refused by a close") {
   CHECK(pool.submit_bulk(numbered(ran, 3)).value == 0);
 }
 
-FIBER_TEST_CASE("where the caller runs or the oldest is dropped, a whole bulk is accepted") {
+FIBER_TEST_CASE("a pool that runs in the caller or drops the oldest accepts a whole bulk") {
   weft::test::Event release;
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("where the caller runs or the oldest is dropped, a whole bulk is
   CHECK(ran.load() == 60);
 }
 
-FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
+FIBER_TEST_CASE("a blocked bulk gets all available workers") {
   weft::test::Event release;
   weft::test::Event again;
   Concurrency concurrency;
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("callables are copied, or moved if they are moved in") {
   CHECK(ran.load() == 80);
 }
 
-FIBER_TEST_CASE("tasks of a bulk that take a token are given one, and dropped ones are destroyed") {
+FIBER_TEST_CASE("tasks of a bulk that take a token receive one, and dropped ones are destroyed") {
   const auto shared = std::make_shared<int>(0);
   std::atomic<int> stopped{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 100});

@@ -67,7 +67,7 @@ struct Load {
 
 TEST_SUITE_BEGIN("pool/callers");
 
-THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its books balance") {
+THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its statistics add up") {
   const int calls = 1500 / static_cast<int>(kSlowdown);
   for (const std::size_t queue : {0u, 1u, 20u}) {
     FiberPool pool({.capacity = 4, .queue_capacity = queue, .idle_timeout = 2ms});
@@ -142,7 +142,7 @@ THREAD_TEST_CASE("a plain thread can do everything with a pool") {
   CHECK(pool.run([] { return 3; }) == 3);
 }
 
-FIBER_TEST_CASE("the numbers tell where every task is") {
+FIBER_TEST_CASE("the statistics show where every task is") {
   Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 3});
   CHECK(pool.available() == 2);

@@ -13,7 +13,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("pool/default_pool");
 
-FIBER_TEST_CASE("the default pool is one, runs tasks in every runtime, and keeps its bound") {
+FIBER_TEST_CASE("the default pool is unique, runs tasks in every runtime, and keeps its bound") {
   constexpr int kTasks = 200;
   FiberPool& pool = default_pool();
   Concurrency gauge;

@@ -140,7 +140,7 @@ FIBER_TEST_CASE("an empty function is refused") {
   CHECK_THROWS_AS(Pool([](int i) { return i; }, {.capacity = 0}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("exceptions go to who waits, or to on_exception, and cost no worker") {
+FIBER_TEST_CASE("exceptions go to the waiter, or to on_exception, and cost no worker") {
   std::atomic<int> reported{0};
   FunctionPool<int, int> pool(
       [](int i) -> int { throw std::runtime_error("call " + std::to_string(i)); },
@@ -280,7 +280,7 @@ FIBER_TEST_CASE("a worker keeps its object from task to task, until it is retire
   for (int i = 1; i <= 10; ++i) CHECK(kept.process(0) == i);
 }
 
-FIBER_TEST_CASE("a task that runs in its caller has an object for itself") {
+FIBER_TEST_CASE("a task that runs in its caller has its own object") {
   Objects objects;
   {
     Gate release;
@@ -307,7 +307,7 @@ FIBER_TEST_CASE("a task that runs in its caller has an object for itself") {
   CHECK(objects.in_use_twice == 0);
 }
 
-FIBER_TEST_CASE("an object that cannot be made costs a task, and no worker") {
+FIBER_TEST_CASE("a throwing constructor of an object costs a task, and no worker") {
   std::atomic<int> attempts{0};
   FunctionPool<int, int> pool(per_worker([&] {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");
@@ -338,7 +338,7 @@ THREAD_TEST_CASE("plain threads call it and wait for it") {
   release.set();
 }
 
-FIBER_TEST_CASE("close(cancel) asks the calls that run to stop, whichever way they were made") {
+FIBER_TEST_CASE("close(cancel) requests a stop of all running calls") {
   std::atomic<int> running{0}, stopped{0};
   const auto until_stopped = [&](int argument, const std::stop_token& token) {
     running.fetch_add(1);

@@ -76,7 +76,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   CHECK_THROWS_AS((void)without_pool.spawn_until({}, {.weight = 2}, [] {}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a refused task of a group with options is where it was") {
+FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
   struct Callable {
     std::unique_ptr<int> value;
     void operator()() const {}
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a refused task of a group with options is where it was") {
   group.join();
 }
 
-FIBER_TEST_CASE("a task of a group hears of its own stop request and timeout, and no other does") {
+FIBER_TEST_CASE("a task of a group receives its own stop request and timeout, and no other does") {
   FiberPool pool({.capacity = 3});
   TaskGroup group(pool);
   ResultGroup<int> results(pool);
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a task of a group hears of its own stop request and timeout, an
 }
 
 FIBER_TEST_CASE(
-    "close(cancel) reaches a task of a group with options; a refused one is where it was") {
+    "close(cancel) reaches a task of a group with options, and a refused task is unchanged") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   Gate begun, stopped, never;
@@ -152,7 +152,7 @@ FIBER_TEST_CASE("tasks of a stream have options, and their results their order")
   CHECK(delivered == std::vector<int>{0, 1, 2, 3});
 }
 
-FIBER_TEST_CASE("a stream tells a task of its options' stop request, and of one that it drops") {
+FIBER_TEST_CASE("a stream forwards stop requests of options, and reports tasks that they drop") {
   FiberPool pool({.capacity = 1, .queue_capacity = 2});
   std::stop_source stop;
   Gate begun, stopped;

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/options");
 
-FIBER_TEST_CASE("impossible options are refused by name") {
+FIBER_TEST_CASE("invalid options are refused by name") {
   CHECK(refused({.capacity = 0}, "capacity"));
   CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
   CHECK(refused({.prestart = true}, "prestart"));
@@ -37,7 +37,7 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
 }
 
-FIBER_TEST_CASE("memory for a million tasks is had beforehand, and for one more it is refused") {
+FIBER_TEST_CASE("prealloc reserves memory for a million tasks, and more is refused") {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   CHECK(!refused({.capacity = 1, .prealloc = true, .queue_capacity = kMost - 1}, "prealloc"));
   CHECK(!refused({.capacity = kMost, .prealloc = true, .queue_capacity = 0}, "prealloc"));
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("capacity and queue may both be unlimited") {
   for (int i = 0; i < 100; ++i) CHECK(tasks[static_cast<std::size_t>(i)].get() == i);
 }
 
-FIBER_TEST_CASE("min_workers above a later capacity keep as many as fit") {
+FIBER_TEST_CASE("min_workers above a later capacity are reduced to it") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true});
   pool.resize(2);
   CHECK(pool.stats().live == 2);
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("tasks have the stack that was asked for") {
   CHECK(sum == 3);
 }
 
-FIBER_TEST_CASE("sizes beyond 32 bits are what they say") {
+FIBER_TEST_CASE("sizes beyond 32 bits keep their value") {
   constexpr std::size_t kHuge = 5'000'000'000;
   FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
   CHECK(pool.capacity() == kHuge);

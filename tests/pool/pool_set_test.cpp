@@ -71,7 +71,7 @@ FIBER_TEST_CASE("by load the pool with the fewest tasks gets the next one") {
   }
 }
 
-FIBER_TEST_CASE("a set ends as its pools do, and has at least one") {
+FIBER_TEST_CASE("a set ends like its pools, and has at least one") {
   PoolSet pools(2, {.capacity = 1});
   CHECK(pools.size() == 2);
   pools.close(Close::drain);

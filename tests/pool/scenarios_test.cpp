@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a wait that was given up leaves no worker stuck") {
   CHECK(ran == 21);
 }
 
-FIBER_TEST_CASE("close(discard) lets go of who waits in run()") {
+FIBER_TEST_CASE("close(discard) ends the waits in run()") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -147,7 +147,7 @@ FIBER_TEST_CASE("a group may be cancelled after it was joined, and more than onc
   CHECK(group.join() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a try never parks, and who is refused can be answered at once") {
+FIBER_TEST_CASE("a try never parks, and a refused request can be answered at once") {
   Gate release;
   std::atomic<int> served{0};
   int refused = 0;

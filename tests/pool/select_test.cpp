@@ -81,7 +81,7 @@ FIBER_TEST_CASE("a task that selects on tasks of its own pool of one gives its s
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a select that does not wait keeps its slot") {
+FIBER_TEST_CASE("a select that need not wait keeps its slot") {
   bool ran = false;  // Outlives the pool: no caller waits for its tasks.
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   pool.run([&] {

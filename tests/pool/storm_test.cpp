@@ -181,7 +181,7 @@ void disturb(FiberPool& pool, Random& random) {
 
 TEST_SUITE_BEGIN("pool/storm");
 
-FIBER_TEST_CASE("sizes and pauses that change all the time lose no task, in any mode") {
+FIBER_TEST_CASE("concurrent resizes and pauses lose no task, in any mode") {
   for (const OnFull when_full : {OnFull::block, OnFull::reject, OnFull::drop_oldest}) {
     for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}, std::size_t{40}}) {
       if (when_full == OnFull::drop_oldest && queue_capacity == 0) continue;
@@ -309,7 +309,7 @@ FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and one wi
   storm.check_books(false);
 }
 
-FIBER_TEST_CASE("no task is refused at the moment when workers are retired") {
+FIBER_TEST_CASE("no task is refused while workers are being retired") {
   constexpr std::size_t kSlots = 4;
   const int rounds = 24 / static_cast<int>(kSlowdown) + 1;
   Concurrency gauge;
@@ -337,7 +337,7 @@ FIBER_TEST_CASE("no task is refused at the moment when workers are retired") {
   CHECK(stats.retired > 0);
 }
 
-FIBER_TEST_CASE("many cancel a task that is starting: they agree on whether it runs") {
+FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether it runs") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int round = 0; round < rounds; ++round) {
@@ -365,7 +365,7 @@ FIBER_TEST_CASE("many cancel a task that is starting: they agree on whether it r
 }
 
 // There are no spare workers, as each of them would carve stacks of its own.
-FIBER_TEST_CASE_WITH("pools that come and go leave no fiber, no stack and no descriptor",
+FIBER_TEST_CASE_WITH("short-lived pools leak no fiber, stack or descriptor",
                      {.options = {.max_spare_workers = 0}}) {
   const int rounds = 200 / static_cast<int>(kSlowdown);
   const std::uint64_t fibers_before = runtime.stats().live;

@@ -103,7 +103,7 @@ SIM_TEST_CASE("a task that runs for longer than its timeout is asked to stop") {
   CHECK(pool.stats().completed == 4);
 }
 
-FIBER_TEST_CASE("impossible options are refused by name") {
+FIBER_TEST_CASE("invalid options are refused by name") {
   FiberPool pool({.capacity = 2});
   CHECK_THROWS_WITH_AS((void)pool.submit({.weight = 0}, [] {}), doctest::Contains("weight"),
                        std::invalid_argument);

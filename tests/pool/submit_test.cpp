@@ -50,7 +50,7 @@ void nothing() {}
 
 TEST_SUITE_BEGIN("pool/submit");
 
-FIBER_TEST_CASE("exceptions for refusals and for tasks that never ran say whose they are") {
+FIBER_TEST_CASE("exceptions for refusals and unstarted tasks name their pool") {
   const auto text_of = [](auto&& call) -> std::string {
     try {
       call();
@@ -297,7 +297,7 @@ class AllFibers {
   WaitGroup left_;
 };
 
-FIBER_TEST_CASE_WITH("without fibers for workers a submit says so, and nothing is lost",
+FIBER_TEST_CASE_WITH("a submit without fibers for workers returns the error, and nothing is lost",
                      {.options = {.max_fibers = 64}}) {
   std::atomic<std::uint64_t> accepted{0}, refused{0}, ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 5, .idle_timeout = 1ms});
@@ -328,7 +328,7 @@ FIBER_TEST_CASE_WITH("without fibers for workers a submit says so, and nothing i
   CHECK(pool.stats().completed == ran.load());
 }
 
-TEST_CASE("without a runtime a submit says so, and the pool stays usable") {
+TEST_CASE("a submit without a runtime returns the error, and the pool stays usable") {
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit(nothing) == Errc::no_runtime);
   CHECK(pool.stats().live == 0);
@@ -365,7 +365,7 @@ TEST_CASE("a task that was accepted because of a worker that could not start run
   CHECK(pool.stats().live == 0);
 }
 
-FIBER_TEST_CASE("a pool with a queue made in advance takes as much as any, also after a reopen") {
+FIBER_TEST_CASE("a pool with a preallocated queue takes as much as any, also after a reopen") {
   FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
   for (int round = 0; round < 3; ++round) {
     pool.pause();

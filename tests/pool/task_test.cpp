@@ -36,7 +36,7 @@ FIBER_TEST_CASE("a task's result comes back, whatever its type") {
   CHECK(variable == 2);
 }
 
-FIBER_TEST_CASE("a task that is over leaves nothing in memory when its handle goes") {
+FIBER_TEST_CASE("a finished task leaves no memory after its handle is destroyed") {
   constexpr int kTasks = 5'000;
   FiberPool pool({.capacity = 2});
   const auto bytes_after_tasks = [&] {

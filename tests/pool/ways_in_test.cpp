@@ -107,7 +107,7 @@ void check_given_back() {
 
 TEST_SUITE_BEGIN("pool/ways_in");
 
-FIBER_TEST_CASE("what is refused is where it was before, as it was") {
+FIBER_TEST_CASE("a refused callable is returned unchanged") {
   check_given_back<Connection>();
   check_given_back<StoppableConnection>();
   check_given_back<LargeConnection>();
@@ -128,7 +128,7 @@ FIBER_TEST_CASE("what is refused is where it was before, as it was") {
   full.release.set();
 }
 
-FIBER_TEST_CASE("a bulk says why it stopped, and gives back what it refused") {
+FIBER_TEST_CASE("a bulk returns why it stopped, and gives refused callables back") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 20, .on_full = OnFull::reject});
   pool.go([&] { release.wait(); });
@@ -261,7 +261,7 @@ FIBER_TEST_CASE("loops and streams use the slots of a pool") {
   }
 }
 
-FIBER_TEST_CASE("loops and streams over a pool that refuses or drops say so") {
+FIBER_TEST_CASE("loops and streams over a pool report refused or dropped tasks") {
   Full full;
   const std::vector<int> numbers(10);
   CHECK_THROWS_AS(for_each(full.pool, numbers, [](int) {}), std::system_error);

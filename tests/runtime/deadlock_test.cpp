@@ -76,7 +76,7 @@ std::uint64_t looks() {
 
 TEST_SUITE_BEGIN("runtime/deadlock");
 
-TEST_CASE("a deadlock is reported once, with everybody's names and calls, and may be resolved") {
+TEST_CASE("a deadlock is reported once, with all names and calls, and may be resolved") {
   SKIP_WITHOUT_VERDICTS();
   for (const unsigned workers : {1U, 2U, 8U}) {
     weft::Channel<int> channel;
@@ -123,7 +123,7 @@ TEST_CASE("the calls of every parked fiber are shown, and all of them go on afte
   }
 }
 
-TEST_CASE("a fiber whose stack another one has, that it joins, is part of the deadlock") {
+TEST_CASE("a parent whose inlined child waits for it is part of the deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Channel<int> channel;
   Reports reports;
@@ -155,8 +155,7 @@ TEST_CASE("a second deadlock is reported too") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE(
-    "what is asked and called by the handler of a deadlock is answered as on a plain thread") {
+TEST_CASE("calls of the handler of a deadlock behave as on a plain thread") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -182,7 +181,7 @@ TEST_CASE(
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("fibers that are left when the runtime should end are a deadlock") {
+TEST_CASE("remaining fibers at the end of a runtime are a deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -272,7 +271,7 @@ TEST_CASE("a plain thread that waits with a deadline may still wake a fiber") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("with a second runtime no deadlock is certain") {
+TEST_CASE("a second runtime prevents the report of a deadlock") {
   Reports reports;
   weft::Runtime other({.workers = 1});
   weft::run(reports.options(1), [&] {

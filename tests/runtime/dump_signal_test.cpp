@@ -107,7 +107,7 @@ TEST_CASE("a handler that was installed later is left in place") {
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a second signal, and one that cannot be handled, are refused without a trace") {
+TEST_CASE("a second signal, and one that cannot be handled, are refused without side effects") {
   const weft::test::TestGuard guard("a second signal is refused without a trace");
   for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                            SIGABRT, 32, 12345, -1}) {

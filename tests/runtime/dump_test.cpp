@@ -40,7 +40,7 @@ struct Reader {
 
 TEST_SUITE_BEGIN("runtime/dump");
 
-FIBER_TEST_CASE("names in a dump have nothing that a terminal obeys") {
+FIBER_TEST_CASE("names in a dump have no control characters for a terminal") {
   weft::this_fiber::set_name("red\x1b[31m\n");
   CHECK(dump_of(runtime).find(" 'red?[31m?' is running") != std::string::npos);
 }

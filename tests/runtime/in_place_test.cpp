@@ -47,8 +47,7 @@ ONE_WORKER_TEST_CASE("a fiber that has not started runs on the stack of the one 
   CHECK(in_place >= 9);
 }
 
-ONE_WORKER_TEST_CASE(
-    "so it does for a named fiber, a large callable, and a handle that goes away") {
+ONE_WORKER_TEST_CASE("a named fiber, a large callable and a destroyed handle also run in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   const auto note = [&](std::intptr_t place) {
@@ -154,7 +153,7 @@ FIBER_TEST_CASE("a child is a fiber of its own: id, name, locals") {
   CHECK(*local == 7);
 }
 
-FIBER_TEST_CASE("a child does not see what its parent is catching, nor the other way round") {
+FIBER_TEST_CASE("a child does not see the exception that its parent handles, nor vice versa") {
   for (int i = 0; i < 70; ++i) {
     try {
       throw std::runtime_error("the parent's");
@@ -194,7 +193,7 @@ FIBER_TEST_CASE("a destructor that an exception has called may join") {
   CHECK(caught == 70);
 }
 
-FIBER_TEST_CASE("an exception of a child comes out of its join") {
+FIBER_TEST_CASE("join throws the exception of an inlined child") {
   for (int i = 0; i < 70; ++i) {
     auto handle = spawn([i] { throw i; });
     int caught = -1;
@@ -207,7 +206,7 @@ FIBER_TEST_CASE("an exception of a child comes out of its join") {
   }
 }
 
-FIBER_TEST_CASE("a child may wait, and go on on another worker; so may its parent after it") {
+FIBER_TEST_CASE("an inlined child may wait and continue on another worker, and so may its parent") {
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
@@ -236,7 +235,7 @@ std::uint64_t depth(std::uint64_t levels) {
   if (levels == 0) return 0;
   return 1 + spawn([levels] { return depth(levels - 1); }).join();
 }
-FIBER_TEST_CASE("a recursion deeper than any stack goes on on other stacks") {
+FIBER_TEST_CASE("a recursion deeper than any stack continues on other stacks") {
   const std::uint64_t levels = 20'000 / kSlowdown;
   CHECK(depth(levels) == levels);
 }
@@ -268,7 +267,7 @@ ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets others run") {
   CHECK(joins < 1000);
 }
 
-ONE_WORKER_TEST_CASE("timers are seen to while fibers fork and join") {
+ONE_WORKER_TEST_CASE("timers fire while fibers fork and join") {
   std::atomic<bool> stop{false};
   auto sleeper = spawn([&] {
     weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
@@ -308,7 +307,7 @@ std::uint64_t leaves_alone(weft::test::Random random, int levels) {
   }
   return sum;
 }
-FIBER_TEST_CASE("trees of fibers that fork, yield, sleep and join count right") {
+FIBER_TEST_CASE("trees of fibers that fork, yield, sleep and join are counted correctly") {
   for (std::uint64_t seed = 1; seed <= 40 / kSlowdown; ++seed) {
     CHECK(leaves(weft::test::Random(seed), 8) == leaves_alone(weft::test::Random(seed), 8));
   }

@@ -151,7 +151,7 @@ TEST_CASE("ids are unique among all fibers ever started, in whatever runtime") {
   CHECK(ids.count(0) == 0);
 }
 
-TEST_CASE("wait_idle_for ends at its time and lists who is left") {
+TEST_CASE("wait_idle_for ends at its time and lists the remaining fibers") {
   TestGuard guard("survivors");
   Runtime runtime({.workers = 2});
   weft::Channel<int> channel;

@@ -53,7 +53,7 @@ int use_a_runtime() {
 
 TEST_SUITE_BEGIN("runtime/limits");
 
-TEST_CASE("without descriptors a runtime is refused, by an exception that says so") {
+TEST_CASE("a runtime without descriptors is refused by an exception that names them") {
   // A sanitizer looks at objects by descriptors of its own.
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
@@ -70,7 +70,7 @@ TEST_CASE("without descriptors a runtime is refused, by an exception that says s
         }) == 0);
 }
 
-TEST_CASE("with memory that is locked, also what will be, a runtime works") {
+TEST_CASE("a runtime works with locked memory, present and future") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return kNotPossibleHere;
@@ -79,7 +79,7 @@ TEST_CASE("with memory that is locked, also what will be, a runtime works") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a filter that knows no newer system calls is got along with") {
+TEST_CASE("a runtime works under a filter that refuses newer system calls") {
   const int status = status_of_child([] {
     const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
     sock_filter filter[] = {
@@ -135,7 +135,7 @@ TEST_CASE("an accept that a rule forbids ends with the error") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a runtime that is refused a thread says which one and by which limit") {
+TEST_CASE("a runtime without threads names the refused thread and the limit") {
   if (weft::test::kSanitized) return;  // Some have threads of their own.
   const int status = status_of_child([] {
     // The C library goes on to clone() where clone3() is not known.
@@ -153,7 +153,7 @@ TEST_CASE("a runtime that is refused a thread says which one and by which limit"
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a process that is stopped for a while goes on where it was") {
+TEST_CASE("a process that was stopped continues where it was") {
   int beats[2] = {};
   REQUIRE(pipe(beats) == 0);
   const pid_t child = fork();

@@ -54,7 +54,7 @@ TEST_CASE("a number of workers is parsed strictly") {
   }
 }
 
-TEST_CASE("WEFT_WORKERS counts when the program does not say, and only then") {
+TEST_CASE("WEFT_WORKERS counts only if the program sets no number") {
   const weft::test::TestGuard guard("WEFT_WORKERS");
   const char* before = std::getenv("WEFT_WORKERS");
   const std::string kept = before != nullptr ? before : "";
@@ -86,7 +86,7 @@ TEST_CASE("a refused option is named with its value and its limit") {
   CHECK(holds(what, "1"));
 }
 
-TEST_CASE("a refused runtime leaves no trace") {
+TEST_CASE("a refused runtime leaves nothing behind") {
   const weft::test::TestGuard guard("refused");
   CHECK_THROWS_AS(Runtime({.workers = 5000}), std::invalid_argument);
   CHECK_THROWS_AS(weft::go([] {}), std::system_error);
@@ -135,7 +135,7 @@ TEST_CASE("spawns are refused, by an error that names the goal, while memory is 
   CHECK(runtime.stats().memory_goals_reached == 1);
 }
 
-THREAD_TEST_CASE_WITH("the handler gets what leaves detached fibers, and nothing else",
+THREAD_TEST_CASE_WITH("on_exception receives exceptions of detached fibers only",
                       {.options = {.on_exception = [](std::exception_ptr exception) {
                          try {
                            std::rethrow_exception(exception);

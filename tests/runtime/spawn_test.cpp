@@ -117,7 +117,7 @@ FIBER_TEST_CASE("a handle knows whether its fiber has finished") {
   CHECK(!empty.done());
 }
 
-THREAD_TEST_CASE("timed waits with hardly any time end well") {
+THREAD_TEST_CASE("timed waits with very short limits end correctly") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     auto handle = weft::spawn([round] { return round; });
     while (!handle.wait_for(std::chrono::microseconds(round % 3))) {
@@ -127,7 +127,7 @@ THREAD_TEST_CASE("timed waits with hardly any time end well") {
 }
 
 // As with std::thread: what a capture's destructor refers to may go away after the join.
-THREAD_TEST_CASE("when join returns, what the callable held has been destroyed") {
+THREAD_TEST_CASE("the callable's captures are destroyed when join returns") {
   struct SlowToDie {
     explicit SlowToDie(std::atomic<bool>& flag) : dead(&flag) {}
     SlowToDie(SlowToDie&& other) noexcept : dead(std::exchange(other.dead, nullptr)) {}

@@ -135,7 +135,7 @@ void expect_calls(unsigned workers, Keep keep, End end) {
 
 TEST_SUITE_BEGIN("runtime/stall");
 
-TEST_CASE("the report of a fiber that computes names the calls that it is in") {
+TEST_CASE("the report of a computing fiber names its current calls") {
   for (const unsigned workers : {1U, 2U, 8U}) {
     const weft::test::TestGuard guard("the calls of a fiber that computes");
     expect_calls(
@@ -145,14 +145,14 @@ TEST_CASE("the report of a fiber that computes names the calls that it is in") {
   }
 }
 
-TEST_CASE("a fiber that is in malloc most of the time can be looked at") {
+TEST_CASE("a stalled fiber that is mostly in malloc can be inspected") {
   const weft::test::TestGuard guard("the calls of a fiber in malloc");
   for (int i = 0; i < 5; ++i)
     expect_calls(
         2, [] { allocate_until_told(); }, [] {});
 }
 
-TEST_CASE("the report of a fiber that blocks names its calls, and does not disturb them") {
+TEST_CASE("the report of a blocked fiber names its calls, and does not disturb them") {
   const weft::test::TestGuard guard("the calls of a fiber that blocks");
   int pipe_ends[2] = {};
   REQUIRE(::pipe(pipe_ends) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("the report of a fiber that blocks names its calls, and does not distu
   ::close(pipe_ends[1]);
 }
 
-TEST_CASE("a fiber that sleeps in a system call is not woken by a look at it") {
+TEST_CASE("inspecting a fiber in a system call does not interrupt a sleep") {
   const weft::test::TestGuard guard("a sleeper is looked at");
   // Nanosleep ends early by any signal whose handler runs. It may meet one if the thread has been
   // kept from running for so long that it is only on its way into the call; so once is enough.
@@ -195,7 +195,7 @@ int step_back() {
 
 // While the worker is taken for blocked, no stall report says that it computes, and the case does
 // not end.
-TEST_CASE("a fiber whose thread is given no processor is not taken for blocked") {
+TEST_CASE("a fiber whose thread has no processor does not count as blocked") {
   const weft::test::TestGuard guard("a thread without a processor");
   std::atomic<int> processor{-1};
   stop = false;
@@ -259,7 +259,7 @@ TEST_CASE("a call of poll() is not interrupted by the search for a fiber's calls
 
 void handle_urgent(int) {}
 
-TEST_CASE("nothing is sent where the program handles the signal, or wants no calls") {
+TEST_CASE("no signal is sent if the program handles it, or needs no calls") {
   const weft::test::TestGuard guard("no signal is sent");
   struct sigaction mine {};
   struct sigaction before {};

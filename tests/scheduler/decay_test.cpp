@@ -84,8 +84,7 @@ THREAD_TEST_CASE_WITH("idle memory is given back within a period, however much i
   CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
 }
 
-TEST_CASE(
-    "chains that are needed in every period stay, and of the others none too many are taken") {
+TEST_CASE("chains needed in every period stay, and of the others no more than needed are freed") {
   weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
   constexpr unsigned kClass = weft::fibers::kDefaultSizeClass;
   std::vector<weft::fibers::Stack*> chains;

@@ -62,7 +62,7 @@ TEST_CASE("a sleeper that wakes by itself is not chosen") {
   CHECK(idle.end_search());
 }
 
-TEST_CASE("half of the workers may search, but one always") {
+TEST_CASE("at most half of the workers may search, and always at least one") {
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     IdleSet idle(workers);
     unsigned searching = 0;

@@ -29,7 +29,7 @@ struct Runner {
 
 TEST_SUITE_BEGIN("scheduler/pace");
 
-TEST_CASE("a worker allots itself the decisions that it makes in a period") {
+TEST_CASE("a worker sets its decisions to those made in a period") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);
@@ -75,7 +75,7 @@ TEST_CASE("a worker whose runs take longer than a fiber should wait calls each t
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("short runs are found to keep fibers waiting if two looks in a row say so") {
+TEST_CASE("short runs keep fibers waiting only if two consecutive looks find so") {
   Runner runner;
   (void)runner.run(10, 10 * kMicrosecond);
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 4));

@@ -30,7 +30,7 @@ std::vector<Fiber*> drain(Chain chain) {
 
 TEST_SUITE_BEGIN("scheduler/ready_list");
 
-TEST_CASE("an empty list gives nothing") {
+TEST_CASE("an empty list returns nothing") {
   ReadyList list;
   CHECK(list.take(10).is_empty());
   list.push_last(Chain{});
@@ -38,7 +38,7 @@ TEST_CASE("an empty list gives nothing") {
   CHECK(list.size_hint() == 0);
 }
 
-TEST_CASE("no more than so many are passed for one that is merged into a list") {
+TEST_CASE("a merge passes at most kMostPassed fibers") {
   ReadyList list;
   constexpr std::size_t kCount = ReadyList::kMostPassed + 10;
   std::vector<Fiber> fibers(kCount + 1);
@@ -61,7 +61,7 @@ TEST_CASE("no more than so many are passed for one that is merged into a list") 
 }
 
 // Oracle: a deque.
-TEST_CASE("a random history of a list is that of a deque") {
+TEST_CASE("a list behaves as a deque in a random history") {
   weft::test::Random random(1);
   ReadyList list;
   std::vector<Fiber> fibers(60'000);

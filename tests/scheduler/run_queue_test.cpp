@@ -42,14 +42,14 @@ std::vector<Fiber*> take_half(RunQueue& queue, std::size_t most = RunQueue::kCap
 
 TEST_SUITE_BEGIN("scheduler/run_queue");
 
-TEST_CASE("an empty queue has nothing, for its owner and for thieves") {
+TEST_CASE("an empty queue returns nothing to its owner and to thieves") {
   RunQueue queue;
   CHECK(queue.pop() == nullptr);
   CHECK(take_half(queue).empty());
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("it is first in, first out, and full at its capacity") {
+TEST_CASE("a run queue is FIFO, and full at its capacity") {
   RunQueue queue;
   Fibers fibers(RunQueue::kCapacity + 1);
   for (std::size_t lap = 0; lap < 3; ++lap) {
@@ -61,7 +61,7 @@ TEST_CASE("it is first in, first out, and full at its capacity") {
   }
 }
 
-TEST_CASE("the older half comes out, rounded up, in order, of whatever there is") {
+TEST_CASE("a thief takes the older half, rounded up, in order") {
   for (std::uint32_t size = 1; size <= RunQueue::kCapacity; ++size) {
     RunQueue queue;
     Fibers fibers(size);
@@ -73,7 +73,7 @@ TEST_CASE("the older half comes out, rounded up, in order, of whatever there is"
   }
 }
 
-TEST_CASE("no more comes out than is asked for") {
+TEST_CASE("a thief takes no more than the requested number") {
   RunQueue queue;
   Fibers fibers(100);
   for (std::size_t i = 0; i < 100; ++i) REQUIRE(queue.push(fibers[i]));
@@ -83,7 +83,7 @@ TEST_CASE("no more comes out than is asked for") {
 
 bool is_any(const Fiber&) { return true; }
 
-TEST_CASE("the newest that is meant comes out, and the others keep their order") {
+TEST_CASE("take_recent removes the newest match, and the others keep their order") {
   constexpr std::size_t kCount = 10;
   for (std::size_t wanted = 0; wanted < kCount; ++wanted) {
     RunQueue queue;
@@ -99,7 +99,7 @@ TEST_CASE("the newest that is meant comes out, and the others keep their order")
   }
 }
 
-TEST_CASE("what only seemed to be meant stays, and so do the fibers after it") {
+TEST_CASE("take_recent leaves false matches and later fibers in place") {
   RunQueue queue;
   Fibers fibers(5);
   CHECK(queue.take_recent(is_any, is_any) == nullptr);
@@ -111,7 +111,7 @@ TEST_CASE("what only seemed to be meant stays, and so do the fibers after it") {
   for (std::size_t i = 0; i < 5; ++i) CHECK(queue.pop() == &fibers[i]);
 }
 
-TEST_CASE("of a long queue only the last few are looked at") {
+TEST_CASE("take_recent checks only the last fibers of a long queue") {
   RunQueue queue;
   Fibers fibers(RunQueue::kCapacity);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));

@@ -93,7 +93,7 @@ std::int64_t random_span(weft::test::Random& random) {
 
 TEST_SUITE_BEGIN("scheduler/timers");
 
-TEST_CASE("an empty wheel has nothing due, ever") {
+TEST_CASE("an empty wheel never has a due timer") {
   Timers timers(123456789);
   CHECK(timers.next_hint().is_never());
   CHECK(timers.expire(123456789) == nullptr);
@@ -152,7 +152,7 @@ TEST_CASE("the last deadline before never does not fire in this century") {
   CHECK(timers.expire(std::int64_t{1} << 62) == nullptr);
 }
 
-TEST_CASE("cancelling twice, or what has fired, does nothing") {
+TEST_CASE("cancelling twice, or after the timer fired, does nothing") {
   Timers timers(0);
   Timer first;
   Timer second;
@@ -184,7 +184,7 @@ TEST_CASE("a timer whose claim a notifier has won is dropped, not fired") {
   CHECK(!lost.linked);
 }
 
-TEST_CASE("a random history is that of a multimap") {
+TEST_CASE("a wheel behaves as a multimap in a random history") {
   weft::test::Random random(1);
   for (int round = 0; round < 20; ++round) {
     Checked checked(random_span(random));

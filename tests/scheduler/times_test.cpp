@@ -47,8 +47,7 @@ TEST_CASE("the last bucket of durations takes all that are longer than any other
   CHECK(durations.sum() == (std::uint64_t{1} << 62) + (std::uint64_t{15} << (kLast - 2)));
 }
 
-TEST_CASE(
-    "of what becomes ready the first is followed, until it runs and leaves, and nothing else") {
+TEST_CASE("only the first ready fiber is followed, until it runs and leaves") {
   Sampler sampler;
   weft::fibers::Fiber first;
   weft::fibers::Fiber second;

@@ -276,7 +276,7 @@ THREAD_TEST_CASE_WITH("fibers that sockets wake have their turns among yielding 
 
 // Each worker has one fiber that yields, so that none is idle, when one of them gets thousands. In
 // step with it, another that kept to its own fiber would give that one thousands of turns.
-THREAD_TEST_CASE_WITH("a worker with few fibers that yield takes some of who has many",
+THREAD_TEST_CASE_WITH("a worker with few yielding fibers takes some from a worker with many",
                       {.workers = {2, 8}, .options = kUnwatched}) {
   const weft::base::shake::Still still;
   const std::size_t many = 4'000 / weft::test::kSlowdown;

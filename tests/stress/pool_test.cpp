@@ -51,7 +51,7 @@ void storm(Progress& progress, Targets& targets) {
 
 TEST_SUITE_BEGIN("stress/pool");
 
-THREAD_TEST_CASE("pools keep their books and their bounds, whatever is done to them") {
+THREAD_TEST_CASE("pools keep their sums and bounds under random operations") {
   Progress progress(runtime);
   const std::array options{
       PoolOptions{.capacity = 1, .idle_timeout = 100us},
@@ -73,7 +73,7 @@ THREAD_TEST_CASE("pools keep their books and their bounds, whatever is done to t
   storm(progress, targets);
 }
 
-THREAD_TEST_CASE("pools in pools keep their books and their bounds, whatever is done to them") {
+THREAD_TEST_CASE("nested pools keep their sums and bounds under random operations") {
   Progress progress(runtime);
   Targets targets;
   const auto add = [&](const PoolOptions& options, PoolTarget* parent = nullptr) {
@@ -95,7 +95,7 @@ THREAD_TEST_CASE("pools in pools keep their books and their bounds, whatever is 
 }
 
 // The caller that destroys the last handle of a pool does the work that is left.
-FIBER_TEST_CASE("pools that come and go under fire leave nothing behind") {
+FIBER_TEST_CASE("short-lived pools under load leave nothing behind") {
   Progress progress(runtime);
   Random random(1);
   while (!progress.time_is_up()) {

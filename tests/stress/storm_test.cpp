@@ -25,7 +25,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("stress/storm");
 
-FIBER_TEST_CASE_WITH("steal storm: one spawns, everybody takes, each runs once",
+FIBER_TEST_CASE_WITH("a steal storm runs each of one spawner's fibers once",
                      {.workers = {drawn_workers(1)}, .monitored = true}) {
   Progress progress(runtime);
   Random random(1);
@@ -51,7 +51,7 @@ FIBER_TEST_CASE_WITH("steal storm: one spawns, everybody takes, each runs once",
 
 // The clock and a waker strike at the same moment, again and again; a permit that was given is
 // either taken by the waiter or still there.
-THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost",
+THREAD_TEST_CASE_WITH("a timer and a wake race without losing a value",
                       {.workers = {drawn_workers(2)}, .monitored = true}) {
   Progress progress(runtime);
   struct Pair {
@@ -89,7 +89,7 @@ THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost",
 
 // A token goes round over fibers, plain threads and a second runtime: every wake comes from a
 // place of its own.
-THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of callers",
+THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
                       {.workers = {drawn_workers(3)}, .monitored = true}) {
   Progress progress(runtime);
   weft::Runtime second({.workers = 2});
@@ -148,7 +148,7 @@ THREAD_TEST_CASE_WITH("sleepers of all lengths wake, never too early",
   }
 }
 
-TEST_CASE("runtimes that come and go under fire leave nothing behind") {
+TEST_CASE("short-lived runtimes under load leave nothing behind") {
   const weft::test::TestGuard guard("runtimes under fire");
   const auto end = std::chrono::steady_clock::now() + weft::test::stress_time();
   Random random(1);

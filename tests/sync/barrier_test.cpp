@@ -51,7 +51,7 @@ THREAD_TEST_CASE("no phase begins before all have ended the one before") {
   });
 }
 
-THREAD_TEST_CASE("the completion function runs once a phase, before anybody is released") {
+THREAD_TEST_CASE("the completion function runs once a phase, before any caller is released") {
   int completed = 0;  // Not atomic: the barrier orders them.
   int seen = 0;
   std::atomic<int> arriving{0};
@@ -133,7 +133,8 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, not before, and the pha
   CHECK(barrier.wait_for(token, 0ns));
 }
 
-THREAD_TEST_CASE("it may be destroyed by the first that returns from the last phase") {
+THREAD_TEST_CASE(
+    "a barrier may be destroyed by the first caller that returns from the last phase") {
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     auto barrier = std::make_unique<Barrier<>>(3);

@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a subscription that falls behind misses the oldest values, and 
   CHECK(slow.missed() == 6);
 }
 
-FIBER_TEST_CASE("a subscription that asks for it ends when it falls behind") {
+FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when it falls behind") {
   Broadcast<int> broadcast(2);
   Subscription<int> slow = broadcast.subscribe(OnLag::disconnect);
   broadcast.send(0);

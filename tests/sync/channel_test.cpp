@@ -185,7 +185,7 @@ FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the v
   CHECK(*value == 2);
 }
 
-FIBER_TEST_CASE("a closed channel hands out what is inside, then says that it is closed") {
+FIBER_TEST_CASE("a closed channel returns the remaining values, then reports the end") {
   Channel<int> channel(4);
   for (int i = 0; i < 4; ++i) CHECK(channel.send(i));
   channel.close();
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a closed channel hands out what is inside, then says that it is
   CHECK(channel.receive_for(value, 1h) == ChannelStatus::closed);
 }
 
-THREAD_TEST_CASE("close wakes all receivers and senders, fibers and threads, with nothing") {
+THREAD_TEST_CASE("close wakes all receivers and senders, fibers and threads, without a value") {
   Channel<int> empty;
   Channel<std::unique_ptr<int>> full(1);
   CHECK(full.send(std::make_unique<int>(0)));

@@ -71,7 +71,7 @@ THREAD_TEST_CASE("a bounded queue between fibers and threads loses and doubles n
   CHECK(sum.load() == 4L * each * (each + 1) / 2);
 }
 
-THREAD_TEST_CASE("notify_all wakes everybody who waits, fibers and threads") {
+THREAD_TEST_CASE("notify_all wakes all waiters, fibers and threads") {
   Mutex mutex;
   ConditionVariable condition;
   int waiting = 0;
@@ -103,7 +103,7 @@ THREAD_TEST_CASE("notify_all wakes everybody who waits, fibers and threads") {
   CHECK(through.load() == 23);
 }
 
-FIBER_TEST_CASE_WITH("notify_one wakes one, the one that has waited longest", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("notify_one wakes the longest waiter only", {.workers = {1}}) {
   Mutex mutex;
   ConditionVariable condition;
   std::vector<int> order;
@@ -264,7 +264,7 @@ THREAD_TEST_CASE("no notify is lost between waiters with hardly any time and pat
   CHECK(tokens == 0);
 }
 
-FIBER_TEST_CASE("it may be destroyed once everybody has been notified") {
+FIBER_TEST_CASE("a condition variable may be destroyed once all waiters have been notified") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown) + 10; ++round) {
     Mutex mutex;
     bool ready = false;

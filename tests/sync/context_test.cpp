@@ -57,7 +57,7 @@ FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and lat
   CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
 }
 
-FIBER_TEST_CASE("the first cause counts, and children know it too") {
+FIBER_TEST_CASE("the first cause counts, and children have it too") {
   Context parent;
   Context child(&parent);
   CHECK(parent.cancel(exception_of("the disk is full")));
@@ -278,7 +278,7 @@ FIBER_TEST_CASE("contexts whose callbacks cancel each other end all, once each")
   for (const auto& context : contexts) CHECK(context->is_over());
 }
 
-FIBER_TEST_CASE("children that come and go while their parent is cancelled all learn of it") {
+FIBER_TEST_CASE("children that come and go while their parent is cancelled are all cancelled") {
   const int rounds = static_cast<int>(400 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context parent;

@@ -20,7 +20,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/event");
 
-THREAD_TEST_CASE("it is closed until it is set, and open until it is reset") {
+THREAD_TEST_CASE("an event is unset until it is set, and set until it is reset") {
   Event event;
   CHECK(!event.is_set_hint());
   CHECK(!event.wait_for(10us));
@@ -35,7 +35,7 @@ THREAD_TEST_CASE("it is closed until it is set, and open until it is reset") {
   CHECK(!weft::spawn([&] { return event.wait_for(10us); }).join());
 }
 
-THREAD_TEST_CASE("setting wakes all who wait, who see what came before") {
+THREAD_TEST_CASE("setting an event wakes all waiters, with visible effects") {
   Event event;
   int news = 0;  // Not atomic: the event orders it.
   auto setter = weft::spawn([&] {

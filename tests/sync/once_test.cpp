@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/once");
 
-THREAD_TEST_CASE("of many callers one runs it, and all see what it did") {
+THREAD_TEST_CASE("one of many callers runs the function, and all see its effects") {
   for (int round = 0; round < 50; ++round) {
     Once once;
     int runs = 0;  // Not atomic: the call orders it.
@@ -36,7 +36,7 @@ THREAD_TEST_CASE("of many callers one runs it, and all see what it did") {
   }
 }
 
-FIBER_TEST_CASE("callers that come while it runs park until it is over") {
+FIBER_TEST_CASE("callers that come during the run park until it is over") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};
@@ -58,7 +58,8 @@ FIBER_TEST_CASE("callers that come while it runs park until it is over") {
   CHECK(through.load() == 3);
 }
 
-FIBER_TEST_CASE("if it throws, the caller gets the exception and the next one runs its own") {
+FIBER_TEST_CASE(
+    "a throwing function gives its caller the exception, and the next caller runs its own") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> runs{0};
@@ -86,7 +87,7 @@ FIBER_TEST_CASE("if it throws, the caller gets the exception and the next one ru
   CHECK(once.done_hint());
 }
 
-THREAD_TEST_CASE("after an exception without other callers, the next call runs it") {
+THREAD_TEST_CASE("the next call runs its function after an exception without other callers") {
   Once once;
   CHECK_THROWS_AS(once.call([] { throw 7; }), int);
   CHECK(!once.done_hint());
@@ -95,7 +96,7 @@ THREAD_TEST_CASE("after an exception without other callers, the next call runs i
   CHECK(done);
 }
 
-THREAD_TEST_CASE("call_once passes arguments on, as the standard's") {
+THREAD_TEST_CASE("call_once passes arguments like the standard's") {
   Once once;
   std::string text;
   struct Append {
@@ -111,7 +112,7 @@ THREAD_TEST_CASE("call_once passes arguments on, as the standard's") {
   CHECK(text == "abab!");
 }
 
-THREAD_TEST_CASE("one may be begun within another") {
+THREAD_TEST_CASE("one Once may be used inside another") {
   Once outer;
   Once inner;
   int runs = 0;
@@ -120,7 +121,7 @@ THREAD_TEST_CASE("one may be begun within another") {
   CHECK(runs == 1);
 }
 
-THREAD_TEST_CASE("a OnceValue is made when it is first asked for, once") {
+THREAD_TEST_CASE("a OnceValue is made once, at its first use") {
   std::atomic<int> made{0};
   weft::OnceValue value([&] {
     weft::this_fiber::yield();
@@ -135,7 +136,7 @@ THREAD_TEST_CASE("a OnceValue is made when it is first asked for, once") {
   CHECK(&value.get() == &*value);
 }
 
-THREAD_TEST_CASE("a OnceValue that could not be made is tried again") {
+THREAD_TEST_CASE("a OnceValue whose construction threw is made by the next use") {
   int attempts = 0;
   weft::OnceValue value([&] {
     if (++attempts < 3) throw std::runtime_error("not yet");

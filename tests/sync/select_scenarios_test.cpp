@@ -35,7 +35,7 @@ TEST_SUITE_BEGIN("sync/select_scenarios");
 
 const auto ignore = [](std::optional<int>) {};
 
-FIBER_TEST_CASE("a default is wrong while a value wanders from one channel to another") {
+FIBER_TEST_CASE("a default is never chosen while a value moves from one channel to another") {
   const int rounds = static_cast<int>(20'000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> first(1);
@@ -51,7 +51,7 @@ FIBER_TEST_CASE("a default is wrong while a value wanders from one channel to an
   }
 }
 
-FIBER_TEST_CASE("a default is wrong while a value is there, or the end of another channel") {
+FIBER_TEST_CASE("a default is never chosen while a value or another channel's end is ready") {
   const int rounds = static_cast<int>(20'000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> first(1);
@@ -213,7 +213,7 @@ FIBER_TEST_CASE("a select that sends one value to several channels sends it to o
   closer.join();
 }
 
-FIBER_TEST_CASE("bits that a select draws from two sends to one channel are of both kinds") {
+FIBER_TEST_CASE("a select of two sends to one channel chooses both at random") {
   for (const std::size_t capacity : {0U, 100U}) {
     constexpr int kBits = 200;
     Channel<int> bits(capacity);
@@ -274,7 +274,7 @@ FIBER_TEST_CASE("two senders that are always ready are both served") {
   CHECK(served[1] > rounds / 2 - slack);
 }
 
-FIBER_TEST_CASE("null channels never come, closed ones at once, others when their time is there") {
+FIBER_TEST_CASE("null channels are never chosen, closed ones at once, others when ready") {
   Channel<int>* none = nullptr;
   Channel<int> closed;
   closed.close();

@@ -43,7 +43,7 @@ THREAD_TEST_CASE("permits are taken while there are any") {
   CHECK(deadline.passed());
 }
 
-THREAD_TEST_CASE("never more are inside than there are permits") {
+THREAD_TEST_CASE("the number of holders never exceeds the permits") {
   Semaphore semaphore(3);
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -228,7 +228,7 @@ THREAD_TEST_CASE("more permits may be released than were acquired, and more than
   CHECK(semaphore.available_hint() == 1);
 }
 
-FIBER_TEST_CASE("growing serves the waiters, in their order") {
+FIBER_TEST_CASE("growing serves the waiters in order") {
   Semaphore semaphore(1);
   semaphore.acquire();
   std::vector<weft::JoinHandle<void>> fibers;
@@ -248,7 +248,7 @@ FIBER_TEST_CASE("growing serves the waiters, in their order") {
   CHECK(semaphore.available_hint() == 0);
 }
 
-THREAD_TEST_CASE("after shrinking, what comes back makes up for what is missing") {
+THREAD_TEST_CASE("returned permits cover the debt after shrinking") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);
@@ -292,7 +292,7 @@ THREAD_TEST_CASE("after random resizes the permits add up") {
 
 // The last acquire may have been let through by a release that has other waiters to wake yet, or by
 // none, because the permits were there.
-THREAD_TEST_CASE("more permits than there can be count as the most") {
+THREAD_TEST_CASE("more permits than the maximum count as the maximum") {
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   Semaphore semaphore(kAll);
   CHECK(semaphore.available_hint() == Semaphore::kMost);
@@ -307,7 +307,7 @@ THREAD_TEST_CASE("more permits than there can be count as the most") {
   CHECK(semaphore.try_acquire());
 }
 
-THREAD_TEST_CASE("it may be destroyed as soon as the last acquire has returned") {
+THREAD_TEST_CASE("a semaphore may be destroyed as soon as the last acquire has returned") {
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     auto* semaphore = new Semaphore(0);

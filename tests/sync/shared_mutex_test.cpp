@@ -28,7 +28,7 @@ constexpr auto kToWrite = "shared mutex, to write";
 
 TEST_SUITE_BEGIN("sync/shared_mutex");
 
-THREAD_TEST_CASE("writers exclude everybody, readers exclude writers") {
+THREAD_TEST_CASE("writers exclude all others, and readers exclude writers") {
   SharedMutex mutex;
   long counter = 0;  // Not atomic: lost updates show, and the sanitizers see every race.
   std::atomic<int> writers{0};
@@ -83,7 +83,7 @@ THREAD_TEST_CASE("readers are inside together, also readers that waited for a wr
   }
 }
 
-THREAD_TEST_CASE("tries take what is free and nothing else") {
+THREAD_TEST_CASE("tries take a free lock only") {
   SharedMutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a reader that comes while a writer waits comes after it") {
   CHECK(order == std::vector<char>{'w', 'r'});
 }
 
-FIBER_TEST_CASE("the row is served in its order, readers next to each other together") {
+FIBER_TEST_CASE("the queue is served in FIFO order, with adjacent readers together") {
   SharedMutex mutex;
   std::atomic<int> turn{0};
   std::array<int, 6> turns{};
@@ -295,7 +295,7 @@ FIBER_TEST_CASE("neither readers nor writers keep the others out forever") {
 
 // The last one to leave destroys the mutex, while other unlocks may still be on their way out, and
 // after waiters have given up.
-THREAD_TEST_CASE("it may be destroyed as soon as the last owner has unlocked it") {
+THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has unlocked it") {
   struct Shared {
     SharedMutex mutex;
     std::atomic<int> left{4};

@@ -278,7 +278,7 @@ FIBER_TEST_CASE("a group ends with its parent's context, and at its deadline") {
   CHECK(timed.context().error() == weft::Errc::timed_out);
 }
 
-FIBER_TEST_CASE("what a task holds is gone when join returns") {
+FIBER_TEST_CASE("a task's captures are destroyed when join returns") {
   auto resource = std::make_shared<int>(1);
   TaskGroup group;
   group.spawn([held = resource] { weft::this_fiber::yield(); });

@@ -21,7 +21,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("a timer goes off once, not before its time") {
+SIM_TEST_CASE("a timer expires once, not before its time") {
   for (const bool tries : {false, true}) {
     const auto start = world.now();
     Timer timer(3h);
@@ -50,7 +50,7 @@ FIBER_TEST_CASE("a timer that was stopped or moved lets no caller through by its
   CHECK_FALSE(timer.stop());
 }
 
-SIM_TEST_CASE("a waiter is let through by the new moment, whichever way it has been moved") {
+SIM_TEST_CASE("a waiter succeeds at the new time, whichever way it was moved") {
   Timer timer(1h);
   auto waiting = weft::spawn([&] { timer.wait(); });
   auto impatient = weft::spawn([&] { return timer.wait_until(Deadline::after(2min)); });
@@ -92,7 +92,7 @@ SIM_TEST_CASE("one expiry lets one of several callers through") {
   CHECK(through == 1);
 }
 
-SIM_TEST_CASE("a ticker ticks in step, and keeps one tick for who is late") {
+SIM_TEST_CASE("a ticker ticks in step, and keeps one tick for a late waiter") {
   CHECK_THROWS_AS(Ticker(0ns), std::invalid_argument);
   const auto start = world.now();
   Ticker ticker(2min);

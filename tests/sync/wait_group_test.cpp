@@ -32,7 +32,7 @@ THREAD_TEST_CASE("no caller waits for an empty group") {
   weft::spawn([&] { group.wait(); }).join();
 }
 
-THREAD_TEST_CASE("a wait ends when all is done, and sees what was done") {
+THREAD_TEST_CASE("a wait ends when the count is 0, and sees earlier effects") {
   for (int round = 0; round < 20; ++round) {
     constexpr int kCount = 50;
     WaitGroup group;
@@ -106,7 +106,7 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, and the group stays usa
 
 // The classic: the group lives on the waiter's stack and is gone as soon as wait() has returned,
 // while the last done() may still be on its way out. AddressSanitizer sees a late touch.
-THREAD_TEST_CASE("it may be destroyed as soon as a wait has returned") {
+THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     for (int round = 0; round < rounds; ++round) {
@@ -122,7 +122,7 @@ THREAD_TEST_CASE("it may be destroyed as soon as a wait has returned") {
   use_and_destroy();
 }
 
-THREAD_TEST_CASE("it may be destroyed as soon as a wait after a timed one has returned") {
+THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait after a timed one has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     weft::test::Random random(1);
@@ -139,7 +139,7 @@ THREAD_TEST_CASE("it may be destroyed as soon as a wait after a timed one has re
   use_and_destroy();
 }
 
-THREAD_TEST_CASE("go counts its fiber until its callable is gone") {
+THREAD_TEST_CASE("go counts its fiber until its callable is destroyed") {
   struct Flag {
     std::shared_ptr<std::atomic<int>> gone;
     ~Flag() {

@@ -102,7 +102,7 @@ SIM_TEST_CASE_WITH("a client that does not speak TLS is refused, and holds no ot
   CHECK(server.server().stats().malformed == 2);
 }
 
-FIBER_TEST_CASE("a context ends when a client of TLS says good-bye") {
+FIBER_TEST_CASE("a context ends when a TLS client sends close_notify") {
   const Secrets secrets;
   Event begun;
   Event ended;

@@ -82,7 +82,7 @@ FIBER_TEST_CASE("the capacity is used in full when there is work") {
   done.wait();
 }
 
-FIBER_TEST_CASE("blocking tasks that follow a burst of short ones all get their workers") {
+FIBER_TEST_CASE("blocking tasks after a burst of short ones all get workers") {
   constexpr int kTasks = 200;
   FiberPool pool({.capacity = kTasks, .queue_capacity = 10, .idle_timeout = kNever});
   for (int round = 0; round < 20; ++round) {
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("blocking tasks that follow a burst of short ones all get their 
   CHECK(pool.stats().started <= kTasks);
 }
 
-FIBER_TEST_CASE("tasks that wait for one another all get workers that do not live yet") {
+FIBER_TEST_CASE("tasks that wait for one another all get workers") {
   constexpr std::size_t kTasks = 500;
   for (const std::size_t queue : {std::size_t{0}, kTasks}) {
     WaitGroup all_here;
@@ -117,7 +117,7 @@ FIBER_TEST_CASE("tasks that wait for one another all get workers that do not liv
   }
 }
 
-FIBER_TEST_CASE_WITH("a flood of short tasks starts few workers", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a burst of short tasks starts few workers", {.workers = {1}}) {
   constexpr int kTasks = 10'000;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = kTasks});
@@ -128,7 +128,7 @@ FIBER_TEST_CASE_WITH("a flood of short tasks starts few workers", {.workers = {1
   CHECK(pool.stats().started < 100);
 }
 
-FIBER_TEST_CASE_WITH("a pool that has no fibers for more workers goes on with the workers it has",
+FIBER_TEST_CASE_WITH("a pool without fibers for more workers continues with its workers",
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
@@ -267,8 +267,7 @@ FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queu
   CHECK(ran.load() == 55);
 }
 
-FIBER_TEST_CASE(
-    "a blocked submitter is let in by workers that leave, also when the queue has to grow") {
+FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue has to grow") {
   std::vector<Event> release(8);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 8, .queue_capacity = 52});

@@ -41,8 +41,7 @@ FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new ones") {
   CHECK(stats.rejected == 2);
 }
 
-FIBER_TEST_CASE(
-    "after close(discard) no task starts, and waits for one return that it was dropped") {
+FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped tasks end") {
   Event release;
   WaitGroup running;
   std::atomic<int> started{0};
@@ -80,7 +79,7 @@ FIBER_TEST_CASE(
   CHECK(pool.stats().cancelled == 42);
 }
 
-FIBER_TEST_CASE("what runs after close(discard) has returned had been taken by a worker before") {
+FIBER_TEST_CASE("a task that runs after close(discard) returned had been taken before") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> ran{0};
@@ -212,7 +211,7 @@ DEATH_TEST_CASE("a task that destroys its own pool ends the process and says why
   });
 }
 
-FIBER_TEST_CASE("many may join, and join waits for the close to come") {
+FIBER_TEST_CASE("many callers may join, and join waits for the close") {
   std::atomic<int> joined{0};
   FiberPool pool({.capacity = 2});
   std::vector<JoinHandle<void>> joiners;
@@ -283,7 +282,7 @@ FIBER_TEST_CASE("a reopened pool accepts again, within its capacity") {
   CHECK(pool.stats().completed == accepted);
 }
 
-FIBER_TEST_CASE("wait_idle waits for all that is queued and running, and for no longer") {
+FIBER_TEST_CASE("wait_idle waits for all queued and running tasks, and no longer") {
   Event release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});

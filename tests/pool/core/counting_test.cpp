@@ -43,7 +43,7 @@ FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, no
 }
 
 // Without a task in between that would tell it, too.
-FIBER_TEST_CASE("a wait for a number of tasks ends before another one ends") {
+FIBER_TEST_CASE("a wait for a number of tasks ends before another task ends") {
   weft::test::Event begin;
   weft::test::Event told;
   FiberPool pool({.capacity = 1, .queue_capacity = 8});
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("a wait for a number of tasks ends before another one ends") {
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("many wait for different numbers, and each wait ends at its own") {
+FIBER_TEST_CASE("waits for different numbers end at their own numbers") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
   std::vector<JoinHandle<bool>> waiters;
@@ -113,7 +113,7 @@ FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their calle
   CHECK(pool.stats().failed == 1);
 }
 
-FIBER_TEST_CASE("dropped tasks do not count, and who waits for them is let go at the end") {
+FIBER_TEST_CASE("dropped tasks do not count, and a wait for them ends with the pool") {
   weft::test::Event release;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -137,7 +137,7 @@ FIBER_TEST_CASE("dropped tasks do not count, and who waits for them is let go at
   CHECK(pool.wait_for_completed(1));
 }
 
-FIBER_TEST_CASE("a reopened pool counts on") {
+FIBER_TEST_CASE("a reopened pool continues its counts") {
   FiberPool pool({.capacity = 2});
   pool.run([] {});
   pool.close(Close::drain);
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("a reopened pool counts on") {
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("a task may not wait for a number of tasks of its own pool") {
+FIBER_TEST_CASE("a task that waits for a number of tasks of its own pool gets an error") {
   FiberPool pool({.capacity = 2}), other({.capacity = 1});
   pool.run([&] {
     CHECK_THROWS_AS((void)pool.wait_for_completed(1), std::system_error);
@@ -170,7 +170,7 @@ THREAD_TEST_CASE("plain threads wait for numbers of tasks") {
   CHECK(reached.load() == 3);
 }
 
-FIBER_TEST_CASE("numbers are waited for while many submit and give up") {
+FIBER_TEST_CASE("waits for numbers end correctly while submitters give up") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   auto submitter = spawn([&] {

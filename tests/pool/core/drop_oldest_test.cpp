@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
   CHECK(pool.stats().completed == 2);
 }
 
-FIBER_TEST_CASE("only submit drops: the others refuse and wait as ever, and are not passed over") {
+FIBER_TEST_CASE("only submit drops the oldest: other submits refuse or wait in order") {
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));
@@ -98,7 +98,7 @@ FIBER_TEST_CASE("a task may submit to its own full pool") {
   CHECK(pool.stats().cancelled == 48);
 }
 
-FIBER_TEST_CASE("while more run than a smaller capacity allows, there may be nothing to drop") {
+FIBER_TEST_CASE("nothing is dropped while more tasks run than a smaller capacity allows") {
   weft::test::Event release;
   FiberPool pool(dropping(4, 1));
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { release.wait(); }));

@@ -18,7 +18,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("pool/exception");
 
-FIBER_TEST_CASE("the handler receives what a task throws") {
+FIBER_TEST_CASE("the handler receives the exception of a task") {
   std::atomic<int> numbers{0}, errors{0};
   FiberPool pool(
       {.capacity = 2, .queue_capacity = 10, .on_exception = [&](std::exception_ptr thrown) {
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("the logger receives the lines, and may throw") {
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("what a handler throws goes to the logger") {
+FIBER_TEST_CASE("an exception of the handler goes to the logger") {
   std::vector<std::string> lines;
   FiberPool pool({.capacity = 1,
                   .on_exception = [](std::exception_ptr thrown,

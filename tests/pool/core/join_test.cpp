@@ -32,7 +32,7 @@ class Cargo {
   std::atomic<int>* ended_;
 };
 
-FIBER_TEST_CASE("a join waits until what another close has dropped is gone") {
+FIBER_TEST_CASE("a join waits until another caller's dropped tasks are destroyed") {
   std::atomic<int> ended{0};
   Event hold;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -47,7 +47,7 @@ FIBER_TEST_CASE("a join waits until what another close has dropped is gone") {
   closer.join();
 }
 
-FIBER_TEST_CASE("a join waits until what the workers keep is gone") {
+FIBER_TEST_CASE("a join waits until the workers' objects are destroyed") {
   static std::atomic<int> made, gone;
   made = gone = 0;
   struct Kept {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/pause");
 
-FIBER_TEST_CASE("nothing starts between pause and resume, and then all in order") {
+FIBER_TEST_CASE("no task starts between pause and resume, and then all start in order") {
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 50});
   CHECK_FALSE(pool.is_paused());
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") 
 }
 
 // With one worker, so that the waiter is parked for sure.
-FIBER_TEST_CASE_WITH("a wait for a pause ends with it although another begins at once",
+FIBER_TEST_CASE_WITH("a wait for a pause ends with it although another pause begins at once",
                      {.workers = {1}}) {
   weft::test::Event release;
   FiberPool pool({.capacity = 1});
@@ -130,7 +130,7 @@ FIBER_TEST_CASE("a task may pause its own pool, and may not wait for the pause")
   }
 }
 
-FIBER_TEST_CASE("a paused pool accepts what it has room for, and blocks more") {
+FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then blocks") {
   for (const std::size_t queue_capacity : {0u, 2u, 40u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = queue_capacity});
@@ -300,7 +300,7 @@ FIBER_TEST_CASE("pauses race with submitters, and nothing starts in a pause or i
   }
 }
 
-FIBER_TEST_CASE("pauses of several last until each has ended its own") {
+FIBER_TEST_CASE("overlapping pauses last until each has ended") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   std::atomic<int> ran{0};
   {
@@ -320,7 +320,7 @@ FIBER_TEST_CASE("pauses of several last until each has ended its own") {
   CHECK(ran.load() == 1);
 }
 
-FIBER_TEST_CASE("a close ends all pauses, and a scope of before ends none of after") {
+FIBER_TEST_CASE("a close ends all pauses, and an earlier scope ends no later pause") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   auto before = std::make_unique<PauseScope>(pool);
   CHECK(pool.submit([] {}));

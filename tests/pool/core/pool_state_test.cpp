@@ -128,7 +128,7 @@ PoolItem item_with(const SubmitOptions& options) {
 
 TEST_SUITE_BEGIN("pool/pool_state");
 
-TEST_CASE("the short way of plain tasks leads where the long one does") {
+TEST_CASE("the short and the long path of plain tasks have the same result") {
   const PoolOptions options{.capacity = 3, .queue_capacity = 4};
   Workers short_way(options, true);
   Workers long_way(options, false);
@@ -178,7 +178,7 @@ TEST_CASE("a task is accepted while a slot or a place is free for it") {
   CHECK(held.state.read().completed == 1);
 }
 
-TEST_CASE("a blocked submitter is let in by what makes room, first come, first served") {
+TEST_CASE("a blocked submitter is admitted, in FIFO order, when room appears") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());
@@ -202,7 +202,7 @@ TEST_CASE("a blocked submitter is let in by what makes room, first come, first s
 
 // A sub-pool that waits for room is no parked caller, so admitting it wakes no waiter: a worker
 // that went idle then would leave the task behind.
-TEST_CASE("a worker that admits a task of a sub-pool ahead of a heavy one takes it") {
+TEST_CASE("a worker that admits a sub-pool's task ahead of a heavy one takes it") {
   Held held({.capacity = 2, .queue_capacity = 8});
   Effects effects;
   PoolItem running;
@@ -238,7 +238,7 @@ TEST_CASE("few workers are called for many short tasks, and none in a pause") {
   CHECK(!held.state.should_call_worker());
 }
 
-TEST_CASE("workers retire the coldest first, and starting ones after the idle") {
+TEST_CASE("the longest idle workers retire first, and starting ones after them") {
   Held held({.capacity = 4});
   std::vector<Worker> idle(2);
   held.state.set_limit(4);
@@ -263,7 +263,7 @@ TEST_CASE("workers retire the coldest first, and starting ones after the idle") 
   CHECK(held.state.workers.retired() == 3);
 }
 
-TEST_CASE("a worker has been idle for long after two epochs, and not before") {
+TEST_CASE("a worker counts as idle for long after two epochs, and not before") {
   Held held({.capacity = 1});
   Worker idle;
   held.state.set_limit(1);
@@ -276,7 +276,7 @@ TEST_CASE("a worker has been idle for long after two epochs, and not before") {
   }
 }
 
-TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless a caller waits") {
+TEST_CASE("a closed sub-pool drops pending drain tasks unless a caller waits") {
   Effects effects;
   Held root({.capacity = 2});
   Held sub_pool({.capacity = 2}, true);
@@ -294,7 +294,7 @@ TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless a 
   CHECK(sub_pool.state.workers.starting() == 0);
 }
 
-TEST_CASE("a pause that is held does not end with another's") {
+TEST_CASE("a held pause does not end with another one") {
   Held held({.capacity = 1});
   const std::uint64_t first = held.state.hold_pause();
   const std::uint64_t second = held.state.hold_pause();
@@ -304,7 +304,7 @@ TEST_CASE("a pause that is held does not end with another's") {
   CHECK(!held.state.release_pause(second));
 }
 
-TEST_CASE("the limit of workers moves as that of the property test's model") {
+TEST_CASE("the limit of workers moves like that of the model") {
   test::Random random;
   for (int run = 0; run < 200; ++run) {
     const double up = 0.5 * static_cast<double>(1 + random.below(8));
@@ -337,7 +337,7 @@ TEST_CASE("the limit of workers moves as that of the property test's model") {
   }
 }
 
-TEST_CASE("for one that its key holds up others are dropped, if it is no heavier than the queue") {
+TEST_CASE("tasks are dropped for a key-held task only if it fits the queue") {
   Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   PoolItem holder = item_with({.key = 1});
   TaskQueue::Memory rest =
@@ -348,7 +348,7 @@ TEST_CASE("for one that its key holds up others are dropped, if it is no heavier
   CHECK(held.state.can_drop_for(item_with({.key = 2, .weight = 3})));
 }
 
-TEST_CASE("a sub-pool that has all its drain tasks asks its parent for no other") {
+TEST_CASE("a sub-pool with all its drain tasks requests no other") {
   Held held({.capacity = 1, .queue_capacity = 1}, true);
   CHECK(held.state.must_wait_at_parent(1));
   held.state.workers.begin_start();
@@ -357,7 +357,7 @@ TEST_CASE("a sub-pool that has all its drain tasks asks its parent for no other"
   CHECK(!held.state.must_wait_at_parent(1));
 }
 
-TEST_CASE("nor for a caller that blocks while one is on its way") {
+TEST_CASE("a sub-pool with a coming drain task requests none for a blocked caller") {
   Held held({.capacity = 2, .queue_capacity = 1}, true);
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));

@@ -33,7 +33,7 @@ class Lease {
   Call* call_;
 };
 
-FIBER_TEST_CASE("an unread result may use its pool as it ends") {
+FIBER_TEST_CASE("the destructor of an unread result may use its pool") {
   for (const std::size_t capacity : {1u, 4u}) {
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
     std::atomic<int> ended{0};
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("an unread result may use its pool as it ends") {
   }
 }
 
-FIBER_TEST_CASE("a result that is slow to end keeps its slot and no other") {
+FIBER_TEST_CASE("a slow destructor of a result keeps only its own slot") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   Event dropped, hold, begun;
   auto wait = [&] {
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a result that is slow to end keeps its slot and no other") {
   CHECK(pool.stats().busy == 0);
 }
 
-FIBER_TEST_CASE("a sub-pool's results end in its slots, too") {
+FIBER_TEST_CASE("the destructor of a sub-pool's result runs in its slots, too") {
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ended{0};
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("a sub-pool's results end in its slots, too") {
   CHECK(parent.available() == 2);
 }
 
-FIBER_TEST_CASE("what a task throws whose handle was dropped is reported") {
+FIBER_TEST_CASE("an exception of a task whose handle was dropped is reported") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .on_exception = [&](std::exception_ptr) {
                     reported.fetch_add(1);

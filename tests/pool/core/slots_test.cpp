@@ -28,7 +28,7 @@ TEST_CASE("room is the capacity and the queue, for weights as for single tasks")
   CHECK(!slots.has_room(3, 0));
 }
 
-TEST_CASE("a task that is too heavy by now runs alone") {
+TEST_CASE("a task that became too heavy runs alone") {
   Slots slots(4, 0);
   slots.accept(4);
   slots.resize(2);
@@ -40,7 +40,7 @@ TEST_CASE("a task that is too heavy by now runs alone") {
   CHECK(slots.has_room(4, 0));
 }
 
-TEST_CASE("what a key holds up keeps no task out that is too heavy by now") {
+TEST_CASE("tasks held up by a key do not keep out a task that became too heavy") {
   Slots slots(4, 3);
   slots.accept(3);
   slots.resize(2);
@@ -57,7 +57,7 @@ TEST_CASE("no weight overflows") {
   CHECK(slots.has_room(1, 0));
 }
 
-TEST_CASE("what a key holds up takes places of the queue, and none of a slot") {
+TEST_CASE("tasks held up by a key take places of the queue, and no slots") {
   const Slots slots(8, 2);
   CHECK(slots.has_place_behind_key(0, 2));
   CHECK(!slots.has_place_behind_key(1, 2));
@@ -65,7 +65,8 @@ TEST_CASE("what a key holds up takes places of the queue, and none of a slot") {
   CHECK(!Slots(8, 0).has_place_behind_key(0, 1));
 }
 
-TEST_CASE("slots that are given back are free, and nothing starts while a heavy task wants them") {
+TEST_CASE(
+    "slots that are given back are free, but nothing starts while a heavy task waits for them") {
   Slots slots(3, 1);
   slots.accept(3);
   slots.start(3);
@@ -86,7 +87,7 @@ TEST_CASE("slots that are given back are free, and nothing starts while a heavy 
   CHECK(slots.released() == 0);
 }
 
-TEST_CASE("what is left of the slots is enough for a task of just that weight") {
+TEST_CASE("the remaining slots suffice for a task of exactly that weight") {
   Slots slots(4, 4);
   slots.accept(4);
   slots.start(2);
@@ -96,7 +97,7 @@ TEST_CASE("what is left of the slots is enough for a task of just that weight") 
   CHECK(!slots.can_reacquire(3));
 }
 
-TEST_CASE("a slot that a queued task counts on is not taken back by one that has waited") {
+TEST_CASE("a slot reserved for a queued task is not taken by a task that has waited") {
   Slots slots(2, 1);
   slots.accept(3);
   slots.start(1);
@@ -109,7 +110,7 @@ TEST_CASE("a slot that a queued task counts on is not taken back by one that has
   CHECK(slots.can_reacquire(1));
 }
 
-TEST_CASE("whatever happens, what runs stays within the capacity, and the books balance") {
+TEST_CASE("the running weight stays within the capacity in a random history") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     const std::size_t capacity = 1 + random.below(6);

@@ -50,7 +50,7 @@ FIBER_TEST_CASE("PoolOptions::stop stops the running tasks of a group on the poo
               [&](FiberPool&) { source.request_stop(); });
 }
 
-FIBER_TEST_CASE("a handle of a function pool asks the running function to stop") {
+FIBER_TEST_CASE("a handle of a function pool requests a stop of the running function") {
   Event begun;
   FunctionPool<int, int> pool(
       [&](int n, std::stop_token token) {

@@ -50,7 +50,7 @@ FIBER_TEST_CASE("close(cancel) stops running tasks and drops the others") {
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("drain and discard stop no task; a cancel may still follow") {
+FIBER_TEST_CASE("drain and discard stop no running task; a cancel may follow") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
     std::stop_token seen = pool.stop_token();
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("the token ends waits of the task, and every kind of submission 
   CHECK_FALSE(runner.join());
 }
 
-FIBER_TEST_CASE("a task may cancel its own pool, and learns of it by its own token") {
+FIBER_TEST_CASE("a task may cancel its own pool, and its own token is stopped") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   auto task = pool.async([&](const std::stop_token& token) {
     const bool before = token.stop_requested();
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("a task may cancel its own pool, and learns of it by its own tok
   pool.join();
 }
 
-FIBER_TEST_CASE("cancelling a task that runs asks this one to stop, and says that it runs") {
+FIBER_TEST_CASE("cancelling a running task requests its stop, and returns false") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   std::atomic<int> begun{0};  // Workers are busy a moment before.
   auto one = pool.async([&](const std::stop_token& token) {
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes noth
   task.get();
 }
 
-FIBER_TEST_CASE("a pool that is opened after a cancel gives tokens that are not stopped") {
+FIBER_TEST_CASE("a pool that is reopened after a cancel gives unstopped tokens") {
   FiberPool pool({.capacity = 2, .queue_capacity = 4});
   for (int round = 0; round < 20; ++round) {
     auto task = pool.async(until_stopped);
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a pool that is opened after a cancel gives tokens that are not 
   CHECK_FALSE(pool.run([](const std::stop_token& token) { return token.stop_requested(); }));
 }
 
-FIBER_TEST_CASE("what is empty is refused also if it would take a token") {
+FIBER_TEST_CASE("an empty callable that would take a token is refused") {
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit(std::function<void(std::stop_token)>()) == Errc::empty_task);
   CHECK_THROWS_AS(pool.run(std::function<void(std::stop_token)>()), std::system_error);
@@ -191,7 +191,7 @@ FIBER_TEST_CASE("the outer token closes with cancel, before, during and after") 
   other.request_stop();  // No task is left to be stopped.
 }
 
-FIBER_TEST_CASE("an outer stop is not lost to a pool that is opened or destroyed meanwhile") {
+FIBER_TEST_CASE("an outer stop is not lost when the pool is opened or destroyed meanwhile") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::stop_source outer;

@@ -29,7 +29,7 @@ nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
 
 TEST_SUITE_BEGIN("pool/timings");
 
-TEST_CASE("a histogram of nothing is all zero") {
+TEST_CASE("an empty histogram is all zero") {
   const Histogram none;
   CHECK(none.count() == 0);
   CHECK(none.min() == 0ns);
@@ -38,7 +38,7 @@ TEST_CASE("a histogram of nothing is all zero") {
   CHECK(none.percentile(50) == 0ns);
 }
 
-TEST_CASE("percentiles are off by less than an eighth, the rest is exact") {
+TEST_CASE("percentiles are accurate to an eighth, and other values are exact") {
   Random random;
   for (int round = 0; round < 20; ++round) {
     Histogram whole, one, other;
@@ -69,7 +69,7 @@ TEST_CASE("percentiles are off by less than an eighth, the rest is exact") {
   }
 }
 
-TEST_CASE("the shortest and the longest durations have their places") {
+TEST_CASE("the shortest and the longest durations have buckets") {
   Histogram histogram;
   histogram.record(-5ns);
   CHECK(histogram.max() == 0ns);
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also throwing ones; dropped o
   CHECK(pool.timings().run_time.count() == pool.stats().completed + pool.stats().failed);
 }
 
-FIBER_TEST_CASE("all are measured, also tasks that were parked for room, or came in one call") {
+FIBER_TEST_CASE("tasks that were parked for room, or came in one call, are all measured") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .timings = true});
   std::vector<JoinHandle<void>> submitters;
   for (int i = 0; i < 8; ++i) {

@@ -122,7 +122,7 @@ FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
   CHECK(alone);
 }
 
-FIBER_TEST_CASE("what a heavy task drops is destroyed where the pool may be used") {
+FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lock") {
   Event hold;
   std::atomic<int> destroyed{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
@@ -142,7 +142,7 @@ FIBER_TEST_CASE("what a heavy task drops is destroyed where the pool may be used
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a heavy task takes the places of others only if they are enough") {
+FIBER_TEST_CASE("a heavy task replaces others only if they suffice") {
   Event hold;
   FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { hold.wait(); }));
@@ -215,7 +215,7 @@ FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots ba
   CHECK(pool.available() == 4);
 }
 
-FIBER_TEST_CASE("heavy tasks have their slots back though light ones never cease") {
+FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light ones") {
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
   std::optional<LightTasks> light(pool);
   for (int round = 0; round < 20; ++round) {

@@ -50,7 +50,7 @@ TEST_CASE("a worker with objects keeps its place until they are gone") {
   CHECK(state.must_grow(1));
 }
 
-TEST_CASE("a surplus worker that was called finds out when it comes") {
+TEST_CASE("a surplus worker that was called retires when it arrives") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;

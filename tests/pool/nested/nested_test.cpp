@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a tree of tasks that wait for each other ends, and only the cap
   }
 }
 
-FIBER_TEST_CASE_WITH("a lender gets the next free slot, however many tasks are queued",
+FIBER_TEST_CASE_WITH("a task that waited gets the next free slot, however many tasks are queued",
                      {.workers = {1}}) {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::vector<int> order;

@@ -48,7 +48,7 @@ class HeldClose {
 
 // Between the parent's close and the sub-pool's own, a submitter may be refused after another has
 // queued a task for the worker that it has just asked the parent for. The task waits for its pool.
-THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has not reached") {
+THREAD_TEST_CASE("tasks of a sub-pool run though its parent's close has not reached it") {
   for (const bool nested : {false, true}) {
     FiberPool parent({.capacity = 1});
     FiberPool middle({.capacity = 1, .parent = &parent});
@@ -68,7 +68,7 @@ THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has 
   }
 }
 
-FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached only its parent") {
+FIBER_TEST_CASE("accepted tasks of a sub-pool run though the close has reached only its parent") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached 
   close.end();
 }
 
-FIBER_TEST_CASE("a drain runs what waits in a line of lines, though the pools between are empty") {
+FIBER_TEST_CASE("a drain runs tasks that wait through several full pools") {
   for (const bool busy : {false, true}) {
     FiberPool grand({.capacity = 1});
     FiberPool parent({.capacity = 1, .parent = &grand});
@@ -116,7 +116,7 @@ FIBER_TEST_CASE("a drain runs what waits in a line of lines, though the pools be
 }
 
 FIBER_TEST_CASE(
-    "a sub-pool that waits behind a blocked submitter goes on when a drain refuses it") {
+    "a sub-pool that waits after a blocked submitter continues when a drain refuses that one") {
   Gate ran;
   HeldPool held({.capacity = 2});
   FiberPool& parent = held.pool;
@@ -133,7 +133,7 @@ FIBER_TEST_CASE(
   parent.join();
 }
 
-FIBER_TEST_CASE("what is made in a closed pool is closed, and what is made in that") {
+FIBER_TEST_CASE("a sub-pool of a closed pool is closed, and so are its sub-pools") {
   FiberPool grand({.capacity = 1});
   grand.close(Close::drain);
   FiberPool parent({.capacity = 1, .parent = &grand});

@@ -164,8 +164,7 @@ FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted,
   CHECK(inner.submit([] {}) == Errc::closed);
 }
 
-FIBER_TEST_CASE(
-    "after a parent's close(discard) nothing of a sub-pool starts, and waiters are told") {
+FIBER_TEST_CASE("no task of a sub-pool starts after its parent's close(discard), and waits end") {
   for (const std::size_t queue : {0u, 3u}) {
     Gate begun, release;
     std::atomic<int> ran{0};
@@ -195,7 +194,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a parent's close(cancel) asks tasks of its sub-pools to stop") {
+FIBER_TEST_CASE("a parent's close(cancel) requests a stop of tasks of its sub-pools") {
   Gate begun;
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
@@ -309,7 +308,7 @@ struct Nested {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "submits race with pauses, sizes and closes of nested pools, and the books balance") {
+    "submits race with pauses, resizes and closes of nested pools, and the statistics add up") {
   const int rounds = kSanitized ? 4 : 20;
   for (int round = 0; round < rounds; ++round) {
     Nested nested;

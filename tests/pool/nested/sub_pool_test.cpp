@@ -89,7 +89,7 @@ FIBER_TEST_CASE("neither its own capacity is exceeded nor the parent's") {
   }
 }
 
-FIBER_TEST_CASE("all slots of the parent are used when the sub-pool may") {
+FIBER_TEST_CASE("a sub-pool may use all slots of its parent") {
   WaitGroup all_here;
   FiberPool parent({.capacity = 4});
   FiberPool pool({.capacity = 4, .queue_capacity = 8, .parent = &parent});
@@ -135,7 +135,7 @@ FIBER_TEST_CASE("what is queued while the parent is full runs when there is room
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a blocked submitter can give up, by time or by a stop request") {
+FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit") {
   BusyParent busy;
   FiberPool pool({.parent = &busy.pool});
   CHECK(pool.submit_until(1us, [] {}) == Errc::timed_out);
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("the parent's wait queue is first come, first served, for sub-po
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a sub-pool that waits for room is none of the parent's blocked callers") {
+FIBER_TEST_CASE("a sub-pool that waits for room does not count as a blocked caller of the parent") {
   HeldPool held({.capacity = 1, .max_blocked = 1});
   FiberPool& parent = held.pool;
   FiberPool pool({.queue_capacity = 1, .parent = &parent});
@@ -259,7 +259,7 @@ FIBER_TEST_CASE("a task may wait until another pool of the same root is idle or 
   pool.run([&] { CHECK_THROWS_AS(pool.join(), std::system_error); });
 }
 
-FIBER_TEST_CASE("a pool that is free again can be used at once, though it rejects") {
+FIBER_TEST_CASE("a pool with a free slot can be used at once, even if it rejects") {
   FiberPool parent({.capacity = 1, .on_full = OnFull::reject});
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject, .parent = &parent});
   for (int i = 0; i < 300; ++i) {
@@ -295,7 +295,7 @@ FIBER_TEST_CASE("groups and function pools work on it") {
                   std::invalid_argument);
 }
 
-FIBER_TEST_CASE("what belongs to workers is refused by name") {
+FIBER_TEST_CASE("options of workers are refused by name for a sub-pool") {
   FiberPool parent({.capacity = 1});
   CHECK(refused({.min_workers = 1, .parent = &parent}, "min_workers"));
   CHECK(refused({.idle_timeout = 5s, .parent = &parent}, "idle_timeout"));
@@ -318,7 +318,7 @@ THREAD_TEST_CASE("plain threads submit to it and wait for it") {
   CHECK(ran.load() == 200);
 }
 
-FIBER_TEST_CASE("the numbers of the parent are of its own tasks") {
+FIBER_TEST_CASE("the parent's statistics count its own tasks only") {
   FiberPool parent({.capacity = 2, .queue_capacity = 1});
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ran{0};
@@ -347,7 +347,7 @@ FIBER_TEST_CASE("the numbers of the parent are of its own tasks") {
   CHECK(parent.stats().completed == 1);
 }
 
-FIBER_TEST_CASE("drain tasks that are dropped with the parent's queue are not counted, either") {
+FIBER_TEST_CASE("dropped drain tasks are not counted") {
   for (const auto when_full : {OnFull::block, OnFull::drop_oldest}) {
     Gate release;
     FiberPool parent({.capacity = 1, .queue_capacity = 2, .on_full = when_full});

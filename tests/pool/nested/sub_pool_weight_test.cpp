@@ -51,8 +51,7 @@ FIBER_TEST_CASE(
   CHECK(parent.available() == 3);
 }
 
-FIBER_TEST_CASE(
-    "a caller that blocks with free slots before it has the parent asked once at most") {
+FIBER_TEST_CASE("a blocked caller with free slots makes the parent be asked at most once") {
   constexpr std::size_t kCapacity = 1'000;
   FiberPool parent({.capacity = kCapacity});
   FiberPool sub({.capacity = kCapacity, .parent = &parent});
@@ -69,7 +68,7 @@ FIBER_TEST_CASE(
   for (auto* caller : {&heavy, &behind_heavy, &behind_key}) caller->join();
 }
 
-FIBER_TEST_CASE("one that is heavier than a parent's capacity runs alone there") {
+FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone there") {
   FiberPool parent({.capacity = 2});
   FiberPool sub({.capacity = 5, .parent = &parent});
   Gate hold;

@@ -355,7 +355,7 @@ void play_many_runs() {
 
 TEST_SUITE_BEGIN("pool/property_nested");
 
-TEST_CASE("pools in pools keep their promises, whatever is done to them") {
+TEST_CASE("nested pools keep their guarantees in random histories") {
   if (!one_worker_keeps_order()) return;
   const TestGuard guard("pools in pools");
   Runtime runtime({.workers = 1, .monitor = false});

@@ -199,15 +199,15 @@ void compare(const char* what, Kind kind) {
 
 }  // namespace
 
-TEST_CASE("a pool does what its model does, whatever is done to it") {
+TEST_CASE("a pool behaves as its model in random histories") {
   compare("a pool and its model", Kind::plain_tasks);
 }
 
-TEST_CASE("a pool whose workers follow the load does what its model does") {
+TEST_CASE("a pool whose workers follow the load behaves as its model") {
   compare("a pool and its model, by load", Kind::by_load);
 }
 
-TEST_CASE("a pool does what its model does with priorities, keys and weights") {
+TEST_CASE("a pool with priorities, keys and weights behaves as its model") {
   compare("a pool and its model, with options", Kind::with_options);
 }
 

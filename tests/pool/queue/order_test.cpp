@@ -101,7 +101,7 @@ FIBER_TEST_CASE("a busy key holds up its own tasks only, and takes no slot for t
   CHECK(of_key == 3);
 }
 
-FIBER_TEST_CASE("a key goes on when its task throws, is cancelled, or is dropped") {
+FIBER_TEST_CASE("a key passes on when its task throws, is cancelled, or is dropped") {
   HeldPool held({.capacity = 1, .queue_capacity = 10, .on_exception = [](std::exception_ptr) {}});
   FiberPool& pool = held.pool;
   Record record;
@@ -117,7 +117,7 @@ FIBER_TEST_CASE("a key goes on when its task throws, is cancelled, or is dropped
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("close(discard) drops what a key holds up, and a reopened pool knows no key") {
+FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened pool has no keys") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Event hold;
   std::atomic<int> ran{0};

@@ -32,7 +32,7 @@ int pop_number(SegmentQueue& queue, int& last_run) {
 
 TEST_SUITE_BEGIN("pool/segment_queue");
 
-TEST_CASE("items come out in the order in which they went in, however the queue grows") {
+TEST_CASE("items leave in FIFO order, however the queue grows") {
   Random random;
   SegmentQueue queue;
   std::deque<int> oracle;
@@ -55,7 +55,7 @@ TEST_CASE("items come out in the order in which they went in, however the queue 
   }
 }
 
-TEST_CASE("where each pop makes room, it really does") {
+TEST_CASE("each pop makes room when the queue reports that it does") {
   Random random;
   SegmentQueue queue;
   int last_run = 0;
@@ -77,7 +77,7 @@ TEST_CASE("where each pop makes room, it really does") {
   }
 }
 
-TEST_CASE("items that are left are destroyed with the queue and not run") {
+TEST_CASE("remaining items are destroyed with the queue and not run") {
   int destroyed = 0;
   bool ran = false;
   struct Counter {
@@ -100,7 +100,7 @@ TEST_CASE("items that are left are destroyed with the queue and not run") {
   CHECK(!ran);
 }
 
-TEST_CASE("a queue that has run empty gives back what it has grown by") {
+TEST_CASE("an empty queue frees the memory by which it has grown") {
   SegmentQueue queue;
   int last_run = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("a queue that has run empty gives back what it has grown by") {
   CHECK(pop_number(queue, last_run) == 7);
 }
 
-TEST_CASE("a queue that begins with room for all has one ring for it, now and after a trim") {
+TEST_CASE("a queue with reserved room has one ring for it, also after a trim") {
   SegmentQueue queue;
   queue.begin_with(5000);
   for (int round = 0; round < 2; ++round) {

@@ -66,7 +66,7 @@ std::chrono::nanoseconds time_of_key(int held, int others) {
 
 TEST_SUITE_BEGIN("pool/queue");
 
-TEST_CASE("a busy key costs the same, however many others are behind it") {
+TEST_CASE("a busy key costs the same with any number of waiting tasks") {
   constexpr int kHeld = 1'000;
   // The shortest times of several: what is longer is the machine's doing.
   auto few = std::chrono::nanoseconds::max();
@@ -79,7 +79,7 @@ TEST_CASE("a busy key costs the same, however many others are behind it") {
   CHECK(is_same());  // With a walk past the others it is 50 times as much, or more.
 }
 
-TEST_CASE("the heap of late tasks is never deep, and the first leaves first") {
+TEST_CASE("the heap of late tasks stays shallow, and the first task leaves first") {
   constexpr std::uint64_t kLate = 2'000;
   std::vector<PoolItem> items;
   pool::PriorityLevel level;
@@ -139,7 +139,7 @@ TEST_CASE("tasks of many keys leave in the order of acceptance, each after the o
   }
 }
 
-TEST_CASE("a task is passed over by as many of higher priority, whatever has left before") {
+TEST_CASE("a task is passed over by the same number of higher priorities, whatever left before") {
   const auto turns_before_normal = [](int left_before) {
     TaskQueue queue;
     for (int i = 0; i <= left_before; ++i) push(queue, {.priority = Priority::normal});
@@ -158,7 +158,7 @@ TEST_CASE("a task is passed over by as many of higher priority, whatever has lef
   CHECK(turns_before_normal(5) == turns);
 }
 
-TEST_CASE("of all that may start, the one that was accepted first is next") {
+TEST_CASE("the earliest accepted startable task is next") {
   TaskQueue queue;
   PoolItem holder;
   push(queue, {.key = 0});

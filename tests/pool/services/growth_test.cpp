@@ -123,7 +123,7 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (auto& caller : callers) caller.join();
 }
 
-SIM_TEST_CASE("a pool follows the load of a day, up in the morning and down at night") {
+SIM_TEST_CASE("a pool's workers follow a load that rises and falls") {
   FiberPool pool(
       {.capacity = 20,
        .grow = GrowPolicy::load_factor({.up = 2, .down = 1, .step = 2, .interval = 1min}),

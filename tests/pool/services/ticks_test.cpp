@@ -70,7 +70,7 @@ SIM_TEST_CASE(
   CHECK(told.last().retired == 2);
 }
 
-FIBER_TEST_CASE("a period that is not over keeps no pool from ending, and the last call is made") {
+FIBER_TEST_CASE("a long period does not delay the end of a pool, and the last call is made") {
   Told told;
   {
     FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a period that is not over keeps no pool from ending, and the la
   CHECK(told.last().completed == 5);
 }
 
-FIBER_TEST_CASE("without a period only the last call is made, also of a pool that was not used") {
+FIBER_TEST_CASE("only the last call is made without a period, even for an unused pool") {
   Told told;
   { const FiberPool pool({.capacity = 2, .on_tick = told.every(kNever)}); }
   CHECK(told.calls() == 1);
@@ -164,7 +164,7 @@ FIBER_TEST_CASE("a call may use its pool and close it, but not join it") {
   CHECK(refused.load() == 1);
 }
 
-FIBER_TEST_CASE("a reopened pool tells its numbers again") {
+FIBER_TEST_CASE("a reopened pool reports its statistics again") {
   Told told;
   FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
   for (int round = 1; round <= 3; ++round) {
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("a reopened pool tells its numbers again") {
   }
 }
 
-FIBER_TEST_CASE("a pool is opened and closed while it tells its numbers") {
+FIBER_TEST_CASE("a pool is opened and closed while it reports its statistics") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   Told told;
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .on_tick = told.every(1us)});
@@ -195,7 +195,7 @@ FIBER_TEST_CASE("a pool is opened and closed while it tells its numbers") {
   CHECK(told.last().busy == 0);
 }
 
-FIBER_TEST_CASE("a stop request ends a pool that tells its numbers") {
+FIBER_TEST_CASE("a stop request ends a pool that reports its statistics") {
   Told told;
   std::stop_source stop;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1h), .stop = stop.get_token()});
