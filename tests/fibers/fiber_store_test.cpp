@@ -71,7 +71,7 @@ TEST_CASE("records are distinct, and a visit sees each of them") {
   CHECK(visited == 7);
 }
 
-TEST_CASE("the limit of records is exact to three chains, and again after all came back") {
+TEST_CASE("the limit of records holds to within a few chains, also after all are returned") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {

@@ -101,7 +101,7 @@ TEST_CASE("a number that exceeds the table is rejected") {
 }
 
 // Where a function begins, its caller's frame is where the stack pointer was before the call.
-TEST_CASE("the frame of a function is known from its first instruction on") {
+TEST_CASE("the unwind rules cover the first instruction of a function") {
   void (*function)() = +[] { CHECK(kStart != 0); };
   const auto address = reinterpret_cast<std::uintptr_t>(function);
   UnwindTable table;

@@ -281,7 +281,7 @@ FIBER_TEST_CASE("a client that ends its half reads that its request was abandone
   CHECK(answers.at(0).status == 503);
 }
 
-FIBER_TEST_CASE("an event stream sends each event at once, with its lines apart") {
+FIBER_TEST_CASE("an event stream sends each event at once, with a field for each of its lines") {
   Event seen;
   const HttpServer server([&seen](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);

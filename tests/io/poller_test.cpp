@@ -326,7 +326,7 @@ TEST_CASE("records are recycled, and events for an earlier descriptor do no harm
   CHECK(std::count(seen.begin(), seen.end(), seen.front()) == rounds);
 }
 
-TEST_CASE("events of many descriptors are told apart") {
+TEST_CASE("events of many descriptors are attributed correctly") {
   const test::TestGuard guard("many descriptors at once are told apart");
   Poller poller;
   std::vector<std::unique_ptr<Watched>> all;

@@ -104,7 +104,7 @@ TEST_CASE("a trace begins where all workers still have their events") {
   CHECK(story.arrows.empty());
 }
 
-TEST_CASE("events that arrive while the rings are read are left out") {
+TEST_CASE("events that arrive while the rings are read are not listed") {
   Written written(1);
   written.run(0, 9'000, 1);
   written.run(0, 20'000, 2);

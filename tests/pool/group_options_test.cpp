@@ -195,7 +195,7 @@ FIBER_TEST_CASE("loops have options") {
   CHECK(numbers == std::vector<int>(100, 3));
 }
 
-FIBER_TEST_CASE("a stop request, of the options or of the pool, leaves out the rest of a loop") {
+FIBER_TEST_CASE("a stop request, of the options or of the pool, skips the rest of a loop") {
   for (const bool is_of_pool : {false, true}) {
     FiberPool pool({.capacity = 2, .queue_capacity = 8});
     std::stop_source stop;

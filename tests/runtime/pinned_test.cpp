@@ -154,7 +154,7 @@ FIBER_TEST_CASE("a pinned fiber runs after others that never end, and they after
   others.wait();
 }
 
-FIBER_TEST_CASE("while its worker is stuck a pinned fiber waits, and is not run by a spare one") {
+FIBER_TEST_CASE("a pinned fiber waits while its worker is stuck, and no spare worker runs it") {
   std::atomic<int> moved{0};
   std::vector<weft::JoinHandle<void>> handles;
   for (int i = 0; i < 4; ++i) {

@@ -33,7 +33,7 @@ std::error_code code_of(void (*call)()) {
 
 TEST_SUITE_BEGIN("runtime/spawn");
 
-THREAD_TEST_CASE("a joined fiber's result comes out, from fibers and plain threads") {
+THREAD_TEST_CASE("join returns a fiber's result, to fibers and plain threads") {
   const auto check = [] {
     CHECK(weft::spawn([] { return 42; }).join() == 42);
     CHECK(*weft::spawn([] { return std::make_unique<int>(7); }).join() == 7);
@@ -46,7 +46,7 @@ THREAD_TEST_CASE("a joined fiber's result comes out, from fibers and plain threa
   weft::spawn(check).join();
 }
 
-THREAD_TEST_CASE("an exception comes out of join, and of no other place") {
+THREAD_TEST_CASE("join throws the fiber's exception, and nothing else does") {
   auto handle = weft::spawn([]() -> int { throw std::runtime_error("thrown inside"); });
   CHECK_THROWS_WITH_AS(handle.join(), "thrown inside", std::runtime_error);
   CHECK(!handle.joinable());

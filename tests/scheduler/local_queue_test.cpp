@@ -47,7 +47,7 @@ void spawn(LocalQueue& queue, Fiber& fiber) {
 
 TEST_SUITE_BEGIN("scheduler/local_queue");
 
-TEST_CASE("fibers that are woken or yield come out in order, at every number") {
+TEST_CASE("fibers that are woken or yield leave the queue in order, whatever their number") {
   for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
     LocalQueue queue(true);
     Records records(count, count);
@@ -147,7 +147,7 @@ TEST_CASE("a new fiber goes after waiting ones, and new ones go first come, firs
   for (std::size_t i = 0; i < records.size(); ++i) REQUIRE(queue.pop() == &records[i]);
 }
 
-TEST_CASE("a chain of new fibers that is stolen runs after what is there") {
+TEST_CASE("a stolen chain of new fibers runs after the fibers already queued") {
   constexpr std::size_t kCount = 2'000;
   LocalQueue victim(true);
   LocalQueue queue(true);

@@ -33,7 +33,7 @@ TEST_SUITE_BEGIN("scheduler/monitor");
 
 // A fiber that computes goes on until it has been helped; so without help it hangs until the
 // deadline.
-FIBER_TEST_CASE_WITH("while all workers compute, a spare one runs what is queued",
+FIBER_TEST_CASE_WITH("while all workers compute, a spare worker runs the queued fibers",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -43,7 +43,8 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare one runs what is queued
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("while all workers compute, a spare one sees to timers", {.monitored = true}) {
+FIBER_TEST_CASE_WITH("while all workers compute, a spare worker fires the timers",
+                     {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
   keep_other_workers(runtime, group, done);
@@ -52,7 +53,7 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare one sees to timers", {.
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("while the spare one computes, too, another one runs what is queued",
+FIBER_TEST_CASE_WITH("while the spare worker also computes, another one runs the queued fibers",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;

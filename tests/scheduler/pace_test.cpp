@@ -68,7 +68,7 @@ TEST_CASE("a worker with short runs calls for help ever more rarely") {
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("a worker whose runs take longer than a fiber should wait calls each time") {
+TEST_CASE("a worker with runs longer than a fiber should wait may call each time") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
   runner.pace.note_call(runner.now);

@@ -100,7 +100,7 @@ TEST_CASE("a list behaves as a deque in a random history") {
   }
 }
 
-TEST_CASE("fibers that are pushed from outside come out at once, in the order in which they came") {
+TEST_CASE("fibers that are pushed from outside leave the list at once, in order of arrival") {
   InjectQueue queue;
   std::vector<Fiber> fibers(100);
   CHECK(queue.take_all().is_empty());

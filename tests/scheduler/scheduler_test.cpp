@@ -90,7 +90,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
 // Of two workers, the sleeping one has the watch, and no other worker could see to the timer.
-TEST_CASE("a worker that sleeps for good sees to the timer of one that computes") {
+TEST_CASE("a worker that sleeps indefinitely fires the timer of one that computes") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");
     NoEvents events;

@@ -44,7 +44,7 @@ FIBER_TEST_CASE("a temporary can be sent, and a moved value is kept unless the r
 
 // --- Batches -------------------------------------------------------------------------------------
 
-FIBER_TEST_CASE("a batch takes what is there, in order, and no more than asked for") {
+FIBER_TEST_CASE("a batch takes the queued values in order, and no more than requested") {
   Channel<int> channel(8);
   for (int i = 0; i < 6; ++i) CHECK(channel.send(i));
   std::vector<int> values{-1};

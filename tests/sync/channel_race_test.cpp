@@ -155,7 +155,7 @@ FIBER_TEST_CASE_WITH("a random history without waiting is that of a deque", {.wo
   }
 }
 
-FIBER_TEST_CASE("a close in the middle of it all: what was sent arrives, the rest is refused") {
+FIBER_TEST_CASE("when a close races with sends, sent values arrive and later ones are refused") {
   const int rounds = 60 / static_cast<int>(kSlowdown) + 5;
   for (int round = 0; round < rounds; ++round) {
     weft::test::Random random(static_cast<std::uint64_t>(round));

@@ -88,7 +88,7 @@ void send_and_receive(std::size_t capacity) {
 
 TEST_SUITE_BEGIN("sync/channel");
 
-FIBER_TEST_CASE("values of every shape come out of receive() as they went into send()") {
+FIBER_TEST_CASE("receive() returns values of every kind unchanged") {
   for (const std::size_t capacity : {0u, 1u, 3u, 128u}) {
     send_and_receive<unsigned char>(capacity);
     send_and_receive<short>(capacity);

@@ -122,7 +122,7 @@ Detached send_each(Channel<int>& channel, int count, weft::WaitGroup& group) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a coroutine receives what is there without being suspended") {
+FIBER_TEST_CASE("a coroutine receives a queued value without being suspended") {
   Channel<int> channel(3);
   for (int i = 1; i <= 3; ++i) channel.send(i);
   channel.close();

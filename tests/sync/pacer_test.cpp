@@ -31,7 +31,7 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/pacer");
 
-SIM_TEST_CASE("starts are apart by the spacing, and the first one comes at once") {
+SIM_TEST_CASE("starts are separated by the spacing, and the first one is immediate") {
   const auto begin = world.now();
   Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));

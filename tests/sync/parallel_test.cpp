@@ -40,7 +40,7 @@ FIBER_TEST_CASE("no more steps are under way than the concurrency says") {
   CHECK_FALSE(exceeded);
 }
 
-FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun are left out") {
+FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun are skipped") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   const auto visit = [&](int) {
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun
   CHECK(visited <= 10 + 3);  // Each of the others was in the middle of one at most.
 }
 
-FIBER_TEST_CASE("when the caller's context ends, the rest is left out and that is thrown") {
+FIBER_TEST_CASE("the end of the caller's context skips later elements, and its reason is thrown") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   weft::with_timeout(std::chrono::hours(1), [&](weft::Context& context) {

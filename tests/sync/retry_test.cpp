@@ -53,7 +53,7 @@ FIBER_TEST_CASE("after the last attempt the last value is returned, or the last 
   CHECK(count == 6);
 }
 
-FIBER_TEST_CASE("an exception that does not ask for another attempt comes out at once") {
+FIBER_TEST_CASE("an exception that does not request another attempt is thrown at once") {
   int count = 0;
   CHECK_THROWS_AS(weft::retry({.attempts = 3},
                               [&] {

@@ -164,7 +164,7 @@ FIBER_TEST_CASE("a demand for all permits is served while small ones come and go
 }
 
 // Callers act as readers and a writer: one permit to read, all to write.
-FIBER_TEST_CASE("a demand for all permits that is stopped lets in the small ones after it") {
+FIBER_TEST_CASE("when a demand for all permits is stopped, small ones behind it are served") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;

@@ -183,7 +183,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take w
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a writer that gives up lets in the readers after it, up to the next writer") {
+FIBER_TEST_CASE("when a writer gives up, the readers behind it enter, up to the next writer") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();

@@ -70,7 +70,7 @@ FIBER_TEST_CASE("calls are made although other fibers never stop yielding") {
   busy.join();
 }
 
-FIBER_TEST_CASE("sleeps of no time and of less do not wait, and let others run") {
+FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let others run") {
   std::atomic<int> turns{0};
   weft::TaskGroup group;
   for (int fiber = 0; fiber < 10; ++fiber) {

@@ -66,7 +66,7 @@ void send_text(tls::Stream& stream, std::string_view text) {
 
 TEST_SUITE_BEGIN("tls/http");
 
-FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between") {
+FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between them") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {

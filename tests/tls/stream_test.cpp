@@ -96,7 +96,7 @@ FIBER_TEST_CASE(
   CHECK(reading.join() == "ok");
 }
 
-FIBER_TEST_CASE_WITH("where there are too many fibers, the rest of a write goes out with the next",
+FIBER_TEST_CASE_WITH("without a free fiber, the rest of a write is sent with the next write",
                      {.workers = {1}, .options = {.max_fibers = 4}}) {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");

@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a deep recursion in a sub-pool starts no more workers than its 
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task in the slot of its caller may wait, throw, and see values of its own") {
+FIBER_TEST_CASE("a task in the slot of its caller may wait and throw, and has its own values") {
   const FiberLocal<int> value;
   FiberPool pool({.capacity = 1});
   pool.run([&] {
