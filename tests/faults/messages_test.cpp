@@ -125,7 +125,7 @@ void pieces() {
   if (error != weft::Errc::end_of_stream) expect_none(error);
   demand(received == halves[0] + halves[1] + std::string(200, '\0'), "it comes as it was sent");
 }
-TEST_CASE("bytes in pieces and files survive each failing call, or return its error") {
+TEST_CASE("writes of pieces and of files continue after each failing call, or return its error") {
   sweep_in_runtime(&pieces,
                    {{Call::make_pair, EMFILE},
                     {Call::control_epoll, ENOSPC},

@@ -59,7 +59,7 @@ FIBER_TEST_CASE("in turn each pool gets every other task, and a full one is pass
   pools.wait_idle();
 }
 
-FIBER_TEST_CASE("by load the pool with the fewest tasks gets the next one") {
+FIBER_TEST_CASE("with selection by load, the pool with the fewest tasks gets the next one") {
   for (const std::size_t loaded : {0u, 1u}) {
     Gate gate;
     PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);

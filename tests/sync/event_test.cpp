@@ -75,7 +75,7 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, not before") {
   CHECK(waiting.join());
 }
 
-THREAD_TEST_CASE("it may be destroyed as soon as every wait has returned") {
+THREAD_TEST_CASE("a latch may be destroyed as soon as every wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     weft::test::Random random(1);

@@ -87,7 +87,7 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, not before, and the lat
   CHECK(latch.wait_for(0ns));
 }
 
-THREAD_TEST_CASE("it may be destroyed as soon as every wait has returned") {
+THREAD_TEST_CASE("a latch may be destroyed as soon as every wait has returned") {
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     for (int round = 0; round < rounds; ++round) {

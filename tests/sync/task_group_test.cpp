@@ -112,7 +112,7 @@ FIBER_TEST_CASE("no more tasks run at once than the limit says") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("tasks that tasks start at the limit run after them, in their places") {
+FIBER_TEST_CASE("tasks started by tasks at the limit run after them, in their places") {
   TaskGroup group({.limit = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};

@@ -333,7 +333,7 @@ FIBER_TEST_CASE("a peer that is gone is an error and no signal") {
   CHECK(error);
 }
 
-FIBER_TEST_CASE("files that are missing are named by an error") {
+FIBER_TEST_CASE("an error names the missing file") {
   const auto [context, error] =
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
   CHECK(error.category() == tls::openssl_category());
