@@ -109,7 +109,7 @@ struct RequestInProgress {
   // In bytes, with the head; bytes of a following request may be included.
   std::uint64_t received = 0;
   std::uint64_t sent = 0;  // In bytes, with the head; counted when a write ends.
-  std::string route;             // Its title; "none" until a router has found it.
+  std::string route;       // Its title; "none" until a router has found it.
   RequestState state = RequestState::handling;
   // How long the server has waited for the client by now; 0 if it does not wait.
   std::chrono::nanoseconds waiting{};
