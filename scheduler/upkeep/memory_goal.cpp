@@ -23,13 +23,12 @@ bool MemoryGoal::look(std::int64_t now) noexcept {
   const std::size_t growth = used > before ? used - before : 0;
   is_close_ = used + std::min(growth, bytes_) * kLooksAhead >= bytes_ && growth != 0;
   next_look_ = now + (is_close_ ? tuning::kShortestSamplePeriod : tuning::kMemoryLook);
-  const std::size_t near = bytes_ - bytes_ / 8;
   if (used >= bytes_) {
     reach(used);
-  } else if (used < near) {
+  } else if (used < bytes_ - bytes_ / 16) {
     reached_.store(0, relaxed);
   }
-  return used >= near;
+  return used >= bytes_ - bytes_ / 8;
 }
 
 bool MemoryGoal::may_grow() noexcept {

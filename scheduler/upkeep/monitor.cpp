@@ -95,6 +95,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
                       Verdict& verdict) noexcept {
   if (desk.is_resting()) return;
   if (shared_.idle().is_asleep(desk.index)) {
+    if (sight.fiber != nullptr) desk.note_run_since(0);
     sight = {};
     ++verdict.others;
     return;

@@ -86,8 +86,8 @@ inline void set_limit(int fd, int option, long microseconds) {
 inline timespec moment(clockid_t clock, long milliseconds) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  const long nanoseconds = now.tv_nsec + milliseconds * 1'000'000;
-  return {now.tv_sec + nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+  const long nanoseconds = 1'000'000'000 + now.tv_nsec + milliseconds * 1'000'000;
+  return {now.tv_sec - 1 + nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
 }
 
 // Returns how often the report has counted a call.

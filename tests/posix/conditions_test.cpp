@@ -213,14 +213,19 @@ FIBER_TEST_CASE("a context wakes a wait for a condition once") {
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable condition;
-  weft::Context context(weft::Deadline::after(1ms));
+  weft::Context context;
   const weft::ContextScope limited(context);
+  std::thread canceller([&] {
+    const std::lock_guard waits(mutex);  // The wait has released it.
+    context.cancel();
+  });
   condition.wait(lock);  // Nothing signals it.
   CHECK(lock.owns_lock());
   CHECK(context.until().is_over());
   // The context is over: the wait is for its own limit.
   CHECK(condition.wait_for(lock, 2ms) == std::cv_status::timeout);
   lock.unlock();
+  canceller.join();
 }
 
 TEST_SUITE_END();

@@ -33,13 +33,13 @@ TEST_CASE("caches are given back from seven eighths of the goal on") {
   CHECK_FALSE(looks.look(100));
 }
 
-TEST_CASE("a goal that was reached stays so until the process uses less than seven eighths") {
+TEST_CASE("a goal that was reached stays so until the process uses less than fifteen sixteenths") {
   Looks looks;
   (void)looks.look(800);
   CHECK(looks.goal.is_reached());
-  (void)looks.look(700);
+  (void)looks.look(750);
   CHECK(looks.goal.is_reached());
-  (void)looks.look(699);
+  (void)looks.look(749);
   CHECK_FALSE(looks.goal.is_reached());
   (void)looks.look(799);
   CHECK_FALSE(looks.goal.is_reached());
