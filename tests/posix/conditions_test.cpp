@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <weft/context.hpp>
 #include <weft/wait_group.hpp>
 
