@@ -1,6 +1,8 @@
 // The C library's own functions, which come after this library's in the order of symbols.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <weft/detail/atomic.hpp>
 
 namespace weft::posix {
@@ -21,6 +23,10 @@ class Real {
   template <class... Arguments>
   auto operator()(Arguments... arguments) {
     return get()(arguments...);
+  }
+  // Looks it up now, if it is there: for functions that handlers of signals may call.
+  void find() noexcept {
+    if (::dlsym(RTLD_NEXT, name_) != nullptr) (void)get();
   }
 
  private:

@@ -178,15 +178,17 @@ class PostWatch {
   io::Watch watch_;
 };
 
-// 0, -1 with errno, or 1 if there was no descriptor. Contexts end waits with a limit alone: the
+constexpr int kNoDescriptor = -1;
+
+// Returns 0, the number of an error, or kNoDescriptor. Contexts end waits with a limit alone: the
 // others have no error that callers expect.
 int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
   if (::sem_trywait(semaphore) == 0) return 0;
-  if (errno != EAGAIN) return -1;
+  if (errno != EAGAIN) return errno;
   const OwnCalls own(state);
   const Until until = limit.is_never() ? Until() : this_fiber::until().but_before(limit);
   PostWatch watch;
-  if (!watch.open()) return 1;
+  if (!watch.open()) return kNoDescriptor;
   Shard& shard = shard_of(semaphore);
   Waiter waiter{semaphore, watch.descriptor()};
   for (;;) {
@@ -201,7 +203,7 @@ int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
     }
     // After the removal: a post that chose this fiber is not lost.
     if (::sem_trywait(semaphore) == 0) return 0;
-    if (until.is_over()) return fail(ETIMEDOUT);
+    if (until.is_over()) return ETIMEDOUT;
   }
 }
 
@@ -211,14 +213,18 @@ int wait_in_scope(FiberState& state, const Call& call, sem_t* semaphore, Deadlin
   const char* reason = reason_not_to_park(*semaphore);
   if (reason == nullptr) {
     const int error_before = errno;
-    const int result = wait_parked(state, semaphore, limit);
-    if (result == 0) errno = error_before;
-    if (result <= 0) return result;
+    const int error = wait_parked(state, semaphore, limit);
+    if (error > 0) return fail(error);
+    errno = error_before;
+    if (error == 0) return 0;
     reason = "no descriptor to wait on";
   }
   const BlockedCall blocked(call, reason);
   return plain();
 }
+
+// A handler of signals may call sem_post(), and must not be the first to look the function up.
+[[gnu::constructor]] void find_post() noexcept { real_post.find(); }
 
 }  // namespace
 

@@ -82,12 +82,12 @@ FIBER_TEST_CASE_WITH("a dump says how long a fiber has been parked", {.workers =
   weft::go([&] { event.wait(); });
   std::ostringstream dump;
   // While all workers sleep, the monitor looks at the fibers before it sleeps, too.
-  while (dump.str().find("parked: event, for 0.") == std::string::npos) {
+  while (dump.str().find("parked: event, for ") == std::string::npos) {
     weft::this_fiber::sleep_for(700ms);
     dump.str("");
     weft::dump_fibers(dump);
   }
-  CHECK(count_of(written_by(&weft::dump::write_json), R"("age_seconds":0.)") >= 1);
+  CHECK(count_of(written_by(&weft::dump::write_json), R"("age_seconds":)") >= 1);
   event.set();
 }
 
@@ -100,7 +100,7 @@ FIBER_TEST_CASE_WITH("a dump says how long a fiber has run, and in which calls i
   });
   // The spinning thread tells its calls unless that takes long.
   const auto shows_age_and_calls = [](const std::string& text) {
-    const std::size_t line = text.find("is running, for 0.");
+    const std::size_t line = text.find("is running, for ");
     if (line == std::string::npos || weft::test::kSanitized) return line != std::string::npos;
     return text.compare(text.find('\n', line) + 1, 7, "    at ") == 0;
   };
