@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <system_error>
 
+#include "base/refusal.hpp"
 #include "base/signal_handlers.hpp"
 #include "fibers/call_walk.hpp"
 #include "scheduler/registry.hpp"
@@ -118,16 +120,25 @@ ProcessorSampler::ProcessorSampler(std::chrono::nanoseconds period) : period_(pe
 ProcessorSampler::~ProcessorSampler() { samples.is_open.store(false, relaxed); }
 
 void ProcessorSampler::follow_workers() {
-  (void)visit_registry(Deadline::never(), [this](Scheduler& scheduler) {
+  bool is_refused = false;
+  (void)visit_registry(Deadline::never(), [this, &is_refused](Scheduler& scheduler) {
     if (scheduler.lost_in_fork()) return;
     for (const Desk* const desk : scheduler.shared().desks()) {
       const int thread = desk->thread.number();
       if (thread == 0) continue;  // It has not begun.
-      timers_.try_emplace(
+      const auto [timer, is_new] = timers_.try_emplace(
           thread, base::ThreadTimer::Setting{
                       .thread = thread, .signal = SIGPROF, .first = period_, .period = period_});
+      // A thread that has just ended has no timer either: the next round finds out.
+      if (!is_new || timer->second.is_set()) continue;
+      is_refused = true;
+      timers_.erase(timer);
     }
   });
+  if (is_refused && timers_.empty()) {
+    throw base::refusal(std::make_error_code(std::errc::resource_unavailable_try_again),
+                        "a profile gets no timers of its workers' processor time");
+  }
 }
 
 void ProcessorSampler::drain(const std::function<void(const ProcessorSample&)>& see) {

@@ -105,7 +105,7 @@ void WaitSampler::look() noexcept {
 }
 
 void WaitSampler::leaves(const Fiber& fiber, const void* caller) noexcept {
-  const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+  const auto reason = static_cast<detail::WaitReason>(fiber.reason());
   if (fiber.state.load(relaxed) != fibers::FiberState::parked) return;
   if ((reasons_ & reasons_of(reason)) != 0 && --left_ == 0) begin_wait(fiber, caller);
 }
@@ -146,7 +146,7 @@ void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   }
   WaitSample& sample = table->samples[place];
   sample.weight = weight;
-  sample.reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+  sample.reason = static_cast<detail::WaitReason>(fiber.reason());
   sample.name = stack->name.copy();
   sample.type = fiber.task.type_hint();
   sample.calls = calls_from(caller, *stack);
