@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
@@ -265,6 +266,10 @@ WEFT_POSIX_HOOK(pthread_cond_signal);
 WEFT_POSIX_HOOK(pthread_cond_broadcast);
 
 namespace weft::posix {
+
+void forget_conditions() noexcept {
+  for (Shard& shard : shards) std::construct_at(&shard);
+}
 
 std::span<const Hook> condition_hooks() noexcept {
   static const std::array hooks{

@@ -19,4 +19,8 @@ namespace weft::posix {
 [[nodiscard]] std::span<const Hook> condition_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> semaphore_hooks() noexcept;
 
+// In the child of a fork: no fiber waits there, and a thread that is gone may hold a lock.
+void forget_conditions() noexcept;
+void forget_semaphores() noexcept;
+
 }  // namespace weft::posix

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <weft/detail/fork.hpp>
 #include <weft/posix.hpp>
 
 #include "libs/posix/blocked_calls.hpp"
@@ -41,6 +42,11 @@ void check_hooks() {
 #else
   static const char* const missing = [] {
     add_metrics();
+    detail::at_fork([] {}, [] {},
+                    [] {
+                      forget_conditions();
+                      forget_semaphores();
+                    });
     return find_missing();
   }();
   if (missing == nullptr) return;

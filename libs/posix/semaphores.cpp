@@ -12,9 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <weft/context.hpp>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "libs/posix/hooks.hpp"
 #include "libs/posix/waiting.hpp"
@@ -203,7 +205,10 @@ int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
     }
     // After the removal: a post that chose this fiber is not lost.
     if (::sem_trywait(semaphore) == 0) return 0;
-    if (until.is_over()) return ETIMEDOUT;
+    if (!until.is_over()) continue;
+    // A caller whose context is over may wait again and again for a fiber of this worker.
+    if (!limit.passed()) this_fiber::yield();
+    return ETIMEDOUT;
   }
 }
 
@@ -272,6 +277,10 @@ WEFT_POSIX_HOOK(sem_clockwait);
 WEFT_POSIX_HOOK(sem_post);
 
 namespace weft::posix {
+
+void forget_semaphores() noexcept {
+  for (Shard& shard : shards) std::construct_at(&shard);
+}
 
 std::span<const Hook> semaphore_hooks() noexcept {
   static const std::array hooks{WEFT_POSIX_ENTRY(sem_wait), WEFT_POSIX_ENTRY(sem_timedwait),
