@@ -99,11 +99,27 @@ template <class Record>
   return found;
 }
 
-void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept {
+Meter::Part* Meter::part_here() noexcept {
   auto& place = parts_[part_of_thread()];
-  Part* part = place.load(acquire);  // [meter]
-  if (part == nullptr) [[unlikely]]
-    part = make(place);
+  Part* const part = place.load(acquire);  // [meter]
+  return part != nullptr ? part : make(place);
+}
+
+void Meter::count_request() noexcept {
+  if (Part* const part = part_here()) part->requests.fetch_add(1, relaxed);  // Relaxed: a number.
+}
+
+std::uint64_t Meter::requests() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& place : parts_) {
+    const Part* const part = place.load(acquire);              // [meter]
+    if (part != nullptr) sum += part->requests.load(relaxed);  // Relaxed: a number.
+  }
+  return sum;
+}
+
+void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept {
+  Part* const part = part_here();
   if (part == nullptr) return;
   Cell* cell = part->cells[route].load(acquire);  // [meter]
   if (cell == nullptr) [[unlikely]]
@@ -165,6 +181,20 @@ void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
   detail::family_of(reading, "weft_http_request_seconds", "histogram",
                     "From the head of a request to the end of its answer.")
       .samples.push_back(std::move(times));
+}
+
+const char* to_string(RequestState state) noexcept {
+  switch (state) {
+    case RequestState::reading_head:
+      return "reading head";
+    case RequestState::handling:
+      return "handling";
+    case RequestState::reading_body:
+      return "reading body";
+    case RequestState::writing:
+      return "writing";
+  }
+  return "";
 }
 
 }  // namespace weft::http

@@ -36,6 +36,9 @@ class Meter {
   // memory for the first answer of a route.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
+  // A head was a proper request. Counts nothing if there is no memory for the first one.
+  void count_request() noexcept;
+  [[nodiscard]] std::uint64_t requests() const noexcept;
   // Relaxed, these: only numbers.
   void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
   void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
@@ -58,10 +61,13 @@ class Meter {
     std::array<Count, 6> statuses{};  // The index is the first digit.
   };
   struct alignas(64) Part {
+    Count requests{0};
     std::array<detail::Atomic<Cell*>, kMostRoutes> cells{};
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
+  // Returns the part of the calling thread; null without memory for it.
+  [[nodiscard]] Part* part_here() noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
   void add_stats(const detail::MetricsSource& source, metrics::Reading& reading) const;

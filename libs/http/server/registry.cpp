@@ -59,7 +59,6 @@ void Registry::remove(Connection& connection) noexcept {
   const detail::Guard guard(lock_);
   unlink(connection);
   ++removed_;
-  requests_of_ended_ += connection.requests();
 }
 
 std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
@@ -129,11 +128,7 @@ Connection* Registry::find_caller(std::uint64_t fiber) const noexcept {
 
 Counts Registry::counts() const noexcept {
   const detail::Guard guard(lock_);
-  std::uint64_t requests = requests_of_ended_;
-  for (const Connection* one = first_; one != nullptr; one = one->next_) {
-    requests += one->requests();
-  }
-  return {.added = added_, .present = added_ - removed_, .requests = requests};
+  return {.added = added_, .present = added_ - removed_};
 }
 
 std::size_t Registry::find_longest(std::span<Busy> room, LongestBy by) const noexcept {

@@ -26,7 +26,6 @@ class Connection;
 struct Counts {
   std::uint64_t added = 0;  // Ever.
   std::uint64_t present = 0;
-  std::uint64_t requests = 0;  // Requests of all that were ever added.
 };
 
 // How requests are ordered: by their first bytes, or by the begin of a wait for the client.
@@ -77,7 +76,6 @@ class Registry {
   std::uint64_t added_ WEFT_GUARDED_BY(lock_) = 0;
   std::uint64_t removed_ WEFT_GUARDED_BY(lock_) = 0;
   std::uint32_t round_ WEFT_GUARDED_BY(lock_) = 0;
-  std::uint64_t requests_of_ended_ WEFT_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace weft::http

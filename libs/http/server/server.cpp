@@ -295,7 +295,7 @@ ServerStats ServerCore::stats() const noexcept {
   const Counts counts = registry_.counts();
   return {.accepted = counts.added,
           .connections = counts.present,
-          .requests = counts.requests,
+          .requests = meter_.requests(),
           .refused = meter_.refused(),
           .malformed = meter_.malformed(),
           .accept_pauses = loops.pauses,
@@ -317,20 +317,6 @@ std::chrono::nanoseconds waiting_time(const ProgressView& progress, std::int64_t
 
 }  // namespace
 
-const char* to_string(RequestState state) noexcept {
-  switch (state) {
-    case RequestState::reading_head:
-      return "reading head";
-    case RequestState::handling:
-      return "handling";
-    case RequestState::reading_body:
-      return "reading body";
-    case RequestState::writing:
-      return "writing";
-  }
-  return "";
-}
-
 std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, LongestBy by) const {
   std::vector<Busy> found(std::min(most, kMostShown));
   found.resize(registry_.find_longest(found, by));
@@ -339,6 +325,7 @@ std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, Lo
   for (const Busy& busy : found) {
     const ProgressView& progress = busy.progress;
     if (progress.began == 0) continue;  // It was answered while the others were looked at.
+    if (by == LongestBy::wait && progress.waits_since == 0) continue;
     requests.push_back(
         {.peer = busy.peer,
          .fiber = busy.fiber,

@@ -198,6 +198,7 @@ Session::Found Session::refuse(std::error_code why) {
 // True if the connection stays.
 bool Session::answer() {
   connection_.count_request();
+  server_.meter().count_request();
   Exchange exchange(connection_, input_, output_, head_);
   connection_.progress().show(head_);
   output_.allowance().renew();
