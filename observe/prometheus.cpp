@@ -93,7 +93,7 @@ constexpr std::array kOfRuntimes = std::to_array<Column<RuntimeMetrics>>({
      [](const RuntimeMetrics& m) { return m.stats.record_bytes; }},
     {"weft_memory_goal_bytes", "gauge", "The memory that the process should not exceed; 0: any.",
      [](const RuntimeMetrics& m) { return m.stats.memory_goal; }},
-    {"weft_memory_goal_reached_total", "counter", "Times it was reached: spawns were refused.",
+    {"weft_memory_goal_reached_total", "counter", "Times that it was reached.",
      [](const RuntimeMetrics& m) { return m.stats.memory_goals_reached; }},
     {"weft_blocking_threads_count", "gauge", "Threads that make calls of weft::blocking, or could.",
      [](const RuntimeMetrics& m) { return m.stats.blocking_threads; }},

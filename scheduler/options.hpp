@@ -75,6 +75,7 @@ struct SchedulerOptions {
   bool refuses_without_stacks = false;
   // Bytes that the process should not exceed; 0 for no goal. Without a monitor it has no effect.
   std::size_t memory_goal = 0;
+  bool refuses_at_memory_goal = false;
 };
 
 }  // namespace weft::scheduler

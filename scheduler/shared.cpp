@@ -42,8 +42,9 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
       queues_are_open_(options_.workers > 1 ||
                        (options_.monitor.enabled && !base::prepare_barriers())),
       processors_(options_.monitor.enabled ? base::usable_processors() : most_workers() + 1),
-      stores_(stack_main, this, options_.max_fibers,
-              options_.monitor.enabled ? options_.memory_goal : 0),
+      stores_(
+          stack_main, this, options_.max_fibers,
+          {options_.monitor.enabled ? options_.memory_goal : 0, options_.refuses_at_memory_goal}),
       events_(events),
       idle_(options_.workers, most_workers()),
       desks_(std::make_unique<Desk*[]>(most_workers())) {
@@ -115,7 +116,7 @@ void Shared::throw_too_many_fibers() {
                             "weft: RuntimeOptions::refuse_without_stacks: " +
                                 std::to_string(waiting) + " fibers wait for a stack");
   }
-  if (const MemoryGoal& goal = stores_.goal(); goal.is_reached()) {
+  if (const MemoryGoal& goal = stores_.goal(); goal.is_refusing()) {
     // The monitor must look whether the process uses less, though no worker wakes up.
     full_fence();  // [goal]
     monitor_rest_.end();

@@ -51,13 +51,14 @@ struct RuntimeOptions {
   // A worker notices this only when it starts a fiber, so up to workers x 1024 spawns may still
   // succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
-  // Bytes of memory, without pages of files, that the process should not exceed. 0: 7/8 of the
-  // limit of its control group (memory.max, memory.high), if there is one. SIZE_MAX: no goal. From
-  // 7/8 of the goal on, unused stacks and records are given back. At the goal spawns throw
+  // Bytes of memory, without pages of files, that the process should not exceed. From 7/8 of the
+  // goal on, unused stacks and records are given back. At the goal spawns throw
   // Errc::too_many_fibers until the process uses less than 15/16. The monitor looks every 10 ms,
   // and every millisecond while the memory grows fast; spawns look once for 1023 new records. Up to
-  // workers x 1024 spawns may still succeed. Fibers that were spawned before start as ever. Without
-  // a monitor the option has no effect.
+  // workers x 1024 spawns may still succeed. Fibers that were spawned before start as ever.
+  // 0: 7/8 of the limit of the control group (memory.max, memory.high), if there is one; spawns do
+  // not throw then, as other parts of the program may use the memory. SIZE_MAX: no goal. Without a
+  // monitor the option has no effect.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
   // the throwing stack intact.

@@ -61,9 +61,9 @@ void Census::step(std::int64_t now) noexcept {
 }
 
 bool Census::covers(std::int64_t moment, std::int64_t now) noexcept {
-  if (begun_ < moment) begin(now);
+  if (!is_under_way_ && begun_ < moment) begin(now);
   if (is_under_way_) visit_some(now);
-  return !is_under_way_;
+  return !is_under_way_ && begun_ >= moment;
 }
 
 void Census::begin(std::int64_t now) noexcept {

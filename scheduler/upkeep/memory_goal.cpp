@@ -24,28 +24,35 @@ bool MemoryGoal::look(std::int64_t now) noexcept {
   is_close_ = used + std::min(growth, bytes_) * kLooksAhead >= bytes_ && growth != 0;
   next_look_ = now + (is_close_ ? tuning::kShortestSamplePeriod : tuning::kMemoryLook);
   if (used >= bytes_) {
-    reach(used);
+    reach();
   } else if (used < bytes_ - bytes_ / 16) {
     reached_.store(0, relaxed);
   }
+  if (times() != 0 && !std::exchange(is_told_, true)) report(used);
   return used >= bytes_ - bytes_ / 8;
 }
 
+// The caller may hold locks and little stack: the monitor writes the report.
 bool MemoryGoal::may_grow() noexcept {
-  const std::size_t used = in_use_();
-  if (used < bytes_) return true;
-  reach(used);
+  if (in_use_() < bytes_) return true;
+  reach();
   return false;
 }
 
-void MemoryGoal::reach(std::size_t used) noexcept {
-  if (reached_.exchange(1, relaxed) != 0) return;
-  if (times_.fetch_add(1, relaxed) != 0) return;
-  (void)std::fprintf(stderr,
-                     "weft: RuntimeOptions::memory_goal = %zu bytes, and the process uses %zu: "
-                     "new fibers are refused until it uses less. Raise the goal, or bound the "
-                     "fibers by a FiberPool\n",
-                     bytes_, used);
+void MemoryGoal::reach() noexcept {
+  if (reached_.exchange(1, relaxed) == 0) times_.fetch_add(1, relaxed);
+}
+
+void MemoryGoal::report(std::size_t used) noexcept {
+  const char* const effect =
+      refuses_
+          ? "new fibers are refused until it uses less. Raise the goal, or bound the fibers by "
+            "a FiberPool"
+          : "unused stacks and records are given back. Set the option to a number of bytes to "
+            "have new fibers refused there, or bound the fibers by a FiberPool";
+  (void)std::fprintf(
+      stderr, "weft: RuntimeOptions::memory_goal = %zu bytes, and the process uses %zu: %s\n",
+      bytes_, used, effect);
 }
 
 }  // namespace weft::scheduler

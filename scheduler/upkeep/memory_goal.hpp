@@ -7,15 +7,16 @@
 
 namespace weft::scheduler {
 
-// Compares the memory of the process with a goal. Near the goal caches must be given back, and no
-// fiber is spawned once it has been reached, until the process uses clearly less.
+// Compares the memory of the process with a goal. Near the goal caches must be given back. A goal
+// that refuses lets no fiber be spawned once it has been reached, until the process uses less.
 // The monitor looks; any thread may call the functions that are const, and may_grow.
 class MemoryGoal {
  public:
   using InUse = std::size_t (*)() noexcept;
 
   // `bytes`: 0 for no goal. `in_use` returns the bytes that the process uses.
-  MemoryGoal(std::size_t bytes, InUse in_use) noexcept : bytes_(bytes), in_use_(in_use) {}
+  MemoryGoal(std::size_t bytes, bool refuses, InUse in_use) noexcept
+      : bytes_(bytes), refuses_(refuses), in_use_(in_use) {}
 
   // Returns true if caches must be given back. It measures at most once a period, and reports on
   // stderr when the goal is reached for the first time.
@@ -28,6 +29,8 @@ class MemoryGoal {
 
   // Relaxed: hints and statistics, which guard nothing.
   [[nodiscard]] bool is_reached() const noexcept { return reached_.load(detail::relaxed) != 0; }
+  // Returns true while spawns are refused.
+  [[nodiscard]] bool is_refusing() const noexcept { return refuses_ && is_reached(); }
   // 1 from when the goal is reached until the process uses less, otherwise 0.
   [[nodiscard]] const detail::Atomic<std::size_t>& reached() const noexcept { return reached_; }
   // Returns how often the goal has been reached.
@@ -35,15 +38,18 @@ class MemoryGoal {
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
-  void reach(std::size_t used) noexcept;
+  void reach() noexcept;
+  void report(std::size_t used) noexcept;
 
   const std::size_t bytes_;
+  const bool refuses_;
   const InUse in_use_;
   detail::Atomic<std::size_t> reached_{0};
   detail::Atomic<std::uint64_t> times_{0};
   std::int64_t next_look_ = 0;
   std::size_t last_use_ = 0;  // Bytes at the last look.
   bool is_close_ = false;
+  bool is_told_ = false;
 };
 
 }  // namespace weft::scheduler

@@ -71,10 +71,10 @@ void Monitor::run() noexcept {
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
     // Spawns that are refused wake no worker.
-    if (shared_.stores().goal().is_reached()) continue;
+    if (shared_.stores().goal().is_refusing()) continue;
     shared_.monitor_rest().rest([this] {
-      return shared_.all_are_asleep() && !shared_.stores().goal().is_reached() &&  // [goal]
-             stopping_.load(acquire) == 0;                                         // [stop]
+      return shared_.all_are_asleep() && !shared_.stores().goal().is_refusing() &&  // [goal]
+             stopping_.load(acquire) == 0;                                          // [stop]
     });
     last_sample = last_awake = Deadline::now_nanoseconds();
     // After a short rest the load is as light as before, so the samples need not become more
@@ -93,10 +93,11 @@ Monitor::Verdict Monitor::sample(std::int64_t now, std::int64_t elapsed) noexcep
 
 void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed,
                       Verdict& verdict) noexcept {
-  if (desk.is_resting()) return;
-  if (shared_.idle().is_asleep(desk.index)) {
+  const bool is_resting = desk.is_resting();
+  if (is_resting || shared_.idle().is_asleep(desk.index)) {
     if (sight.fiber != nullptr) desk.note_run_since(0);
     sight = {};
+    if (is_resting) return;
     ++verdict.others;
     return;
   }

@@ -51,9 +51,11 @@ bool Stores::decay_some(std::int64_t now) noexcept {
 
 bool Stores::mind_goal(std::int64_t now) noexcept {
   constexpr int kSteps = 16;  // Some milliseconds; the next look continues.
-  if (goal_.look(now)) {
-    for (int i = 0; i < kSteps && trim_some(); ++i) {
-    }
+  // Not at each look: what is spawned near the goal needs stacks, too.
+  if (goal_.look(now) && now - given_back_ >= tuning::kDecayPeriod) {
+    int steps = 0;
+    while (steps < kSteps && trim_some()) ++steps;
+    if (steps < kSteps) given_back_ = now;
   }
   return goal_.is_close();
 }

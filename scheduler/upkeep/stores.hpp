@@ -18,11 +18,18 @@ namespace weft::scheduler {
 //            recorded. Relaxed: a check before the exchange.
 class Stores {
  public:
-  // `stack_main` is the entry function of each stack; the records belong to `owner`. The process
-  // should use no more than `memory_goal` bytes; 0 for no goal.
-  Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers, std::size_t memory_goal)
-      : stacks_(stack_main), fibers_(owner, max_fibers), goal_(memory_goal, &base::memory_in_use) {
-    if (memory_goal == 0) return;
+  // What the process should use at most; 0 for no goal.
+  struct Goal {
+    std::size_t bytes = 0;
+    bool refuses = false;
+  };
+
+  // `stack_main` is the entry function of each stack; the records belong to `owner`.
+  Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers, Goal goal)
+      : stacks_(stack_main),
+        fibers_(owner, max_fibers),
+        goal_(goal.bytes, goal.refuses, &base::memory_in_use) {
+    if (goal.bytes == 0 || !goal.refuses) return;
     fibers_.refuse_while_any(goal_.reached());
     fibers_.ask_before_growth(
         [](void* goal) noexcept { return static_cast<MemoryGoal*>(goal)->may_grow(); }, &goal_);
@@ -53,6 +60,7 @@ class Stores {
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   MemoryGoal goal_;
+  std::int64_t given_back_ = 0;           // When all was given back near the goal.
   detail::Atomic<bool> decaying_{false};  // Guards the next four.
   std::int64_t decay_period_began_ = 0;
   std::int64_t last_decay_ = 0;

@@ -12,7 +12,7 @@ std::size_t bytes_in_use = 0;
 
 // A goal of 800 bytes, which is looked at once a period.
 struct Looks {
-  MemoryGoal goal{800, []() noexcept { return bytes_in_use; }};
+  MemoryGoal goal{800, true, []() noexcept { return bytes_in_use; }};
   std::int64_t now = 0;
 
   bool look(std::size_t bytes) {
@@ -46,6 +46,15 @@ TEST_CASE("a goal that was reached stays so until the process uses less than fif
   CHECK(looks.goal.times() == 1);
 }
 
+TEST_CASE("a goal that does not refuse is counted, and lets spawns go on") {
+  MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
+  bytes_in_use = 900;
+  CHECK(goal.look(1));
+  CHECK(goal.is_reached());
+  CHECK(goal.times() == 1);
+  CHECK_FALSE(goal.is_refusing());
+}
+
 TEST_CASE("the goal is reached at once when records must grow and the process uses as much") {
   Looks looks;
   bytes_in_use = 799;
@@ -69,7 +78,7 @@ TEST_CASE("looks are frequent only while memory grows fast") {
 }
 
 TEST_CASE("the memory is not measured without a goal, nor twice in a period") {
-  MemoryGoal none(0, []() noexcept -> std::size_t { return bytes_in_use; });
+  MemoryGoal none(0, true, []() noexcept -> std::size_t { return bytes_in_use; });
   bytes_in_use = 1000;
   CHECK_FALSE(none.look(1));
   CHECK_FALSE(none.is_reached());
