@@ -157,8 +157,8 @@ Result<std::string> record(const profile::Options& options, const Wait& wait,
 
 bool has_samples() noexcept { return !fibers::kSanitized && !detail::is_simulated(); }
 
-detail::Atomic<bool> processor_is_taken{false};
-detail::Atomic<bool> waits_are_taken{false};
+detail::Atomic<int> processor_is_taken{0};
+detail::Atomic<int> waits_are_taken{0};
 
 Result<std::string> record_waits(const profile::Options& options, const Wait& wait,
                                  Collection::Collect collect) {

@@ -1,6 +1,8 @@
 // What the recordings of a page have in common.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <string>
 #include <weft/deadline.hpp>
@@ -13,24 +15,29 @@ namespace weft::observe {
 // Parks the caller until the moment. Returns false if something ended the wait before.
 using Wait = std::function<bool(Deadline)>;
 
-// The right to make one kind of recording: one caller in the process has it at a time.
+// The right to make one kind of recording: one caller in the process has it at a time. `taken` is
+// the process in which it is taken, or 0: a child of a fork has no caller that would give it back.
 // Order
-//   [turn]  the destructor stores false (release) -> the next one exchanges (acquire): the
-//           recording before has been read.
+//   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the recording
+//           before has been read.
 class RecordingTurn {
  public:
-  explicit RecordingTurn(detail::Atomic<bool>& taken) noexcept
-      : taken_(taken), is_mine_(!taken.exchange(true, detail::acquire)) {}  // [turn]
+  explicit RecordingTurn(detail::Atomic<int>& taken) noexcept : taken_(taken) {
+    const int process = ::getpid();
+    int seen = taken.load(detail::relaxed);
+    is_mine_ = seen != process && taken.compare_exchange_strong(seen, process, detail::acquire,
+                                                                detail::relaxed);  // [turn]
+  }
   ~RecordingTurn() {
-    if (is_mine_) taken_.store(false, detail::release);  // [turn]
+    if (is_mine_) taken_.store(0, detail::release);  // [turn]
   }
   RecordingTurn(const RecordingTurn&) = delete;
   RecordingTurn& operator=(const RecordingTurn&) = delete;
   [[nodiscard]] bool is_mine() const noexcept { return is_mine_; }
 
  private:
-  detail::Atomic<bool>& taken_;
-  const bool is_mine_;
+  detail::Atomic<int>& taken_;
+  bool is_mine_ = false;
 };
 
 // Does what profile::processor() does, with a wait of the caller's.

@@ -29,7 +29,7 @@ constexpr double kMostSeconds = 60;
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 18;
 constexpr std::size_t kFewestTraceEvents = 1024;
 
-detail::Atomic<bool> trace_is_taken{false};
+detail::Atomic<int> trace_is_taken{0};
 
 // The value of `name` in `a=1&b=2`; empty if there is none.
 std::string_view value_of(std::string_view query, std::string_view name) {
