@@ -21,9 +21,10 @@ struct ServerOptions {
   // PEM files: the certificate with its chain to a root, and its unencrypted key.
   std::string certificate_file;
   std::string key_file;
-  // For servers with several names. A client gets the first certificate that is for the name that
-  // it requests (SNI), and `certificate_file` if none is, or if it requests none. The names are the
-  // DNS names of each certificate; "*.a.test" is for all names one level above "a.test".
+  // For servers with several names. A client gets the first certificate with exactly the name that
+  // it requests (SNI), otherwise the first one for all names of that level, otherwise
+  // `certificate_file`. The names are the DNS names of each certificate; "*.a.test" is for all
+  // names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
   // client that offers only other protocols is refused; one that offers none is not.
