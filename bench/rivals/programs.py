@@ -41,8 +41,11 @@ def built(build_dir, target):
     program = build_dir / target
     if not program.exists():
         raise Unavailable(f"{program} does not exist; build it first")
-    plan = subprocess.run(["ninja", "-C", build_dir, "-n", target], capture_output=True, text=True,
-                          timeout=60, check=False)
+    try:
+        plan = subprocess.run(["ninja", "-C", build_dir, "-n", target], capture_output=True,
+                              text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as reason:
+        raise Unavailable(f"whether {program} is current is not known: {reason}") from reason
     if plan.returncode == 0 and "no work to do" not in plan.stdout:
         raise Unavailable(f"{program} is older than its source; build it again")
     return program

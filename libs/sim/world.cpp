@@ -178,7 +178,7 @@ void compute(std::chrono::nanoseconds time) {
   Core* const core = Core::find();
   if (core == nullptr) return;
   const std::int64_t end = core->machine_time(core->host_now() + time.count());
-  core->host(core->current_host()).computing.push_back(end);
+  if (core->options().workers != 0) core->host(core->current_host()).computing.push_back(end);
   this_fiber::sleep_for(time);
 }
 
