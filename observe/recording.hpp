@@ -19,7 +19,7 @@ using Wait = std::function<bool(Deadline)>;
 // the process in which it is taken, or 0: a child of a fork has no caller that would give it back.
 // Order
 //   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the recording
-//           before has been read.
+//           before has been read. Relaxed elsewhere: a process knows its own number.
 class RecordingTurn {
  public:
   explicit RecordingTurn(detail::Atomic<int>& taken) noexcept : taken_(taken) {

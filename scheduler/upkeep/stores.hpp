@@ -32,7 +32,7 @@ class Stores {
     if (goal.bytes == 0 || !goal.refuses) return;
     fibers_.refuse_while_any(goal_.reached());
     fibers_.ask_before_growth(
-        [](void* goal) noexcept { return static_cast<MemoryGoal*>(goal)->may_grow(); }, &goal_);
+        [](void* asked) noexcept { return static_cast<MemoryGoal*>(asked)->may_grow(); }, &goal_);
   }
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
