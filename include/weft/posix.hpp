@@ -19,8 +19,9 @@ namespace weft::posix {
 // and POSIX semaphores. The fiber keeps its thread, as with this_fiber::Pin, and has its own values
 // of pthread keys. this_fiber::until() ends a call with ETIMEDOUT or ECANCELED. In a NoSwitch
 // scope, or with a pthread lock held, a call blocks the worker and is counted in report(). Scopes
-// are nested. A plain thread's scope has no effect. Context: the fiber or plain thread that makes
-// it also destroys it; the destructor may park. Ordering: calls synchronize as on threads.
+// are nested. A plain thread's scope has no effect.
+// Context: the fiber or plain thread that makes it also destroys it; the destructor may park.
+// Ordering: calls synchronize as on threads.
 class Scope {
  public:
   // Begins the scope.
