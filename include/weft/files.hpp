@@ -76,7 +76,8 @@ class File {
   }
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] std::error_code sync(const Until& until = Until::ambient());
-  // Returns the size. Errors: Errc::closed without a file.
+  // Returns the size.
+  // Errors: Errc::closed without a file.
   Result<std::uint64_t> size() const noexcept;
 
   // Returns the descriptor, or -1.

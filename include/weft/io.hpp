@@ -63,8 +63,8 @@ class Watch {
 
   // Parks until the descriptor has become ready for reading or writing since the watch began, or
   // since the last such wait; without a system call. The caller then tries its own call. It may be
-  // a false alarm. Ready::either is waited for as in wait(). Errors: Errc::timed_out, cancelled,
-  // closed.
+  // a false alarm. Ready::either is waited for as in wait().
+  // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 
   // Ends all waits with Errc::closed, at any time; it closes an adopted descriptor.

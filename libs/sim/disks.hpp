@@ -44,7 +44,8 @@ struct Change {
 };
 
 // The file system of one host. Directories are there as soon as anything is in them, and need not
-// be made. Invariants
+// be made.
+// Invariants
 //   I1  `durable` with all changes of `journal` applied has the names of `now`.
 //       Unchecked: that takes a replay of the journal.
 //   I2  A page that is not dirty is the same in Inode::bytes and Inode::durable, unless a change of

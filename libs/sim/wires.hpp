@@ -111,7 +111,8 @@ struct Socket {
 };
 
 // The kernel of all hosts of a world: sockets by descriptor, and a queue of what will happen to
-// them. The world's worker makes all calls. Invariants
+// them. The world's worker makes all calls.
+// Invariants
 //   I1  Descriptors are beyond the range of any system, and never used twice.
 //   I2  Of a pipe that has segments in flight, one event is queued, for the first of them.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.

@@ -43,7 +43,8 @@ struct Worker : detail::Waiter {
 // A plain value, guarded by its owner's lock. A live worker is in one of four states. It is running
 // a task; or idle, in a list with the most recently used one in front; or starting: spawned or
 // woken, but not looking for a task yet; or clearing: it is being retired and destroys the objects
-// of its tasks. A sub-pool's workers are its drain tasks, which never idle. Invariants
+// of its tasks. A sub-pool's workers are its drain tasks, which never idle.
+// Invariants
 //   I1  live() = running + idle() + starting() + clearing (+ the worker that is looking).
 //   I2  idle_since never increases from front to back.
 //   I3  When a clearing worker is done, it looks for a task, unless it has given up its place.

@@ -154,7 +154,8 @@ class Server {
   // early, as does the grace after stop(); a stop request does not. It may be called repeatedly. In
   // a handler, a talk or a log it does not wait for that call's connection, which can be answered
   // when it returns, or for connections of other calls in shutdown(). At the deadline it then
-  // closes the others and returns. Returns: true if the deadline was not needed.
+  // closes the others and returns.
+  // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
   // Returns figures that may be stale.

@@ -219,8 +219,8 @@ class Server {
   // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
   // handlers. It may be called repeatedly. In a handler it does not wait for that handler's
   // connection, which then has the grace, nor for connections whose handlers have called
-  // shutdown(). At the deadline it closes the others and returns. Returns: true if the deadline was
-  // not needed.
+  // shutdown(). At the deadline it closes the others and returns.
+  // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.
   [[nodiscard]] bool is_stopping() const noexcept;
