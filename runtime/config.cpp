@@ -188,7 +188,8 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
           resolve_monitor(options),
           nullptr,
           options.refuse_without_stacks,
-          resolve_memory_goal(options), options.memory_goal != 0};
+          resolve_memory_goal(options),
+          options.memory_goal != 0};
 }
 
 }  // namespace weft::runtime
