@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <new>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
@@ -14,6 +13,7 @@
 
 #include "libs/posix/hooks.hpp"
 #include "libs/posix/locks.hpp"
+#include "libs/posix/shards.hpp"
 #include "libs/posix/waiting.hpp"
 
 namespace weft::posix {
@@ -54,24 +54,19 @@ struct Shard {
     return place;
   }
 };
-constinit std::array<Shard, 64> shards;
-
-Shard& shard_of(const void* address) noexcept {
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  return shards[(number >> 4 ^ number >> 12) % shards.size()];
-}
+constinit Shards<Shard> shards;
 
 // Keeps the entry of an address while it lives.
 class Use {
  public:
   // The entry that is there, or none.
-  explicit Use(const void* address) noexcept : shard_(shard_of(address)) {
+  explicit Use(const void* address) noexcept : shard_(shards.of(address)) {
     const detail::SpinGuard guard(shard_.lock);
     entry_ = *shard_.find(address);
     if (entry_ != nullptr) ++entry_->users;
   }
   // With `fresh` for an address without an entry.
-  Use(const void* address, Entry* fresh) noexcept : shard_(shard_of(address)) {
+  Use(const void* address, Entry* fresh) noexcept : shard_(shards.of(address)) {
     {
       const detail::SpinGuard guard(shard_.lock);
       entry_ = *shard_.find(address);
@@ -107,7 +102,7 @@ using Notify = void (ConditionVariable::*)() noexcept;
 
 // Wakes fibers. The condition variable itself may be gone by now.
 void wake_fibers(const void* address, Notify notify) noexcept {
-  if (shard_of(address).waiting.load(detail::relaxed) == 0) [[likely]]
+  if (shards.of(address).waiting.load(detail::relaxed) == 0) [[likely]]
     return;
   const int error = errno;
   if (Use use(address); use.entry() != nullptr) (use.entry()->condition.*notify)();
@@ -267,9 +262,7 @@ WEFT_POSIX_HOOK(pthread_cond_broadcast);
 
 namespace weft::posix {
 
-void forget_conditions() noexcept {
-  for (Shard& shard : shards) std::construct_at(&shard);
-}
+void forget_conditions() noexcept { shards.forget(); }
 
 std::span<const Hook> condition_hooks() noexcept {
   static const std::array hooks{

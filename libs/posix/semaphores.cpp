@@ -12,13 +12,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 #include <weft/context.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "libs/posix/hooks.hpp"
+#include "libs/posix/shards.hpp"
 #include "libs/posix/waiting.hpp"
 
 namespace weft::posix {
@@ -114,12 +114,7 @@ class Shard {
   Waiter* last_ WEFT_GUARDED_BY(lock_) = nullptr;
   detail::Atomic<std::uint32_t> waiting_{0};
 };
-constinit std::array<Shard, 64> shards;
-
-Shard& shard_of(const void* address) noexcept {
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  return shards[(number >> 4 ^ number >> 12) % shards.size()];
-}
+constinit Shards<Shard> shards;
 
 // sem_t has no names inside. Returns a word of it.
 int word_of(const sem_t& semaphore, std::size_t index) noexcept {
@@ -191,7 +186,7 @@ int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
   const Until until = limit.is_never() ? Until() : this_fiber::until().but_before(limit);
   PostWatch watch;
   if (!watch.open()) return kNoDescriptor;
-  Shard& shard = shard_of(semaphore);
+  Shard& shard = shards.of(semaphore);
   Waiter waiter{semaphore, watch.descriptor()};
   for (;;) {
     shard.list(waiter);
@@ -265,7 +260,7 @@ WEFT_POSIX_EXPORT int sem_clockwait(sem_t* semaphore, clockid_t clock, const tim
 
 WEFT_POSIX_EXPORT int sem_post(sem_t* semaphore) noexcept {
   const int result = real_post(semaphore);
-  shard_of(semaphore).wake_one(semaphore);
+  shards.of(semaphore).wake_one(semaphore);
   return result;
 }
 
@@ -278,9 +273,7 @@ WEFT_POSIX_HOOK(sem_post);
 
 namespace weft::posix {
 
-void forget_semaphores() noexcept {
-  for (Shard& shard : shards) std::construct_at(&shard);
-}
+void forget_semaphores() noexcept { shards.forget(); }
 
 std::span<const Hook> semaphore_hooks() noexcept {
   static const std::array hooks{WEFT_POSIX_ENTRY(sem_wait), WEFT_POSIX_ENTRY(sem_timedwait),

@@ -1,0 +1,28 @@
+// Tables by address.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace weft::posix {
+
+// Fibers that wait at different objects of the C library seldom meet at one Shard.
+template <class Shard>
+class Shards {
+ public:
+  [[nodiscard]] Shard& of(const void* address) noexcept {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    return shards_[(number >> 4 ^ number >> 12) % shards_.size()];
+  }
+  // In the child of a fork: no fiber waits there, and a thread that is gone may hold a lock.
+  void forget() noexcept {
+    for (Shard& shard : shards_) std::construct_at(&shard);
+  }
+
+ private:
+  std::array<Shard, 64> shards_;
+};
+
+}  // namespace weft::posix
