@@ -69,6 +69,7 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
   std::array<std::uint64_t, kReasons> parked{};
   const std::int64_t now = Deadline::now_nanoseconds();
   const auto count = [&](const Fiber& fiber) {
+    nanoseconds time{};
     switch (fiber.state.load(relaxed)) {
       case FiberState::free:
         break;
@@ -83,8 +84,9 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
         break;
       case FiberState::parked:
         ++metrics.parked_count;
-        if (scheduler::parked_time(fiber, now) >= 1min) ++metrics.parked_for_minute;
-        if (scheduler::parked_time(fiber, now) >= 1h) ++metrics.parked_for_hour;
+        time = scheduler::parked_time(fiber, now);
+        if (time >= 1min) ++metrics.parked_for_minute;
+        if (time >= 1h) ++metrics.parked_for_hour;
         ++parked[std::min<std::size_t>(fiber.reason(), kReasons - 1)];
         break;
     }
