@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 #include <weft/error.hpp>
@@ -65,15 +64,6 @@ struct Chunk {
 };
 
 }  // namespace
-
-BlockingGroup& file_group() {
-  // Never destroyed: a call that hangs must not keep the process from its end.
-  static auto* const group = new BlockingGroup({.name = "files",
-                                                .max_threads = 16,
-                                                .max_waiting = 4096,
-                                                .idle_time = std::chrono::milliseconds(100)});
-  return *group;
-}
 
 Result<File> File::open(std::string path, const OpenOptions& options, const Until& until) {
   if (const auto malformed = check_path(path)) return {.error = malformed};

@@ -76,12 +76,4 @@ bool is_writable(int descriptor) noexcept { return ready_now(descriptor, POLLOUT
   (void)::close(descriptor);
 }
 
-Result<Poller*> find_poller() {
-  try {
-    return {.value = &current_poller()};
-  } catch (const std::system_error& failure) {
-    return {.error = failure.code()};
-  }
-}
-
 }  // namespace weft::io

@@ -68,9 +68,6 @@ class NoPipeSignal {
 [[nodiscard]] CallResult set_non_blocking(int descriptor) noexcept;
 void close_descriptor(int descriptor) noexcept;
 
-// The caller's poller, or Errc::no_runtime.
-Result<Poller*> find_poller();
-
 [[nodiscard]] inline std::error_code to_error(io::WaitOutcome outcome) noexcept {
   switch (outcome) {
     case io::WaitOutcome::ready:

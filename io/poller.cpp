@@ -297,4 +297,12 @@ void Poller::give_record(IoHandle& handle) noexcept {
 // The runtime gives each scheduler a poller.
 Poller& current_poller() { return static_cast<Poller&>(scheduler::current_events()); }
 
+Result<Poller*> find_poller() {
+  try {
+    return {.value = &current_poller()};
+  } catch (const std::system_error& failure) {
+    return {.error = failure.code()};
+  }
+}
+
 }  // namespace weft::io

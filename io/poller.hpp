@@ -13,6 +13,7 @@
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
+#include <weft/result.hpp>
 #include <weft/until.hpp>
 
 #include "base/cache_line.hpp"
@@ -205,5 +206,7 @@ class Poller : public scheduler::EventSource {
 // The poller of the calling fiber's runtime, or of the current runtime for a plain thread.
 // Throws std::system_error (Errc::no_runtime).
 [[nodiscard]] Poller& current_poller();
+// The same, with Errc::no_runtime as a result.
+[[nodiscard]] Result<Poller*> find_poller();
 
 }  // namespace weft::io

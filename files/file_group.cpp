@@ -1,0 +1,16 @@
+#include <chrono>
+#include <weft/blocking_group.hpp>
+#include <weft/files.hpp>
+
+namespace weft::files {
+
+BlockingGroup& file_group() {
+  // Never destroyed: a call that hangs must not keep the process from its end.
+  static auto* const group = new BlockingGroup({.name = "files",
+                                                .max_threads = 16,
+                                                .max_waiting = 4096,
+                                                .idle_time = std::chrono::milliseconds(100)});
+  return *group;
+}
+
+}  // namespace weft::files
