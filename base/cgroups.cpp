@@ -29,7 +29,7 @@ std::size_t memory_limit_in(const std::string& path) {
   return limit < kNoMemoryLimit ? limit : 0;
 }
 
-// 0 stands for no limit.
+// Returns the smaller limit; 0 stands for no limit.
 template <class Number>
 Number smaller_limit(Number a, Number b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
@@ -53,8 +53,8 @@ bool lists(std::string_view list, std::string_view name) {
   }
 }
 
-// Returns the path of a group below a mount that shows the group `mounted` and the ones in it; none
-// if it does not show the group.
+// Returns the path of a group below a mount that shows the group `mounted` and the groups in it;
+// nothing if the mount does not show the group.
 std::optional<std::string> path_below(std::string_view mounted, std::string_view path) {
   if (path == "/") path = {};
   if (mounted == "/") mounted = {};
@@ -98,7 +98,7 @@ Cgroups::Cgroups(std::string root) : root_(std::move(root)) {
 }
 
 // The line has the mounted group and the mount point, and after a dash the type, the device and the
-// options, among them the controllers.
+// options, which include the controllers.
 void Cgroups::read_mount(const std::string& line, const std::vector<Membership>& memberships) {
   const std::string_view mount = line;
   const std::string_view system = mount.substr(mount.find(" - ") + 3);
@@ -164,7 +164,7 @@ unsigned parse_cpu_quota(const char* text) noexcept {
   long long quota = 0;
   long long period = 0;
   if (std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
-  // Rounded up; more processors than there can be are as good as no limit.
+  // Rounded up. A quota above the largest number of processors counts as no limit.
   const long long processors = quota / period + (quota % period != 0 ? 1 : 0);
   return static_cast<unsigned>(std::min<long long>(processors, std::numeric_limits<int>::max()));
 }

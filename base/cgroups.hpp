@@ -11,8 +11,8 @@ namespace weft::base {
 // groups above a group limit it, too, as far as the system shows them to the process.
 class Cgroups {
  public:
-  // Reads which groups these are. Paths of files begin with `root`: a test has files of its own.
-  // Throws std::bad_alloc.
+  // Reads which groups these are. All paths of files begin with `root`, so that a test can supply
+  // its own files. Throws std::bad_alloc.
   explicit Cgroups(std::string root = {});
 
   // Returns the smallest quota of processor time in processors, rounded up; 0 for no quota.
@@ -27,7 +27,7 @@ class Cgroups {
     std::string controllers;  // Between commas; empty in version 2.
     std::string path;         // Below the root of the hierarchy.
   };
-  // A group's folder, and the mount point above which there are no groups.
+  // A group's folder, and the mount point, where the search for groups above it ends.
   struct Folder {
     std::string mount;
     std::string path;  // Below `mount`; empty or with a slash in front.
@@ -45,7 +45,7 @@ class Cgroups {
   Folders folders_;
 };
 
-// Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
+// Parses "max" or a quota and a period, as in cgroup v2's cpu.max; returns 0 if there is no limit.
 [[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;
 
 }  // namespace weft::base

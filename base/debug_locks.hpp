@@ -1,4 +1,4 @@
-// Which locks of the C library a thread holds. Only in builds with -Ddebug_locks=true.
+// Counts the locks of the C library that a thread holds; only in builds with -Ddebug_locks=true.
 #pragma once
 
 namespace weft::base {

@@ -49,7 +49,7 @@ class Category final : public std::error_category {
     }
     return "unknown weft error";
   }
-  // So that callers can compare with what the standard library calls the same.
+  // Lets callers compare the codes with the standard library's names for the same errors.
   [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
     switch (static_cast<Errc>(code)) {
       case Errc::timed_out:

@@ -9,10 +9,10 @@
 
 namespace weft::base {
 
-// Holds the mutex, unless `patience` ended first. For reports of what went wrong: the thread that
-// went wrong may be the one that holds it, and will never give it back.
-// By trying again and again: std::timed_mutex is larger, and the sanitizers do not know it well.
-// The analysis cannot follow it, as it knows no lock that is held on a condition.
+// Holds the mutex, unless `patience` ended first. It is for reports of faults: the faulty thread
+// may hold the mutex and never release it. The function polls, because std::timed_mutex is larger
+// and the sanitizers support it poorly. The thread-safety analysis does not support locks that are
+// held on a condition.
 [[nodiscard]] inline std::unique_lock<detail::ThreadMutex> lock_until(detail::ThreadMutex& mutex,
                                                                       Deadline patience) {
   if (patience.is_never()) return std::unique_lock(mutex);

@@ -1,4 +1,4 @@
-// Free objects of one owner, exchanged with a shared store a chain at a time.
+// Free objects of one owner, which it exchanges with a shared store in chains.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ template <class T>
   return length;
 }
 
-// A LIFO of objects linked through T::next, held as two chains of at most `size` objects. The
-// second chain keeps an owner that gives and takes around a chain's end from going to the shared
-// store every time. One owner, no synchronization.
+// A LIFO of objects linked through T::next, held as two chains of at most `size` objects. An owner
+// that gives and takes around a chain's end would go to the shared store each time; the second
+// chain prevents that. One owner uses it, without synchronization.
 // Invariants
 //   I1  count_ objects are in loaded_; spare_ is empty or has exactly `size`.
 template <class T>
@@ -25,7 +25,7 @@ class Magazine {
  public:
   explicit Magazine(std::uint32_t size) noexcept : size_(size) {}
 
-  // The object given last, or null when both chains are empty.
+  // Returns the object given last, or null if both chains are empty.
   [[nodiscard]] T* take() noexcept {
     if (loaded_ == nullptr) [[unlikely]] {
       if (spare_ == nullptr) return nullptr;
@@ -37,7 +37,8 @@ class Magazine {
     return std::exchange(loaded_, loaded_->next);
   }
 
-  // Keeps `object`. When both chains are full, one is returned for the shared store, else null.
+  // Keeps `object`. If both chains are full, it returns one of them for the shared store, otherwise
+  // null.
   [[nodiscard]] T* give(T& object) noexcept {
     T* surplus = nullptr;
     if (count_ == size_) [[unlikely]] {
@@ -53,7 +54,7 @@ class Magazine {
     return surplus;
   }
 
-  // Takes over a chain of `count` objects, at most `size`. Requires that take() returned null.
+  // Adopts a chain of `count` objects, at most `size`. Requires that take() returned null.
   void refill(T* chain, std::uint32_t count) noexcept {
     WEFT_INVARIANT(loaded_ == nullptr && spare_ == nullptr, "Magazine I1: nothing is overwritten");
     WEFT_INVARIANT(chain_length(chain) == count && count <= size_, "Magazine I1: count_ objects");
@@ -61,7 +62,7 @@ class Magazine {
     count_ = count;
   }
 
-  // All objects, as one or two chains through `visit(chain)`; the magazine is empty then.
+  // Passes all objects, as one or two chains, to `visit(chain)`; the magazine is empty then.
   template <class Visit>
   void drain(Visit visit) noexcept {
     if (T* chain = std::exchange(loaded_, nullptr)) visit(chain);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// The number at the beginning of a file; `otherwise` when there is none.
+// Returns the number at the beginning of a file, or `otherwise` if there is none.
 std::size_t read_number(const char* path, std::size_t otherwise) noexcept {
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return otherwise;

@@ -29,7 +29,7 @@ void panic(const char* sentence, const char* file, int line) noexcept {
   const int length = std::snprintf(text, sizeof text, "weft: %s (%s:%d)\n", sentence, file, line);
   if (length > 0) {
     const auto bytes = static_cast<std::size_t>(length);
-    // Nothing can be done about a stderr that cannot be written.
+    // If stderr cannot be written, the report is lost.
     (void)!::write(STDERR_FILENO, text, bytes < sizeof text ? bytes : sizeof text - 1);
   }
   if (auto* hook = panic_hook.exchange(nullptr, detail::acq_rel)) hook();  // [hook]

@@ -4,16 +4,16 @@
 namespace weft::base {
 
 // Writes `weft: sentence` with the place to stderr, then the fiber dump if a runtime has set a
-// hook, and aborts. From any thread, also with locks held: the report uses write(2) only.
+// hook, and aborts. Any thread may call it, also with locks held: the report uses only write(2).
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept;
 
-// Called once by panic() before it aborts. Returns the hook of before.
+// panic() calls the hook once before it aborts. set_panic_hook() returns the previous hook.
 using PanicHook = void (*)() noexcept;
 PanicHook set_panic_hook(PanicHook hook) noexcept;
 
 }  // namespace weft::base
 
-// Always on. `sentence` says what the caller did wrong.
+// It is always on. `sentence` states what the caller did wrong.
 #define WEFT_CHECK(condition, sentence)              \
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \

@@ -46,7 +46,7 @@ void futex_wake_all(detail::Atomic<std::uint32_t>& word) noexcept {
 
 bool Parker::announce(std::uint32_t where) noexcept {
   std::uint32_t expected = kEmpty;
-  // Relaxed: announcing publishes nothing; when it fails, the token is taken with [token].
+  // Relaxed: the announcement publishes nothing; if it fails, [token] takes the token.
   return state_.compare_exchange_strong(expected, where, relaxed, relaxed);
 }
 

@@ -1,13 +1,13 @@
-// Text for terminals, which obey control characters.
+// Makes text safe for terminals, which obey control characters.
 #pragma once
 
 #include <span>
 
 namespace weft::base {
 
-// Puts a question mark in the place of each control character, also of UTF-8's control characters
-// beyond ASCII, U+0080 to U+009F. Text that is cut off may be anything. Call it from anywhere, in
-// signal handlers too.
+// Replaces each control character by a question mark, including UTF-8's control characters beyond
+// ASCII, U+0080 to U+009F. A text may end within a character. Any code may call it, signal handlers
+// too.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {

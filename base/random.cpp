@@ -6,8 +6,8 @@
 
 namespace weft::base {
 
-// Not inlined, so that no caller keeps the address of the state across a switch.
-// splitmix64: every state is a good one, so the seed needs no care.
+// Not inlined, so that no caller keeps the address of the state across a switch. The generator is
+// splitmix64: every state is a good one, so any seed will do.
 [[gnu::noinline]] std::uint64_t thread_random() noexcept {
   if (detail::is_simulated()) [[unlikely]]
     return detail::simulated()->random();

@@ -5,7 +5,7 @@
 
 namespace weft::base {
 
-// xorshift64*: enough to spread victims and break ties; not for secrets. One owner.
+// xorshift64*: sufficient to spread victims and break ties, not for secrets. It has one owner.
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed | 1) {}
@@ -16,7 +16,7 @@ class Random {
     state_ ^= state_ >> 27;
     return state_ * 0x2545F4914F6CDD1DULL;
   }
-  // In [0, bound). The bias is below bound / 2^32.
+  // Returns a number in [0, bound). The bias is below bound / 2^32.
   [[nodiscard]] std::uint32_t below(std::uint32_t bound) noexcept {
     return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
   }
@@ -25,7 +25,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// 64 random bits from a generator of the calling thread's own.
+// Returns 64 random bits from the calling thread's own generator.
 [[nodiscard]] std::uint64_t thread_random() noexcept;
 
 }  // namespace weft::base

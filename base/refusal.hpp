@@ -1,4 +1,4 @@
-// What the system has refused, in words.
+// Describes in words what the system has refused.
 #pragma once
 
 #include <string>
@@ -6,12 +6,13 @@
 
 namespace weft::base {
 
-// For a call that the system has refused: `weft: a Runtime gets no thread for worker 3; what
-// refuses it is ulimit -u (RLIMIT_NPROC), ...: Resource temporarily unavailable`. `what` is the
-// part after "weft: "; the limits follow from the code. Any thread; throws std::bad_alloc.
+// Returns an error for a call that the system has refused: `weft: a Runtime gets no thread for
+// worker 3; what refuses it is ulimit -u (RLIMIT_NPROC), ...: Resource temporarily unavailable`.
+// `what` is the part after "weft: "; the limits follow from the code. Any thread may call it.
+// Throws std::bad_alloc.
 [[nodiscard]] std::system_error refusal(std::error_code code, const std::string& what);
 
-// The limits that a refusal with such a code can mean; empty: none.
+// Returns the limits that can cause a refusal with this code; empty if there are none.
 [[nodiscard]] const char* limits_behind(std::error_code code) noexcept;
 
 }  // namespace weft::base

@@ -15,7 +15,7 @@ using detail::relaxed;
 
 namespace {
 
-// Returns how many questions there are for each yes.
+// Returns the average number of decisions for each positive one.
 std::uint32_t rarity_of(Point point) noexcept {
   switch (point) {
     case Point::delay:
@@ -45,11 +45,11 @@ std::uint64_t choose_seed() noexcept {
   return thread_random() % 1'000'000'000 + 1;
 }
 
-// Relaxed: nothing but the number matters.
+// Relaxed: only the number matters.
 detail::Atomic<std::uint32_t> stills{0};
 
-// The threads' numbers come from the seed and from the order in which they first ask.
-// Not inlined, so that no caller keeps the generator's address over a switch.
+// A thread's number follows from the seed and from the order in which threads first draw. Not
+// inlined, so that no caller keeps the generator's address over a switch.
 [[gnu::noinline]] std::uint32_t draw(std::uint32_t bound) noexcept {
   static constinit detail::Atomic<std::uint64_t> threads{0};
   static thread_local Random random((seed() + threads.fetch_add(1, relaxed)) *

@@ -10,8 +10,8 @@ namespace weft::base {
 
 namespace {
 
-// Relaxed: an address is all that is passed on. The caller of sigaction() comes after it in one
-// thread, and a reader that sees the handler too early finds a foreign one, which is harmless.
+// Relaxed: only an address is passed on. The caller calls sigaction() later in the same thread. A
+// reader that sees the handler before its entry treats it as a foreign one, which is harmless.
 std::array<detail::Atomic<const void*>, 8> own_handlers;
 
 bool is_own(const void* handler) noexcept {

@@ -5,18 +5,19 @@
 
 namespace weft::base {
 
-// A handler of the library's own, which wakes no fiber that waits for another: at most 8. Any
-// thread.
+// Registers a handler of the library's own, which wakes no fiber that waits for another; at most 8.
+// Any thread may call it.
 void add_own_signal_handler(const void* handler) noexcept;
 
-// Makes `handler` the process's for a signal, as one of the library's own, and keeps the library
-// loaded: it stays installed, since a signal may come late. Returns false if the program handles
-// the signal itself. Any thread.
+// Makes `handler` the process's handler for a signal, as one of the library's own, and keeps the
+// library loaded: the handler stays installed, since a signal may come late. Returns false if the
+// program handles the signal itself. Any thread may call it.
 [[nodiscard]] bool install_own_signal_handler(int signal,
                                               void (*handler)(int, siginfo_t*, void*)) noexcept;
 
-// Returns whether a signal that comes later may run a handler of the program's. Handlers of faults
-// do not count: a fault is what a running thread does. A system call for each signal. Any thread.
+// Returns whether a later signal may run a handler of the program's. Handlers of faults do not
+// count, because only a running thread faults. It makes one system call for each signal. Any thread
+// may call it.
 [[nodiscard]] bool has_foreign_signal_handler() noexcept;
 
 }  // namespace weft::base

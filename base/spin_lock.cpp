@@ -7,13 +7,12 @@
 
 namespace weft::detail {
 
-// Backs off for longer and longer. The sections are so short that the holder gets through dozens of
-// them while the lock's and its data's cache lines stay with it; taking turns at every single one
-// would cost several line transfers each. When even that does not help, the holder has lost its
-// processor, and other threads are let run; and when that does not help either, because the caller
-// has a priority (SCHED_FIFO) that yields to no other, it sleeps. In the child of a fork that a
-// fiber made the holder may be a thread of the parent's, which is not there: that is reported after
-// a while.
+// Backs off for longer and longer. The guarded sections are so short that the holder completes
+// dozens of them while the cache lines of the lock and its data stay with it. Alternating at each
+// section would cost several line transfers each. If that does not help, the holder has lost its
+// processor, and the caller yields the processor. A caller whose priority (SCHED_FIFO) yields to no
+// other thread then sleeps. In the child of a fork that a fiber made, the holder may be a thread of
+// the parent, which the child lacks: the function reports that after a while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;

@@ -26,7 +26,7 @@ __attribute__((noinline, no_sanitize("thread"))) int last_error() noexcept { ret
 namespace {
 
 unsigned affinity_count() noexcept {
-  // A machine may have more processors than a cpu_set_t has bits, hence the growing set.
+  // A machine may have more processors than a cpu_set_t has bits, so the set grows.
   for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
         CPU_ALLOC(static_cast<std::size_t>(capacity)), [](cpu_set_t* held) { CPU_FREE(held); });
@@ -41,7 +41,7 @@ unsigned affinity_count() noexcept {
 
 constexpr std::size_t kLongestStat = 1024;
 
-// Under qemu-user a process has one thread more than the program knows of.
+// Under qemu-user a process has one thread more than the program has started.
 #ifdef WEFT_EMULATED
 constexpr unsigned long kThreadsOfEmulator = 1;
 #else
@@ -49,7 +49,7 @@ constexpr unsigned long kThreadsOfEmulator = 0;
 #endif
 
 // Reads a file like /proc/self/stat into `text`. Returns the bracket that ends the second field, a
-// name that may hold anything; null when the system does not say.
+// name with any characters; null if the system does not provide the file.
 const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
@@ -63,7 +63,7 @@ const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
 
 unsigned count_threads() noexcept {
   char text[kLongestStat];
-  // The /proc/self/stat that emulators make up has no such field; they let this file through.
+  // The /proc/self/stat that emulators make up lacks this field; they pass this file through.
   const char* at = read_stat("/proc/thread-self/stat", text);
   // The 20th field; 18 blanks lead from the name to it.
   for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');
@@ -96,21 +96,22 @@ unsigned usable_processors() noexcept {
     const unsigned quota = Cgroups().processors();
     return quota == 0 ? processors : std::min(processors, quota);
   } catch (const std::exception&) {
-    return processors;  // Out of memory while reading the limit: the mask alone is still right.
+    return processors;  // Out of memory while reading the limit: the mask alone is valid.
   }
 }
 
 void set_thread_name(const char* name) noexcept {
   char shortened[16] = {};
   (void)std::string_view(name).copy(shortened, sizeof shortened - 1);
-  // A name is decoration: a thread without one works.
+  // A thread without a name works, too.
   (void)pthread_setname_np(pthread_self(), shortened);
 }
 
 void yield_processor() noexcept { (void)sched_yield(); }
 
 namespace {
-// The kernel's number of the thread; 0: none. Relaxed: asked for by that thread.
+// The kernel's number of the thread, or 0 for none. Relaxed: only that thread compares it with its
+// own number.
 detail::Atomic<int> forked_fiber{0};
 }  // namespace
 

@@ -5,37 +5,39 @@
 
 namespace weft::base {
 
-// Processors this process may use: the affinity mask, limited by the quota of its cgroups (rounded
-// up). At least 1.
+// Returns how many processors this process may use: the affinity mask, limited by the quota of its
+// cgroups (rounded up); at least 1.
 [[nodiscard]] unsigned usable_processors() noexcept;
 
-// The first 15 characters, shown by ps, top and gdb.
+// Sets the first 15 characters of the name, which ps, top and gdb show.
 void set_thread_name(const char* name) noexcept;
 
-// All threads of the process, the caller included; 0 when the system does not say.
+// Returns the number of threads of the process, including the caller; 0 if the system does not
+// report it.
 [[nodiscard]] unsigned count_threads() noexcept;
 
-// Returns whether the thread of this process with that number runs, or would if it had a processor;
-// false when the system does not say.
+// Returns whether the thread of this process with that number runs or waits for a processor; false
+// if the system does not report it.
 [[nodiscard]] bool is_runnable(int thread) noexcept;
 
-// How often the kernel has taken the processor away from the calling thread for another one.
+// Returns how often the kernel has given the calling thread's processor to another thread.
 [[nodiscard]] std::uint64_t count_preemptions() noexcept;
 
-// How long the calling thread has had a processor, in nanoseconds.
+// Returns how long the calling thread has had a processor, in nanoseconds.
 [[nodiscard]] std::int64_t thread_processor_time() noexcept;
 
-// errno. By a function that is compiled alone, since compilers keep its address over a switch; and
-// that the thread sanitizer does not watch, as errno is no fiber's own.
+// Returns errno. The function is compiled by itself, because compilers keep errno's address over a
+// switch. The thread sanitizer does not watch it, because errno does not belong to a fiber.
 [[nodiscard]] int last_error() noexcept;
 
 // Lets another thread have this processor.
 void yield_processor() noexcept;
-// So does this, even if the caller's priority is above that of all others; some 0.1 ms.
+// Does the same even if the caller's priority is above that of all others; takes some 0.1 ms.
 void sleep_briefly() noexcept;
 
-// The child of a fork that a fiber made: by the thread that is left, when it begins; and whether
-// the caller is that thread. Such a fiber may come to a lock of a thread that is gone.
+// For the child of a fork that a fiber made. The thread that is left calls the first function when
+// the child begins; the second returns whether the caller is that thread. Such a fiber may wait for
+// a lock that a missing thread held.
 void note_forked_fiber() noexcept;
 [[nodiscard]] bool is_forked_fiber() noexcept;
 

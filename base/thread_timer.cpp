@@ -6,8 +6,8 @@ namespace weft::base {
 
 namespace {
 
-// The kernel's numbers for such clocks: the thread's, with its bits inverted, above three that
-// say which clock of which kind it is.
+// The kernel's number for such a clock has the thread's number with its bits inverted, above three
+// bits that select the kind of clock.
 clockid_t clock_of(int thread) noexcept {
   constexpr unsigned kOfThread = 4;
   constexpr unsigned kScheduled = 2;

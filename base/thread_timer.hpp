@@ -1,4 +1,4 @@
-// A timer of the processor time that one thread uses.
+// A timer for the processor time of one thread.
 #pragma once
 
 #include <chrono>
@@ -6,21 +6,21 @@
 
 namespace weft::base {
 
-// Sends a signal to a thread of this process, by that thread's processor time. So the signal comes
-// while the thread runs, at a tick of the kernel's clock. A signal that is sent at once might meet
-// a thread that has begun to wait meanwhile, and end its poll() or epoll_wait(), which SA_RESTART
-// does not begin again.
+// Sends a signal to a thread of this process, after a given processor time of that thread. So the
+// signal comes while the thread runs, at a tick of the kernel's clock. A signal that is sent
+// directly might reach a thread that has meanwhile begun to wait, and end its poll() or
+// epoll_wait(), which SA_RESTART does not restart.
 class ThreadTimer {
  public:
   struct Setting {
     int thread = 0;  // The kernel's number.
     int signal = 0;
-    int value = 0;                       // It is siginfo_t::si_value.
+    int value = 0;                       // siginfo_t::si_value of the signal.
     std::chrono::nanoseconds first{1};   // Processor time until the first signal.
-    std::chrono::nanoseconds period{0};  // Processor time between signals; 0: there is one.
+    std::chrono::nanoseconds period{0};  // Processor time between signals; 0 for one signal only.
   };
 
-  // The thread may have ended; then no signal comes.
+  // If the thread has ended, no signal comes.
   explicit ThreadTimer(const Setting& setting) noexcept;
   ~ThreadTimer();
   ThreadTimer(const ThreadTimer&) = delete;

@@ -9,8 +9,9 @@
 
 namespace weft::base {
 
-// Grows evenly, by an amount a second that only a comparison with another clock tells, and is the
-// same on all processors, as far as the system says so of its own. A few nanoseconds.
+// Returns a count that grows evenly, at a rate that only a comparison with another clock tells. It
+// is the same on all processors where the system relies on that for its own clock. It takes a few
+// nanoseconds.
 [[nodiscard]] inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   return __rdtsc();

@@ -19,8 +19,9 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-// On the parked stack, as if the parked call had called it. Its context is saved anew by the jump
-// back; a worker that resumes the fiber later arrives here, and is passed on to the parked call.
+// Runs on the parked stack, as if the parked call had called it. The jump back saves the stack's
+// context anew; a worker that resumes the fiber later arrives here and is passed on to the parked
+// call.
 Arrival visit(Arrival arrival) {
   (void)_Unwind_Backtrace(&note_frame, arrival.data);
   return jump(arrival.fctx, nullptr);
@@ -32,7 +33,7 @@ Backtrace calls_here(const Stack& here) noexcept {
   Backtrace trace;
   if (kSanitized || room_left(here) < kUnwinderBytes) return trace;
   (void)_Unwind_Backtrace(&note_frame, &trace);
-  // Without this function.
+  // Leaves this function's own frame out.
   if (trace.count > 0)
     std::copy(trace.frames.begin() + 1, trace.frames.end(), trace.frames.begin());
   if (trace.count > 0) --trace.count;

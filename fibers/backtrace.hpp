@@ -15,12 +15,13 @@ struct Backtrace {
 };
 
 // Unwinds the stack of a parked fiber from a visit to it. No thread may resume it meanwhile, and
-// none of its own code runs. Returns an empty one when too little of the stack is left for an
+// none of its own code runs. Returns an empty backtrace if too little of the stack is left for an
 // unwinder, and under a sanitizer, which such a visit would confuse.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
-// The calls of the caller, which runs on the stack `here`: the first frame is in the caller itself.
-// Returns an empty one when too little of the stack is left for an unwinder, and under a sanitizer.
+// Returns the calls of the caller, which runs on the stack `here`; the first frame is in the caller
+// itself. Returns an empty backtrace if too little of the stack is left for an unwinder, and under
+// a sanitizer.
 [[nodiscard, gnu::noinline]] Backtrace calls_here(const Stack& here) noexcept;
 
 }  // namespace weft::fibers

@@ -15,7 +15,7 @@ namespace {
 using Word = std::uintptr_t;
 using Value = std::optional<Word>;
 
-// Addresses without what authenticates pointers on aarch64.
+// Masks the bits that authenticate pointers on aarch64.
 constexpr Word kAddressBits = (Word{1} << 48) - 1;
 
 class Walk {
@@ -61,7 +61,7 @@ class Walk {
     if (!rules_at(address, table, rules)) return Step::lost;
     if (rules.ends_here) return Step::end;
     const Value frame = rules.by_expression ? evaluate(rules.expression) : frame_by_register(rules);
-    // The stack of a caller is above, or the image is not what it should be.
+    // A caller's frame is higher on the stack; otherwise the image is wrong.
     if (!frame || *frame < stack_pointer() || *frame > end_) return Step::lost;
     Registers caller = registers_;
     for (std::size_t number = 0; number < kRegisters; ++number) {
@@ -100,8 +100,8 @@ class Walk {
     value ? caller.set(number, *value) : caller.forget(number);
   }
 
-  // The form that compilers write for realigned frames: a register, an offset, and the word found
-  // there.
+  // The form that compilers write for realigned frames: a register, an offset, and the word at that
+  // place.
   [[nodiscard]] Value evaluate(TableReader reader) const noexcept {
     constexpr std::uint8_t kDereference = 0x06;
     constexpr std::uint8_t kRegisterAndOffset = 0x70;
@@ -122,10 +122,10 @@ class Walk {
     return value;
   }
 
-  // The next word that looks like a return address. If its function has a frame pointer, the word
-  // below is the caller's.
+  // Takes the next word that looks like a return address. If its function has a frame pointer, the
+  // word below is the caller's.
   bool scan() noexcept {
-    // Nothing below the words was copied.
+    // The image has no words below this place.
     for (Word at = std::max(stack_pointer(), begin_); const Value word = word_at(at);
          at += sizeof(Word)) {
       if (!follows_call(*word & kAddressBits)) continue;
@@ -139,8 +139,8 @@ class Walk {
     return false;
   }
 
-  // Returns whether the code before an address, which is read only if it is a function's, is a
-  // call.
+  // Returns whether the code before an address is a call. The code is read only if the address is
+  // in a function.
   static bool follows_call(Word address) noexcept {
     constexpr Word kFirstPage = 4096;
     UnwindTable table;
@@ -186,8 +186,8 @@ void Registers::read(const void* signal_context) noexcept {
 #endif
 }
 
-// Word by word, which keeps the compiler from a call of memcpy: the stack may be in use, and a
-// sanitizer would look at it.
+// It copies word by word, so that the compiler does not call memcpy: the stack may be in use, and a
+// sanitizer would check the access.
 void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
   begin = std::max(registers.values[kStackRegister], reinterpret_cast<Word>(lowest));
   const auto end = reinterpret_cast<Word>(top);

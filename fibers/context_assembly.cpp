@@ -1,9 +1,9 @@
-// Visits to the stacks of others.
+// Visits to the stacks of parked fibers.
 #include "fibers/context.hpp"
 
 namespace {
 
-// The words that weft_visit finds at its stack pointer; it knows this layout.
+// The words that weft_visit finds at its stack pointer. The assembly depends on this layout.
 struct alignas(16) Visit {
   weft::fibers::Arrival (*visitor)(weft::fibers::Arrival);
   weft::fibers::Context visited;
@@ -12,9 +12,9 @@ struct alignas(16) Visit {
 
 }  // namespace
 
-// Calls the visitor and resumes the visited context with what it returns. To unwinders it looks as
-// if that had called it: the three .cfi_escape say that its stack pointer, resume address and frame
-// pointer are where `visited` points to.
+// Calls the visitor, and resumes the visited context with what the visitor returns. Unwinders see
+// the visited context as the caller: the three .cfi_escape state that its stack pointer, resume
+// address and frame pointer are where `visited` points to.
 extern "C" [[gnu::visibility("hidden")]] void weft_visit() noexcept;
 
 #if defined(__x86_64__)

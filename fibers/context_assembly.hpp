@@ -1,12 +1,12 @@
 // The switch in a few instructions of our own, for x86-64 and aarch64; see context.hpp.
 //
-// No register is saved here but three: the statement tells the compiler that it destroys all
-// others, and the compiler keeps what it still needs in the frame, where it often is anyway. The
-// stack pointer and the frame pointer cannot be named as destroyed. The third is where to go on:
-// the next instruction after the jump, which is part of the same function. So there is no call and
-// no return that the processor's return predictor would see unpaired. Shadow stacks (CET's SHSTK,
-// aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads (IBT,
-// BTI) are set if the compiler's options require them.
+// The statement saves three registers only. It declares all other registers as destroyed, so the
+// compiler keeps what it still needs in the frame, where it often is anyway. The stack pointer and
+// the frame pointer cannot be declared as destroyed. The third is the place to continue at: the
+// next instruction after the jump, which is part of the same function. So there is no unpaired call
+// or return to mislead the processor's return predictor. Shadow stacks (CET's SHSTK, aarch64's GCS)
+// are not supported: a switch would have to change them, too. Landing pads (IBT, BTI) are set if
+// the compiler's options require them.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace weft::fibers {
 
-// It is in the frame of the jump, so below it there is at most a red zone. The assembly knows the
-// layout, and so does tools/gdb/weft.py.
+// It is in the frame of the jump, so at most a red zone is below it. The assembly and
+// tools/gdb/weft.py depend on the layout.
 struct SavedContext {
   void* stack_pointer;
   void* resume;
@@ -27,8 +27,8 @@ struct SavedContext {
 };
 using Context = SavedContext*;
 
-// Two pointers: functions take them in registers, and these are the ones in which a jump leaves
-// them. A fresh stack's entry is thus jumped to without anything in between.
+// Functions take these two pointers in registers, in which a jump leaves them. So a jump enters a
+// fresh stack's entry directly.
 struct Arrival {
   Context fctx;
   void* data;
@@ -36,8 +36,8 @@ struct Arrival {
 
 [[nodiscard]] inline Context make_context(void* top, std::size_t /*size*/,
                                           void (*entry)(Arrival)) noexcept {
-  // The entry finds what it would after a call: an aligned stack and, on x86-64, a return address
-  // on it. That and the frame pointer are zero, where unwinders stop.
+  // The entry finds an aligned stack and, on x86-64, a return address, as after a call. That
+  // address and the frame pointer are zero, where unwinders stop.
   struct Start {
     void* return_address;
     void* unused;
@@ -58,7 +58,7 @@ struct Arrival {
 
 #if defined(__x86_64__)
 
-// Inlined, so that the compiler saves what this very caller needs, and once.
+// Inlined, so that the compiler saves exactly what this caller needs, and once.
 [[gnu::always_inline]] inline Arrival jump(Context to, void* message) noexcept {
   SavedContext saved;
   Context left = &saved;
@@ -67,7 +67,8 @@ struct Arrival {
       "movq %%rsp, (%%rdi)\n\t"
       "movq %%rax, 8(%%rdi)\n\t"
       "movq %%rbp, 16(%%rdi)\n\t"
-      // From here on a signal finds the other stack, whose saved context is out of its reach.
+      // From here on a signal's frame is on the other stack, and cannot overwrite the saved
+      // context.
       "movq (%%rdx), %%rsp\n\t"
       "movq 16(%%rdx), %%rbp\n\t"
       "jmpq *8(%%rdx)\n"

@@ -1,4 +1,4 @@
-// The switch by Boost.Context, which knows every architecture; see context.hpp.
+// The switch by Boost.Context, which supports every architecture; see context.hpp.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>

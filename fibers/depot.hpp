@@ -8,16 +8,16 @@
 
 namespace weft::fibers {
 
-// A lock-free LIFO of chains. One operation moves a whole chain (32 stacks, 256 records), so
-// its shared cache lines are touched once in that many spawns at most.
+// A lock-free LIFO of chains. One operation moves a whole chain (32 stacks, 256 records), so that
+// many spawns touch its shared cache lines once at most.
 template <class T>
 class Depot {
  public:
-  // Throws std::bad_alloc. Room for chains only now: what a constructor of the stack itself has
-  // allocated when it throws is lost.
+  // Throws std::bad_alloc. It reserves room for chains here, because the constructor of the
+  // lock-free stack would leak what it had allocated when it throws.
   Depot() { chains_.reserve(64); }
 
-  // Returns false when there is no memory for the entry: the chain is still the caller's.
+  // Returns false if there is no memory for the entry; the caller then keeps the chain.
   [[nodiscard]] bool give(T* chain) noexcept {
     try {
       if (!chains_.push(chain)) return false;
@@ -36,8 +36,8 @@ class Depot {
     note_low(count_.fetch_sub(1, detail::relaxed) - 1);
     return chain;
   }
-  // Begins a period. Returns the fewest chains that there were at any moment of the last one: this
-  // many have lain here unused throughout.
+  // Begins a period. Returns the lowest number of chains at any moment of the last period: that
+  // many were unused throughout.
   std::int64_t begin_period() noexcept {
     const std::int64_t count = count_.load(detail::relaxed);
     const std::int64_t low = low_.load(detail::relaxed);
@@ -47,7 +47,8 @@ class Depot {
   [[nodiscard]] std::int64_t count_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
-  // Two that note at once may leave the higher of their figures: a chain more is given back.
+  // If two threads note a number at once, the higher one may stay: then one chain more is given
+  // back.
   void note_low(std::int64_t count) noexcept {
     if (count < low_.load(detail::relaxed)) low_.store(count, detail::relaxed);
   }

@@ -14,14 +14,14 @@ struct ExceptionState {
   void* caught = nullptr;
   unsigned uncaught = 0;
 
-  // With the padding: as one word of 16 bytes, twice at every switch.
+  // Copies the padding, too: one word of 16 bytes, twice at every switch.
   void copy_to(ExceptionState& other) const noexcept {
     std::memcpy(static_cast<void*>(&other), this, sizeof other);
   }
 };
 
-// Where the calling thread keeps its exception globals and its errno. Looked up once per worker
-// thread: compilers take both addresses for constant and would keep them across a switch.
+// Where the calling thread keeps its exception globals and its errno. A worker thread looks these
+// up once: compilers take both addresses for constant and would keep them across a switch.
 struct ThreadState {
   ExceptionState* exceptions;
   int* error;

@@ -34,15 +34,15 @@ void FiberStore::reserve_slabs() {
   void* start = mmap(nullptr, 2 * kReservationBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
-  // Cut to one reservation that is aligned to its size.
+  // Cuts the mapping to one reservation that is aligned to its size.
   auto* first = static_cast<char*>(start);
   auto* aligned = reinterpret_cast<char*>(
       (reinterpret_cast<std::uintptr_t>(first) + kReservationBytes - 1) & ~(kReservationBytes - 1));
   if (aligned != first) munmap(first, static_cast<std::size_t>(aligned - first));
   const auto tail = static_cast<std::size_t>(first + kReservationBytes - aligned);
   if (tail > 0) munmap(aligned + kReservationBytes, tail);
-  // A program with more than thirty thousand fibers is spared 512 page faults per reservation; a
-  // small program keeps to small pages.
+  // A program with more than thirty thousand fibers saves 512 page faults for each reservation; a
+  // small program keeps small pages.
   if (!reservations_.empty()) (void)madvise(aligned, kReservationBytes, MADV_HUGEPAGE);
   reservations_.push_back(aligned);
   for (std::size_t i = kReservationSlabs; i-- > 0;) {
@@ -52,7 +52,7 @@ void FiberStore::reserve_slabs() {
 
 void FiberStore::open_slab() {
   if (empty_slabs_.empty()) reserve_slabs();
-  // The address may have been a stack's, of a runtime that is gone.
+  // The address may have belonged to a stack of an earlier runtime.
   SanitizerStack::unpoison(empty_slabs_.back(), kSlabBytes);
   open_ = ::new (static_cast<void*>(empty_slabs_.back())) Slab;
   empty_slabs_.pop_back();
@@ -65,7 +65,7 @@ void FiberStore::open_slab() {
   carved_ = 0;
 }
 
-// The rest of the open slab, if it is short of a chain: a chain never spans two slabs.
+// Takes the rest of the open slab if it is shorter than a chain: a chain never spans two slabs.
 Fiber* FiberStore::carve_chain() {
   if (carved_ == Slab::kFibers) open_slab();
   const std::size_t end = std::min<std::size_t>(carved_ + kFibersPerChain, Slab::kFibers);
@@ -80,7 +80,7 @@ Fiber* FiberStore::carve_chain() {
 }
 
 Fiber* FiberStore::take_chain() {
-  // Relaxed: a hint, as a spawn cannot know whether there will be a stack.
+  // Relaxed: a hint, because a spawn cannot tell whether there will be a stack.
   for (const detail::Atomic<std::size_t>* count : refusing_) {
     if (count != nullptr && count->load(detail::relaxed) != 0) return nullptr;
   }
@@ -95,7 +95,7 @@ Fiber* FiberStore::take_chain() {
 }
 
 void FiberStore::give_chain(Fiber* chain) noexcept {
-  // Without memory for the entry the chain is lost until the runtime ends: a bounded leak, no harm.
+  // Without memory for the entry the chain is lost until the runtime ends: a bounded leak.
   (void)!depot_.give(chain);
 }
 

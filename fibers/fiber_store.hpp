@@ -18,19 +18,19 @@ namespace weft::fibers {
 
 inline constexpr std::size_t kSlabBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kFibersPerChain = 256;
-// Beyond the limit, since some are in the caches of workers that do not need them.
+// Records beyond the limit, because some are in the caches of workers that do not need them.
 inline constexpr std::uint32_t kSpareFibers = 2 * kFibersPerChain;
 
-// Aligned to its size, so that a record's address leads to its slab, and that to its owner.
-// All but `owner` is guarded by the store's mutex.
+// A slab is aligned to its size, so that a record's address leads to its slab, and the slab to its
+// owner. The store's mutex guards all fields except `owner`.
 struct Slab {
   void* owner = nullptr;     // The scheduler whose fibers these are.
   std::size_t position = 0;  // Among the slabs in use.
   std::size_t sorted_position = 0;
   Fiber* sorted = nullptr;  // Free records that trim() has sorted here, through `next`.
   std::size_t sorted_count = 0;
-  // For each record whose fiber has Fiber::kCounted: when a census saw it parked first, in tenths
-  // of a second of the steady clock. Null before the first one.
+  // For each record whose fiber has Fiber::kCounted: when a census first saw it parked, in tenths
+  // of a second of the steady clock. Null before the first census.
   std::uint32_t* parked_since = nullptr;
 
   [[nodiscard]] static Slab& of(const Fiber& fiber) noexcept {
@@ -39,7 +39,7 @@ struct Slab {
   [[nodiscard]] Fiber* fibers() noexcept {
     return reinterpret_cast<Fiber*>(reinterpret_cast<char*>(this) + kHeaderBytes);
   }
-  // Its place in `parked_since`.
+  // Returns the fiber's index in `parked_since`.
   [[nodiscard]] std::size_t place_of(const Fiber& fiber) noexcept {
     return static_cast<std::size_t>(&fiber - fibers());
   }
@@ -48,9 +48,9 @@ struct Slab {
 };
 static_assert(sizeof(Slab) <= Slab::kHeaderBytes);
 
-// All records of one runtime. It is also the registry of fibers: every record says in what state
-// it is, so a dump walks the slabs, and a spawn registers nothing.
-// Any thread may call; a mutex guards the slabs, the lock-free depot the free chains.
+// All records of one runtime. It is also the registry of fibers: every record has its state, so a
+// dump walks the slabs, and a spawn registers nothing. Any thread may call it; a mutex guards the
+// slabs, and the lock-free depot the free chains.
 class FiberStore {
  public:
   // Throws std::bad_alloc.
@@ -59,14 +59,13 @@ class FiberStore {
   FiberStore(const FiberStore&) = delete;
   FiberStore& operator=(const FiberStore&) = delete;
 
-  // kFibersPerChain records, or a few less, linked through `next`; null at the limit, or while the
-  // store refuses.
-  // Throws std::bad_alloc when the system refuses memory.
+  // Returns kFibersPerChain records, or a few less, linked through `next`; null at the limit, or
+  // while the store refuses. Throws std::bad_alloc if the system refuses memory.
   [[nodiscard]] Fiber* take_chain();
   void give_chain(Fiber* chain) noexcept;
 
-  // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs
-  // in which every record is free. Returns true when more are left to sort.
+  // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs in
+  // which every record is free. Returns true if more are left to sort.
   bool trim(unsigned chains);
   // Does the same as StackDepot::decay().
   void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }
@@ -74,13 +73,14 @@ class FiberStore {
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
 
-  // take_chain() returns null while the count is not 0. Before the store is used; twice at most.
+  // Makes take_chain() return null while the count is not 0. Call it before the store is used, and
+  // twice at most.
   void refuse_while_any(const detail::Atomic<std::size_t>& count) noexcept {
     (refusing_[0] == nullptr ? refusing_[0] : refusing_[1]) = &count;
   }
 
-  // take_chain() returns null if it needs a new slab and `may_grow(context)` returns false. Before
-  // the store is used.
+  // Makes take_chain() return null if it needs a new slab and `may_grow(context)` returns false.
+  // Call it before the store is used.
   using MayGrow = bool (*)(void* context) noexcept;
   void ask_before_growth(MayGrow may_grow, void* context) noexcept {
     may_grow_ = may_grow;
@@ -91,7 +91,7 @@ class FiberStore {
   [[nodiscard]] std::size_t bytes() noexcept;
 
   // Calls visit(const Fiber&) for every record, free ones too, until it returns false. The records
-  // may be stale. False, without a call, when the mutex was not to be had before `patience` ended.
+  // may be stale. Returns false, without a call, if `patience` ended before the mutex was free.
   template <class Visit>
   [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) WEFT_NOT_ANALYZED {
     // Not analyzed: see lock_until().
@@ -105,8 +105,9 @@ class FiberStore {
     return true;
   }
 
-  // Calls visit(Fiber&) for the records of the slabs from `first` to before `last`, by their
-  // present order. Returns how many slabs there are; nothing if another thread holds the mutex.
+  // Calls visit(Fiber&) for the records of the slabs from `first` up to, but without, `last`, in
+  // their present order. Returns how many slabs there are, or nothing if another thread holds the
+  // mutex.
   template <class Visit>
   [[nodiscard]] std::optional<std::size_t> for_each_of_slabs(std::size_t first, std::size_t last,
                                                              Visit visit) WEFT_NOT_ANALYZED {
@@ -120,7 +121,7 @@ class FiberStore {
   }
 
  private:
-  // Free chains that trim() leaves alone: 0.3 MB of records.
+  // The free chains that trim() leaves alone: 0.3 MB of records.
   static constexpr std::int64_t kChainsKept = 16;
 
   void reserve_slabs() WEFT_REQUIRES(mutex_);
@@ -132,20 +133,20 @@ class FiberStore {
 
   void* const owner_;
   const std::size_t max_fibers_;
-  // Null: none.
+  // Null entries stand for none.
   std::array<const detail::Atomic<std::size_t>*, 2> refusing_{};
   MayGrow may_grow_ = nullptr;  // Null: always.
   void* context_ = nullptr;
   Depot<Fiber> depot_;
-  std::int64_t due_ = 0;  // Chains to be given back in this period. The thread that decays owns it.
+  std::int64_t due_ = 0;  // Chains to give back in this period. The thread that decays owns it.
   detail::ThreadMutex mutex_;
   std::vector<Slab*> slabs_ WEFT_GUARDED_BY(mutex_);   // Slabs in use.
   std::vector<Slab*> sorted_ WEFT_GUARDED_BY(mutex_);  // Slabs in use that hold sorted records.
   Slab* open_ WEFT_GUARDED_BY(mutex_) = nullptr;       // Records are carved from it.
-  // Memory given back; used again before new slabs are made.
+  // Memory that was given back; the store uses it again before it makes new slabs.
   std::vector<Slab*> empty_slabs_ WEFT_GUARDED_BY(mutex_);
   std::vector<void*> reservations_ WEFT_GUARDED_BY(mutex_);
-  // Records handed out of open_.
+  // The records handed out of open_.
   std::size_t carved_ WEFT_GUARDED_BY(mutex_) = Slab::kFibers;
 };
 
@@ -157,7 +158,7 @@ class FiberCache {
   FiberCache(const FiberCache&) = delete;
   FiberCache& operator=(const FiberCache&) = delete;
 
-  // Null at the limit; throws as FiberStore::take_chain().
+  // Returns null at the limit; throws as FiberStore::take_chain().
   [[nodiscard]] Fiber* take() {
     if (Fiber* fiber = magazine_.take()) [[likely]]
       return fiber;

@@ -32,11 +32,12 @@ constexpr std::size_t kMostCalls = 20;
 std::array<detail::Atomic<const StackSpace*>, 64> watched_spaces;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
-// One for the process, as a handler's stack has no room; its pages are not touched before.
+// There is one for the process, because a handler's stack has no room for it. Its pages are
+// untouched before.
 ThreadImage overflow_image;
 detail::Atomic<bool> image_in_use{false};
 
-// What a fault in a guard has met.
+// The guard that a fault has met.
 struct Overflow {
   const Stack* stack = nullptr;  // The overflowed one; null: no guard was met.
   const char* top = nullptr;     // The upper end of its memory.
@@ -51,7 +52,7 @@ Overflow find_overflow(const void* address) noexcept {
     overflow.stack = space->find_overflowed(address, overflow.size);
     if (overflow.stack == nullptr) continue;
     overflow.top = space->find_top(overflow.stack);
-    // That of the innermost inlined child, if there is one.
+    // Takes the stack of the innermost inlined child, if there is one.
     while (const Fiber* fiber = overflow.stack->fiber) {
       const Stack* own = fiber->stack.load(relaxed);
       if (own == nullptr || own == overflow.stack) break;
@@ -62,7 +63,7 @@ Overflow find_overflow(const void* address) noexcept {
   return {};
 }
 
-// By kill(), raise() and the like, rather than by a fault: its address means nothing then.
+// Returns whether kill(), raise() or the like sent the signal; its address is meaningless then.
 bool was_sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
 
 void forward(const struct sigaction& previous, int number, siginfo_t* info, void* context) {
@@ -74,14 +75,15 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
     // Returning repeats the faulting instruction, now with the default outcome.
     signal(number, SIG_DFL);
   } else if (previous.sa_handler == SIG_DFL) {
-    // No instruction is repeated here: the signal must come again by itself. It is blocked until
-    // the handler returns, and ends the process then.
+    // No instruction is repeated here, so the signal is sent again. It is blocked until the handler
+    // returns, and ends the process then.
     signal(number, SIG_DFL);
     (void)raise(number);
   }
 }
 
-// Where the fiber came from. A name of a type is as the linker has it: to unravel it takes memory.
+// Writes where the fiber was spawned, and its type as the linker names it: demangling would take
+// memory.
 void write_origin(const Fiber& fiber) noexcept {
   const std::type_info* type = fiber.task.type_hint();
   const auto* site = static_cast<const char*>(fiber.site_hint());
@@ -97,9 +99,10 @@ void write_origin(const Fiber& fiber) noexcept {
 }
 
 void write_calls(const Overflow& overflow, const void* context) noexcept {
-  // A sanitizer's frames are not for reading.
+  // A sanitizer's frames cannot be read.
   if (kSanitized || overflow.top == nullptr) return;
-  // Relaxed on failure: another thread's stack has overflowed, too, and its calls are written.
+  // Relaxed on failure: another thread's stack has overflowed, too, and its calls are being
+  // written.
   bool expected = false;
   if (!image_in_use.compare_exchange_strong(expected, true, acquire, relaxed)) return;  // [image]
   overflow_image.registers.read(context);
@@ -113,7 +116,7 @@ void write_calls(const Overflow& overflow, const void* context) noexcept {
   image_in_use.store(false, release);  // [image]
 }
 
-// The sentence comes first: a fault in what follows would end the process at once.
+// Writes the sentence first: a fault in what follows would end the process at once.
 void report(const Overflow& overflow, const void* context) noexcept {
   const Stack& stack = *overflow.stack;
   SignalText line;
@@ -127,8 +130,8 @@ void report(const Overflow& overflow, const void* context) noexcept {
 
 void on_fault(int number, siginfo_t* info, void* context);
 
-// Nothing mends an overflow: if the handler that was there before has done nothing about the
-// signal, the instruction is repeated with the default outcome.
+// An overflow cannot be mended. If the previous handler has not acted on the signal, the
+// instruction is repeated with the default outcome.
 void end_by_default(int number) noexcept {
   struct sigaction current {};
   if (sigaction(number, nullptr, &current) != 0) return;
@@ -178,7 +181,7 @@ void watch_for_overflow(const StackSpace& space) noexcept {
 void unwatch_for_overflow(const StackSpace& space) noexcept {
   for (auto& watched : watched_spaces) {
     const StackSpace* expected = &space;
-    // Relaxed: nothing is published by forgetting.
+    // Relaxed: removing an entry publishes nothing.
     (void)watched.compare_exchange_strong(expected, nullptr, relaxed, relaxed);
   }
 }
@@ -197,7 +200,7 @@ SignalStack::~SignalStack() {
   if (memory_ == MAP_FAILED) return;
   stack_t disabled{};
   disabled.ss_flags = SS_DISABLE;
-  // Cannot fail with these arguments; and memory that is still in use must not be given back.
+  // This cannot fail with these arguments. If it did, memory in use must not be given back.
   if (sigaltstack(&disabled, nullptr) == 0) munmap(memory_, kSignalStackBytes);
 }
 

@@ -12,13 +12,13 @@ namespace weft::fibers {
 // Throws std::system_error.
 void install_overflow_report();
 
-// Lets the handler know the space; at most 64 spaces at a time, more go unreported.
+// Registers the space with the handler; at most 64 spaces at a time, and overflows in more are not
+// reported.
 void watch_for_overflow(const StackSpace& space) noexcept;
 void unwatch_for_overflow(const StackSpace& space) noexcept;
 
-// The stack on which the handler runs; every worker thread needs one, as its fiber's has no room.
-// Where the system refuses it the thread goes without: an overflow then ends the process as it
-// would anyway, but without the sentence.
+// The stack on which the handler runs. Every worker thread needs one, because its fiber's stack has
+// no room. If the system refuses it, an overflow still ends the process, but without the report.
 class SignalStack {
  public:
   SignalStack() noexcept;

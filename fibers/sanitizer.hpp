@@ -5,7 +5,7 @@
 
 #include "base/sanitizers.hpp"
 
-// A build that finds races between fibers of one worker, too; tests/README.md tells how it works.
+// Selects a build that also finds races between fibers of one worker; tests/README.md describes it.
 #if defined(WEFT_TSAN_NO_SYNC) && !defined(WEFT_TSAN)
 #define WEFT_TSAN 1
 #endif
@@ -18,8 +18,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// valgrind takes a switch to a stack that it does not know for a huge frame, and all that is done
-// there for an error. Its requests are a few instructions that do nothing without it.
+// valgrind takes a switch to an unknown stack for a huge frame, and reports accesses there as
+// errors. Its requests are a few instructions that do nothing without it.
 #if !defined(WEFT_ASAN) && !defined(WEFT_TSAN) && !defined(WEFT_NO_VALGRIND) && \
     __has_include(<valgrind/valgrind.h>)
 #define WEFT_VALGRIND 1
@@ -34,8 +34,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// A call that hands a fiber over in the eyes of the thread sanitizer, where a switch does not: a
-// spawn and a wake are followed by the fiber's next step.
+// Records for the thread sanitizer that a call hands a fiber over, where a switch does not: after a
+// spawn or a wake comes the fiber's next step.
 inline void happens_before([[maybe_unused]] void* fiber) noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   __tsan_release(fiber);
@@ -47,8 +47,8 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// The identity of a thread between two fibers, while it runs the After of the one that left. It has
-// seen all that the fibers did whose Afters it ran. No fiber learns anything from it except by what
+// The identity of a thread between two fibers, while it runs the After of the fiber that left. It
+// has seen everything that the fibers did whose Afters it ran. A fiber sees through it only what
 // the After itself releases.
 class SanitizerBetween {
  public:
@@ -80,7 +80,7 @@ class SanitizerStack {
     __asan_unpoison_memory_region(bottom, size);
 #endif
   }
-  // A stack of [bottom, bottom + size).
+  // Registers a stack of [bottom, bottom + size).
   void create([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) noexcept {
 #ifdef WEFT_ASAN
     bottom_ = bottom;
@@ -101,7 +101,7 @@ class SanitizerStack {
     return false;
 #endif
   }
-  // The calling thread's own stack.
+  // Registers the calling thread's own stack.
   void adopt_thread() noexcept {
 #ifdef WEFT_TSAN
     fiber_ = __tsan_get_current_fiber();
@@ -116,7 +116,7 @@ class SanitizerStack {
 #endif
   }
 
-  // By the one that leaves, last thing before the jump.
+  // The side that leaves calls it last, before the jump.
   void leave_for([[maybe_unused]] SanitizerStack& to,
                  [[maybe_unused]] const SanitizerBetween& between) noexcept {
 #ifdef WEFT_ASAN
@@ -131,8 +131,8 @@ class SanitizerStack {
 #endif
 #endif
   }
-  // By the one that arrives, first thing after the jump. Learns the bounds of `from`, which a
-  // thread's own stack does not know before.
+  // The side that arrives calls it first, after the jump. It records the bounds of `from`, which
+  // were unknown before for a thread's own stack.
   void arrive_from([[maybe_unused]] SanitizerStack& from) noexcept {
 #ifdef WEFT_ASAN
     __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
@@ -141,7 +141,7 @@ class SanitizerStack {
     __tsan_acquire(&from);
 #endif
   }
-  // By the one that arrives, once the After of the one that left has run.
+  // The side that arrives calls it once the After of the side that left has run.
   void go_on() noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
     __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);

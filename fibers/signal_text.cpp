@@ -9,10 +9,10 @@ namespace weft::fibers {
 
 namespace {
 
-// The module that an address is in; null if there is none.
+// Returns the module that an address is in; null if there is none.
 const link_map* module_of(const void* address) noexcept {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-  // The C library says that a signal handler may call it.
+  // The C library documents that a signal handler may call it.
   dl_find_object found{};
   return _dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
 #else
@@ -49,7 +49,7 @@ SignalText& SignalText::add_place(const void* address) noexcept {
   return *this;
 }
 
-// A cut line ends as others do.
+// A line that was cut also ends with a newline.
 void SignalText::write_to_stderr() const noexcept {
   std::array<char, sizeof text_> line = text_;
   std::size_t length = length_;

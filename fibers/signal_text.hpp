@@ -7,13 +7,14 @@
 
 namespace weft::fibers {
 
-// A line that is built without any function that a signal handler may not call. What is too long
-// is cut. Any thread, in a signal handler too.
+// A line that is built by functions that a signal handler may call. A text that is too long is cut.
+// Any thread may use it, in a signal handler too.
 class SignalText {
  public:
   SignalText& operator<<(const char* text) noexcept;
   SignalText& operator<<(std::uint64_t number) noexcept;
-  // `module+0x1a2b`, which tools/symbolize takes; the module is the program or a shared library.
+  // Appends `module+0x1a2b`, which tools/symbolize takes; the module is the program or a shared
+  // library.
   SignalText& add_place(const void* address) noexcept;
   void write_to_stderr() const noexcept;
 

@@ -1,4 +1,4 @@
-// A stack and what is kept of a fiber while it does not run.
+// A stack, and the data of a fiber while it does not run.
 #pragma once
 
 #include <array>
@@ -32,20 +32,20 @@ inline constexpr unsigned kDefaultSizeClass = 2;
 [[nodiscard]] constexpr std::size_t stack_bytes(unsigned size_class) noexcept {
   return kSmallestStack << size_class;
 }
-// The smallest class of at least `bytes`; kStackSizes when there is none.
+// Returns the smallest class of at least `bytes`; kStackSizes if there is none.
 [[nodiscard]] constexpr unsigned size_class_of(std::size_t bytes) noexcept {
   unsigned size_class = 0;
   while (size_class < kStackSizes && stack_bytes(size_class) < bytes) ++size_class;
   return size_class;
 }
 
-// Each stack has this much beyond its size, for calls above an inlined child's: a fiber may run in
-// place on the stack of one that has not used up more than this, and still has the full size of its
-// own. A fiber that is alone on a stack must not rely on it.
+// Each stack has this much beyond its size, for the calls above an inlined child's. A fiber may run
+// in place on the stack of one that has used no more than this, and still has its full size. A
+// fiber that is alone on a stack must not rely on it.
 inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
-// Up to 31 characters. Relaxed: written by the fiber, and read by dumps, which may see a mixture
-// of an old and a new name.
+// A name of up to 31 characters. Relaxed: the fiber writes it, and dumps may read a mixture of an
+// old and a new name.
 class FiberName {
  public:
   static constexpr std::size_t kMostCharacters = 31;
@@ -56,19 +56,19 @@ class FiberName {
     for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], detail::relaxed);
   }
   void clear() noexcept { words_[0].store(0, detail::relaxed); }
-  // For the fiber itself: valid until the name changes.
+  // For the fiber itself: the view is valid until the name changes.
   [[nodiscard]] std::string_view view() const noexcept {
     static_assert(sizeof words_ == kMostCharacters + 1);
     return reinterpret_cast<const char*>(words_.data());
   }
-  // For others.
+  // For other threads.
   using Copy = std::array<char, kMostCharacters + 1>;
   [[nodiscard]] Copy copy() const noexcept {
     Words words{};
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = words_[i].load(detail::relaxed);
     return std::bit_cast<Copy>(words);
   }
-  // The same for people, on a terminal.
+  // Returns a copy that is safe on a terminal.
   [[nodiscard]] Copy printable_copy() const noexcept {
     Copy text = copy();
     base::make_printable(std::span(text.data(), std::strlen(text.data())));
@@ -81,48 +81,48 @@ class FiberName {
   std::array<detail::Atomic<std::uint64_t>, Words{}.size()> words_{};  // Ends with a zero byte.
 };
 
-// The header of a stack, at the top of its own memory: every fiber that runs there touches its
-// page, so what a started fiber needs beyond its record costs no memory. A worker has one more, for
-// the stack its thread was born with; and a fiber that runs inlined has one in a frame of its
-// parent, on whose stack it runs.
-// Owner: the thread that runs on the stack; when none does, the holder of the list that it is in,
-// or of the parked fiber's waker.
+// The header of a stack, at the top of its own memory. Every fiber that runs there touches that
+// page, so this data of a started fiber costs no extra page. A worker has one more, for its
+// thread's own stack. A fiber that runs inlined has one in a frame of its parent, on whose stack it
+// runs.
+// Owner: the thread that runs on the stack; if none does, the holder of the list that it is in, or
+// of the parked fiber's waker.
 struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
-  // First, in one cache line, what a fiber needs that goes on: many are cold then.
-  // Where to go on; stale while a fiber runs here. Relaxed: the thread that hands the stack over
-  // publishes it.
+  // The first cache line has what a fiber needs that continues, because most lines are cold then.
+  // The place to continue at; stale while a fiber runs here. Relaxed: the thread that hands the
+  // stack over publishes it.
   detail::Atomic<Context> context{nullptr};
-  Fiber* fiber = nullptr;  // Bound to it, or inlined; null when free.
+  Fiber* fiber = nullptr;  // The bound or inlined fiber; null when free.
   ExceptionState exceptions;
   int saved_errno = 0;
-  std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
+  std::uint16_t no_switch = 0;  // Scopes in which the bound fiber must not switch.
   std::uint8_t size_class = 0;
   detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
   Stack* next = nullptr;                // In the list of free stacks it is in.
   char* lowest = nullptr;               // The end of the memory, just above the guard.
 
   std::uint32_t index = 0;  // Position among the stacks of its size.
-  // Of the bound fiber, as Fiber::site_or_time was before. Relaxed: for dumps.
+  // The site of the bound fiber, as Fiber::site_or_time was before. Relaxed: for dumps.
   detail::Atomic<std::int32_t> site{0};
   [[no_unique_address]] SanitizerStack sanitizer;
-  // Of a fiber that is pinned: the index of its worker.
+  // The index of a pinned fiber's worker.
   std::uint32_t home = 0;
-  // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
+  // The id of the bound fiber, which writes it; dumps read it, perhaps stale.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;
 };
 
-// The part of the caller's own stack that a function called now would have.
+// Returns how much of the caller's own stack a function called now would have.
 [[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-// Fetches what resuming a parked fiber touches, most likely: the first line of the header and the
-// frames below it, all in one page. Worth it where many cold fibers are about to run one after the
-// other.
+// Prefetches what the resumption of a parked fiber probably touches: the first line of the header
+// and the frames below it, all in one page. It pays where many cold fibers are about to run one
+// after the other.
 inline void prefetch(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const char* header = reinterpret_cast<const char*>(stack);
@@ -131,7 +131,7 @@ inline void prefetch(const Stack* stack) noexcept {
   }
 }
 
-// The same for certain, once the header is in the cache, which says where the last frames are.
+// Prefetches the frames for certain, once the header is in the cache and gives their place.
 inline void prefetch_frames(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const auto context = reinterpret_cast<std::uintptr_t>(stack->context.load(detail::relaxed));

@@ -1,4 +1,4 @@
-// Free stacks, close at hand.
+// The free stacks of a worker.
 #pragma once
 
 #include <array>
@@ -10,31 +10,32 @@
 
 namespace weft::fibers {
 
-// Chains of larger stacks are shorter: an idle worker should not sit on many megabytes.
+// Chains of larger stacks are shorter, so that an idle worker does not keep many megabytes.
 [[nodiscard]] constexpr std::uint32_t stacks_per_chain(unsigned size_class) noexcept {
   return size_class <= kDefaultSizeClass ? 32 : 4;
 }
 
-// The free stacks that all workers share. Their memory is kept for a while, because a burst
-// is often followed by another, and given back by trim().
+// The free stacks that all workers share. Their memory is kept for a while, because bursts often
+// follow each other; trim() gives it back.
 class StackDepot {
  public:
   // Throws std::bad_alloc.
   explicit StackDepot(StackMain entry) : space_(entry) {}
 
-  // A chain of one size from the warm stacks, else from the space; null when there is no memory.
+  // Returns a chain of one size from the warm stacks, otherwise from the space; null if there is no
+  // memory.
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
   void give_chain(Stack* chain) noexcept;
 
-  // Gives back the memory of up to `chains` warm chains. Returns true when more are left to give
+  // Gives back the memory of up to `chains` warm chains. Returns true if more are left to give
   // back.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_warm_hint() const noexcept;
-  // Does the same bit by bit: gives back up to `chains` of the chains that were not needed in the
-  // whole last period. Returns true when more are due. One thread at a time may call it.
+  // Does the same in steps: gives back up to `chains` of the chains that were unused in the whole
+  // last period. Returns true if more are due. One thread at a time may call it.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
-  // Chains that are to be given back in this period.
+  // Returns how many chains are to be given back in this period.
   [[nodiscard]] std::int64_t due() const noexcept;
 
   [[nodiscard]] StackSpace& space() noexcept { return space_; }
@@ -45,8 +46,8 @@ class StackDepot {
   std::array<std::int64_t, kStackSizes> due_{};  // Chains to be given back in this period.
 };
 
-// The free stacks of one worker; the one given last, still hot in the cache, is taken first.
-// Owner: the worker's thread.
+// The free stacks of one worker. The stack given last, still in the cache, is taken first. Owner:
+// the worker's thread.
 class StackPool {
  public:
   explicit StackPool(StackDepot& depot) noexcept;
@@ -54,11 +55,11 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // Never makes a system call. Returns null when this worker has none at hand.
+  // Makes no system call. Returns null if this worker has none at hand.
   [[nodiscard]] Stack* take_hot(unsigned size_class) noexcept {
     return magazines_[size_class].take();
   }
-  // From the depot if need be; null when the system gives no more.
+  // Takes one from the depot if necessary; null if the system refuses more.
   [[nodiscard]] Stack* take(unsigned size_class) noexcept;
 
   void give(Stack& stack) noexcept {

@@ -24,37 +24,36 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
 constexpr int kPidfdSelf = -10000;  // Linux 6.14, newer than the headers of Debian 12.
 constexpr std::size_t kPage = 4096;
 
-// The most for the stacks of one size. Address space is plentiful but not under a sanitizer, which
+// The limit for the stacks of one size. Address space is plentiful except under a sanitizer, which
 // shadows all of it. For the default size this is room for 1.8 million stacks.
 constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
 // The first chunk: for the default size 7 400 stacks.
 constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
-// The most that all ranges of a process may have together: half of what user space has.
+// The limit for all ranges of a process together: half of what user space has.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 
-// The sum of the ranges reserved in the process, and how many guards are mappings. Relaxed: sums,
-// which guard nothing.
+// The sum of the ranges reserved in the process. Relaxed: a sum, which guards nothing.
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};
 
-// The address space that a new range may have: the usual, or a share of what is left, so that the
-// program, its threads and a hundred other runtimes find room.
+// Returns the address space that a new range may have: the usual limit, or a share of what is left,
+// so that the program, its threads and a hundred other runtimes find room.
 std::size_t share_of_address_space() noexcept {
   const std::size_t reserved = std::min(reserved_by_all.load(relaxed), kReservedByAll);
   return std::min(
       {kReservedBytes, (kReservedByAll - reserved) / 256, base::address_space_left() / 4});
 }
 
-// Returns how many guards may be mappings: each stack has two then, and a quarter of all is left to
-// others.
+// Returns how many guards may be mappings: each stack then has two, and a quarter of all is left to
+// other code.
 std::size_t most_protected() noexcept {
   static const std::size_t most = base::most_mappings() / 4 * 3 / 2;
   return most;
 }
 
-// Stacks start at slightly different offsets in their pages: with one offset for all, the busiest
+// Stacks start at slightly different offsets in their pages. With one offset for all, the busiest
 // lines of every stack would compete for the same few sets of the first-level cache.
 constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
 
@@ -71,7 +70,7 @@ Stack* header_of(char* start, unsigned size_class, std::size_t index) noexcept {
   return reinterpret_cast<Stack*>(top_of(start, size_class) - color(index) - kHeader);
 }
 
-// Probes whether the kernel knows lightweight guards, and whether this memory may have them.
+// Returns whether the kernel supports lightweight guards, and allows them in this memory.
 GuardKind probe_guards() noexcept {
   void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return GuardKind::protection;
@@ -83,7 +82,7 @@ GuardKind probe_guards() noexcept {
 }  // namespace
 
 void give_back_below(const Stack& stack, const void* frame) noexcept {
-  // For the calls by which the memory is given back.
+  // The stack that the calls need by which the memory is given back.
   constexpr std::uintptr_t kRoom = 4096;
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(frame);
@@ -96,7 +95,7 @@ void give_back_below(const Stack& stack, const void* frame) noexcept {
 
 StackSpace::StackSpace(StackMain entry) noexcept : entry_(entry), guard_kind_(probe_guards()) {}
 
-// Relaxed: the destructor is alone.
+// Relaxed: no other thread uses the space any more.
 StackSpace::~StackSpace() {
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     Range& range = ranges_[size_class];
@@ -125,7 +124,7 @@ char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const 
   return chunk->base.load(relaxed) + index * stride(size_class);
 }
 
-// Reserves one more chunk. A smaller one works, too.
+// Reserves one more chunk; if necessary, a smaller one.
 bool StackSpace::reserve(Range& range, unsigned size_class) {
   if (range.share == 0) range.share = share_of_address_space() / stride(size_class);
   if (!range.may_grow()) return false;
@@ -136,7 +135,7 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     void* base =
         mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) continue;
-    // Best effort: a huge page under a stack would cost 2 MiB where one page is enough.
+    // Best effort: a huge page under a stack would take 2 MiB where one page is enough.
     (void)madvise(base, bytes, MADV_NOHUGEPAGE);
     Chunk& chunk = *std::ranges::find_if(
         range.chunks, [](const Chunk& each) { return each.count.load(relaxed) == 0; });
@@ -150,15 +149,15 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
   return false;
 }
 
-// By a quarter of what there is: the call stops all threads of the process that need memory. Where
-// the kernel does not promise so much memory, by as little as is worth a call.
+// Makes a quarter more stacks usable: the call stops all threads of the process that need memory.
+// If the kernel does not commit so much memory, it extends by the least that is worth a call.
 bool StackSpace::extend(Range& range, unsigned size_class) {
   if (range.usable == range.reserved && !reserve(range, size_class)) return false;
   const std::size_t left = range.reserved - range.usable;
   const std::size_t least =
       std::min(std::max<std::size_t>(kExtension / stride(size_class), 4), left);
   const std::size_t usual = std::min(std::max(least, range.usable / 4), left);
-  // Room for every index beforehand: cooling a stack must not fail.
+  // Makes room for every index in advance: cooling a stack must not fail.
   try {
     if (range.cold.capacity() < range.usable + usual) {
       range.cold.reserve((range.usable + usual) * 2);
@@ -194,7 +193,7 @@ bool StackSpace::install_guard(char* guard) noexcept {
 }
 
 // Installs the guards of the fresh picks, one after the other until one is refused, and returns how
-// many there are. One system call does for all where the kernel takes advice about several ranges
+// many there are. One system call installs all where the kernel takes advice about several ranges
 // of the own process.
 unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
                                     const Picks& picks) noexcept {
@@ -215,8 +214,8 @@ unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
   return installed;
 }
 
-// Has the kernel provide the uppermost page of each pick. Else each fiber that starts there would
-// make it do so by a page fault; one system call for all of them spares a quarter of that.
+// Requests the uppermost page of each pick from the kernel in one system call. Otherwise each fiber
+// that starts there would cause a page fault; the call saves a quarter of that time.
 void StackSpace::provide_pages(const Range& range, unsigned size_class,
                                const Picks& picks) noexcept {
   if (picks.count < 2 || !can_provide_.load(relaxed)) return;
@@ -227,12 +226,13 @@ void StackSpace::provide_pages(const Range& range, unsigned size_class,
   }
   const long done =
       syscall(SYS_process_madvise, kPidfdSelf, pages.data(), picks.count, kPopulateWrite, 0);
-  // An older kernel, or a filter of system calls; then the faults do it.
+  // An older kernel, or a filter of system calls, refuses the call; page faults provide the pages
+  // then.
   if (done < 0) can_provide_.store(false, relaxed);
 }
 
-// Up to `count` stacks: cold ones first, of these the bare ones last, then such as have never been
-// picked.
+// Picks up to `count` stacks: cold ones first, of these the bare ones last, then stacks that have
+// never been picked.
 StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned count) {
   Picks picks;
   const detail::Guard lock(mutex_);
@@ -253,7 +253,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
   return picks;
 }
 
-// Puts back all picks after the first `guarded`: there was no guard for them.
+// Puts back all picks after the first `guarded`, for which there was no guard.
 void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
   if (guarded == picks.count) return;
   const detail::Guard lock(mutex_);
@@ -264,16 +264,16 @@ void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept
   picks.count = guarded;
 }
 
-// Makes the pick of this number ready for its first fiber. A cold stack's memory reads as zeros,
-// and zeros are what a new header consists of: it is not written again, because a dump may still be
-// reading it.
+// Prepares the pick of this number for its first fiber. A cold stack's memory reads as zeros, which
+// a new header consists of. So the header is not written again, because a dump may still be reading
+// it.
 Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& picks,
                           unsigned number) noexcept {
   const std::uint32_t index = picks.indices[number];
   char* const start = range.start_of(index, size_class);
   Stack* header = header_of(start, size_class, index);
   char* lowest = start + kGuardBytes;
-  // Of a fresh stack, too: others may have had its addresses before.
+  // Fresh stacks need it, too: an earlier owner may have used these addresses.
   SanitizerStack::unpoison(lowest, extent(size_class));
   Stack* stack =
       number < picks.used ? std::launder(header) : ::new (static_cast<void*>(header)) Stack;
@@ -289,8 +289,8 @@ Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& 
 Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Range& range = ranges_[size_class];
   Picks picks = pick(range, size_class, std::min(count, kMostAtOnce));
-  // Outside the lock, since the kernel marks the guards page by page, and zeroes a page for each
-  // stack.
+  // Runs outside the lock, because the kernel marks the guards page by page, and zeroes a page for
+  // each stack.
   put_back(range, picks, picks.used + install_guards(range, size_class, picks));
   provide_pages(range, size_class, picks);
   Stack* chain = nullptr;
@@ -311,7 +311,7 @@ void StackSpace::give_pages_back(const std::array<iovec, kMostAtOnce>& ranges,
     const long done =
         syscall(SYS_process_madvise, kPidfdSelf, ranges.data(), count, MADV_DONTNEED, 0);
     if (done == static_cast<long>(bytes)) return;
-    // An older kernel, a filter of system calls, or memory that is locked.
+    // An older kernel, a filter of system calls, or locked memory refuses the call.
     if (done < 0) can_give_back_.store(false, relaxed);
   }
   for (unsigned i = 0; i < count; ++i) {

@@ -15,21 +15,21 @@
 
 namespace weft::fibers {
 
-// Where each new stack starts; it calls arrive() first.
+// The function in which each new stack starts; it calls arrive() first.
 using StackMain = void (*)(Arrival);
 
-// Gives the pages of the stack back that lie below `frame`, where its only runner is. Does nothing
-// if the frame is on another stack.
+// Gives back the pages of the stack below `frame`; the caller runs on the stack. Does nothing if
+// the frame is on another stack.
 void give_back_below(const Stack& stack, const void* frame) noexcept;
 
-// How the page below a stack is made to fault.
+// How the pages below a stack are made to fault.
 enum class GuardKind : std::uint8_t {
   lightweight,  // madvise(MADV_GUARD_INSTALL), Linux 6.13 and later: no mapping of its own.
   protection,   // mprotect(PROT_NONE): two mappings a stack, of which the kernel allows 65 530.
 };
 
-// The guard below each stack, which faults: a frame of up to this size cannot reach over it into
-// the next stack. A new stack takes 0.3 us more for it than for a guard of one page.
+// The guard below each stack, which faults: a frame of up to this size cannot reach past it into
+// the next stack. A new stack takes 0.3 us more than with a guard of one page.
 inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 
 // One range of stacks per size. It grows by chunks of reserved addresses, each as large as all
@@ -49,8 +49,8 @@ class StackSpace {
   StackSpace(const StackSpace&) = delete;
   StackSpace& operator=(const StackSpace&) = delete;
 
-  // Up to `count` stacks of the size, 32 at most, linked through `next`; null when the system
-  // refuses memory or mappings, or the range is used up. Cold ones first.
+  // Returns up to `count` stacks of the size, 32 at most, linked through `next`, cold ones first.
+  // Returns null if the system refuses memory or mappings, or the range is used up.
   [[nodiscard]] Stack* take(unsigned size_class, unsigned count);
   // Gives the memory of a chain of free stacks back to the system and keeps their addresses.
   void cool(Stack* chain) noexcept;
@@ -60,22 +60,22 @@ class StackSpace {
     std::uint64_t cold = 0;
   };
   [[nodiscard]] Counts counts() noexcept;
-  // Returns whether each address that stacks of this size may have belongs to one.
+  // Returns whether each reserved address for stacks of this size belongs to a stack.
   [[nodiscard]] bool is_used_up(unsigned size_class) noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 
-  // The stack in whose guard `address` lies, or null. Takes no lock, because the overflow report
-  // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
+  // Returns the stack in whose guard `address` is, or null. It takes no lock, because the overflow
+  // report calls it from a signal handler. The header may be that of a cold stack, with all zeros.
   [[nodiscard]] const Stack* find_overflowed(const void* address,
                                              std::size_t& stack_size) const noexcept;
-  // Where the stack ends, upwards, in whose memory `address` lies; null if in none. Takes no lock,
-  // either.
+  // Returns the upper end of the stack in whose memory `address` is; null if it is in none. It
+  // takes no lock.
   [[nodiscard]] const char* find_top(const void* address) const noexcept;
 
  private:
-  // Where an address lies: in the memory of the stack of this number, or in the guard below it.
+  // The place of an address: in the memory of the stack of this number, or in the guard below it.
   struct Place {
-    char* start = nullptr;  // Where the guard begins; null: in none.
+    char* start = nullptr;  // The beginning of the guard; null if in none.
     unsigned size_class = 0;
     std::size_t index = 0;
     bool in_guard = false;
@@ -103,7 +103,7 @@ class StackSpace {
     std::vector<std::uint32_t> cold;
     std::size_t bare = 0;
 
-    // The lowest address of the stack's guard. The stack has been reserved.
+    // Returns the lowest address of the guard of a stack that has been reserved.
     [[nodiscard]] char* start_of(std::size_t index, unsigned size_class) const noexcept;
     [[nodiscard]] bool may_grow() const noexcept {
       return reserved + kFewestStacks <= share && chunks.back().count.load(detail::relaxed) == 0;
@@ -113,8 +113,8 @@ class StackSpace {
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
   [[nodiscard]] bool extend(Range& range, unsigned size_class);
   static constexpr unsigned kMostAtOnce = 32;
-  // Stacks that are about to be handed out. The first of them have been used before; the others
-  // are fresh, and have no guards yet.
+  // Stacks that are about to be handed out. The first of them have been used before; the others are
+  // fresh, and have no guards yet.
   struct Picks {
     std::array<std::uint32_t, kMostAtOnce> indices;
     unsigned count = 0;
@@ -141,8 +141,8 @@ class StackSpace {
   GuardKind guard_kind_;
   // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
   detail::Atomic<std::size_t> protected_{0};
-  // Whether the kernel takes such advice about several ranges at once. Relaxed: the thread that
-  // finds out that it does not clears it.
+  // Whether the kernel takes such advice about several ranges at once. Relaxed: a thread that the
+  // kernel refuses clears it.
   detail::Atomic<bool> can_provide_{true};
   detail::Atomic<bool> can_give_back_{true};
   detail::ThreadMutex mutex_;

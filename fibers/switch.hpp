@@ -1,4 +1,4 @@
-// The one way from one stack to another.
+// The only function that switches from one stack to another.
 #pragma once
 
 #include <weft/detail/task.hpp>
@@ -7,20 +7,20 @@
 
 namespace weft::fibers {
 
-// The request of a fiber that leaves: to be met once its registers are saved.
+// What a leaving fiber requests for the time after its registers are saved.
 struct Departure {
   Stack* from;
   void (*after)(void* argument) noexcept;
   void* argument;
 };
 
-// First thing on every arrival, also on a fresh stack: files the context of the one who left, then
-// does what it asked for. The departure is copied first, because once its `after` has run, the
-// one who left may be running again elsewhere and its stack frame may be gone.
+// Every arrival calls it first, also on a fresh stack. It stores the context of the fiber that
+// left, and then runs its `after`. It copies the departure first: once `after` has run, that fiber
+// may run elsewhere, and its frame may be gone.
 inline void arrive(Arrival arrival, Stack& here) noexcept {
   const Departure departure = *static_cast<Departure*>(arrival.data);
   here.sanitizer.arrive_from(departure.from->sanitizer);
-  // Relaxed: `after` hands the stack over, if to anybody.
+  // Relaxed: `after` publishes the stack if it hands it over.
   departure.from->context.store(arrival.fctx, detail::relaxed);
   departure.after(departure.argument);
   here.sanitizer.go_on();
@@ -32,7 +32,7 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
 inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
                       void (*after)(void*) noexcept, void* argument) noexcept {
   Departure departure{&from, after, argument};
-  // Copied first: the compiler cannot know that no write here changes them.
+  // Copied first: the compiler cannot tell that no write here changes them.
   ExceptionState* const exceptions = thread.exceptions;
   int* const error = thread.error;
   exceptions->copy_to(from.exceptions);
@@ -40,8 +40,8 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   to.exceptions.copy_to(*exceptions);
   *error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
-  // The caller's note that `to` runs now stands before this in the program: a thread that changes a
-  // context has all threads execute a barrier, and then reads that note.
+  // The caller's record that `to` runs now precedes this in the program. A thread that changes a
+  // context has all threads execute a barrier, and then reads that record.
   asm volatile("" : : : "memory");
   arrive(jump(to.context.load(detail::relaxed), &departure), from);
 }

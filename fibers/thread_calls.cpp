@@ -25,13 +25,13 @@ using detail::release;
 
 namespace {
 
-// A signal that is ignored unless somebody handles it: one that comes too late, or after the
-// program has replaced the handler, does no harm.
+// A signal that is ignored unless the program handles it. If it comes too late, or after the
+// program has replaced the handler, it does no harm.
 constexpr int kSignal = SIGURG;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// The request to a handler: a number, and in the two lowest bits how far it is. A handler that
-// comes after its request has been given up finds another number.
+// The request to a handler: a number, and its phase in the two lowest bits. A handler that comes
+// after its request has been given up finds another number.
 constexpr std::uint32_t kNobody = 0;
 constexpr std::uint32_t kAsked = 1;
 constexpr std::uint32_t kTaking = 2;
@@ -47,7 +47,7 @@ struct Shared {
   detail::Atomic<std::uint32_t> request{kNobody};
   const StackSpace* space = nullptr;
   ThreadImage image;
-  detail::Atomic<int> user{0};  // The process in which somebody asks: forgotten by a fork.
+  detail::Atomic<int> user{0};  // The process of the caller that asks: a fork resets it.
   std::uint32_t number = 0;
 };
 Shared shared;
@@ -66,7 +66,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   if (info->si_code != SI_TIMER) return;
   const int saved_errno = errno;
   auto asked = static_cast<std::uint32_t>(info->si_value.sival_int);
-  // Relaxed on failure: somebody else's, or given up.
+  // Relaxed on failure: the request is another one's, or has been given up.
   if (phase_of(asked) == kAsked &&
       shared.request.compare_exchange_strong(asked, asked + (kTaking - kAsked), acq_rel,
                                              relaxed)) {  // [asked]
@@ -78,7 +78,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// Of a thread that runs.
+// Finds the calls of a running thread.
 bool ask_by_signal(const StackSpace& space, int thread) noexcept {
   if (!base::install_own_signal_handler(kSignal, &on_signal)) return false;
   shared.space = &space;
@@ -93,7 +93,7 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
     std::uint32_t seen = shared.request.load(acquire);  // [taken]
     if (phase_of(seen) == kTaken) return shared.image.count != 0;
     if (phase_of(seen) == kAsked && (given_up || limit.passed())) {
-      // Relaxed: nothing has been written. If the handler has begun, it is waited for.
+      // Relaxed: nothing has been written. If the handler has begun, the caller waits for it.
       if (shared.request.compare_exchange_strong(asked, kNobody, relaxed, relaxed)) return false;
       given_up = false;
       continue;
@@ -104,7 +104,7 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
 
 enum class Whereabouts : std::uint8_t { in_call, running, unknown };
 
-// The kernel's answer about a thread that waits: where its stack and its next instruction are.
+// Returns the kernel's answer about a waiting thread: where its stack and its next instruction are.
 Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   char text[256];
   (void)std::snprintf(text, sizeof text, "/proc/self/task/%d/syscall", thread);
@@ -115,7 +115,7 @@ Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   if (length <= 0) return Whereabouts::unknown;
   text[length] = '\0';
   if (std::strncmp(text, "running", 7) == 0) return Whereabouts::running;
-  // The last two words, whether or not a call and its arguments are before them.
+  // Takes the last two words, whether or not a call and its arguments precede them.
   const char* program_counter = std::strrchr(text, ' ');
   if (program_counter == nullptr || program_counter == text) return Whereabouts::unknown;
   const char* stack_pointer = program_counter - 1;
@@ -145,7 +145,7 @@ Backtrace calls_of_thread(const StackSpace& space, int thread) noexcept {
   const int process = getpid();
   int user = shared.user.load(relaxed);
   if (user == process) return {};
-  // Relaxed on failure: somebody else asks.
+  // Relaxed on failure: another thread asks.
   if (!shared.user.compare_exchange_strong(user, process, acquire, relaxed)) return {};  // [turn]
   Backtrace trace = find_calls(space, thread);
   shared.user.store(0, release);  // [turn]

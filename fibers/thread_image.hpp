@@ -1,4 +1,4 @@
-// A thread as it is looked at.
+// A snapshot of a thread.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace weft::fibers {
 
-// Numbered as unwind tables number them.
+// The numbers are as in unwind tables.
 #if defined(__x86_64__)
 inline constexpr std::size_t kRegisters = 17;
 inline constexpr std::size_t kStackRegister = 7;
@@ -18,14 +18,14 @@ inline constexpr std::size_t kStackRegister = 31;
 inline constexpr std::size_t kFrameRegister = 29;
 #endif
 
-// The contents of a thread's registers, as far as they are known.
+// The contents of a thread's registers, as far as they are available.
 struct Registers {
   void set(std::size_t number, std::uintptr_t value) noexcept {
     values[number] = value;
     known |= std::uint64_t{1} << number;
   }
   void forget(std::size_t number) noexcept { known &= ~(std::uint64_t{1} << number); }
-  // All of them, from the context that a signal handler is given.
+  // Reads all registers from the context that a signal handler receives.
   void read(const void* context) noexcept;
   [[nodiscard]] bool knows(std::size_t number) const noexcept {
     return number < kRegisters && (known >> number & 1) != 0;
@@ -42,8 +42,8 @@ struct ThreadImage {
   static constexpr std::size_t kMostWords = 4096;
 
   // Copies the words from the stack pointer up to `top`. Any code may call it, a signal handler
-  // too. If the stack has overflowed, the pointer may be below `lowest`; then the words from
-  // `lowest` on are copied.
+  // too. If the stack has overflowed, the pointer may be below `lowest`; then it copies the words
+  // from `lowest` on.
   void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
 
   Registers registers;

@@ -1,6 +1,7 @@
 #include "fibers/unwind_table.hpp"
 
-// Of the C++ runtime: where the unwind table of a function is. Takes no lock in a recent C library.
+// The C++ runtime's function that finds the unwind table of a function. It takes no lock in a
+// recent C library.
 extern "C" {
 struct weft_eh_bases {
   void* text;
@@ -27,13 +28,13 @@ std::size_t encoded_bytes(std::uint8_t encoding) noexcept {
   }
 }
 
-// Carries out a table's instructions up to an address.
+// Executes a table's instructions up to an address.
 class Interpreter {
  public:
   Interpreter(const UnwindTable& table, Word address) noexcept
       : table_(table), address_(address), location_(table.start) {}
 
-  // Returns false when it meets what it does not know.
+  // Returns false at an unknown instruction.
   bool run(UnwindRules& rules) noexcept {
     if (!run_part(table_.common, rules)) return false;
     initial_ = rules;
@@ -180,7 +181,7 @@ class Interpreter {
 
 }  // namespace
 
-// The part of .eh_frame that says how to unwind at `address`.
+// Finds the part of .eh_frame that describes how to unwind at `address`.
 bool find_table(Word address, UnwindTable& table) noexcept {
   weft_eh_bases bases{};
   const auto* own = static_cast<const std::uint8_t*>(

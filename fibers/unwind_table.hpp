@@ -10,7 +10,7 @@
 
 namespace weft::fibers {
 
-// Reads a table byte by byte. Never beyond its end.
+// Reads a table byte by byte, and never beyond its end.
 class TableReader {
  public:
   TableReader(const std::uint8_t* begin, const std::uint8_t* end) noexcept
@@ -63,7 +63,7 @@ class TableReader {
   const std::uint8_t* end_;
 };
 
-// How the caller's registers are found.
+// How to find the caller's registers.
 struct UnwindRule {
   enum class Kind : std::uint8_t { same, saved, value, unknown };
   Kind kind = Kind::same;
@@ -71,7 +71,7 @@ struct UnwindRule {
 };
 struct UnwindRules {
   std::array<UnwindRule, kRegisters> registers{};
-  bool by_expression = false;  // How the frame's address is found: else register and offset.
+  bool by_expression = false;  // Whether an expression gives the frame's address.
   TableReader expression{nullptr, nullptr};
   std::size_t base = kRegisters;
   std::int64_t offset = 0;
@@ -89,9 +89,9 @@ struct UnwindTable {
   bool is_signal_frame = false;
 };
 
-// The table for the function at `address`. Returns false when there is none.
+// Finds the table for the function at `address`. Returns false if there is none.
 [[nodiscard]] bool find_table(std::uintptr_t address, UnwindTable& table) noexcept;
-// Carries out its instructions up to `address`. Returns false when one of them is unknown.
+// Executes its instructions up to `address`. Returns false if one of them is unknown.
 [[nodiscard]] bool rules_at(std::uintptr_t address, const UnwindTable& table,
                             UnwindRules& rules) noexcept;
 

@@ -21,7 +21,7 @@ using io::result_of;
 
 namespace {
 
-// Bytes of one call on a thread.
+// The bytes of one call on a thread.
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 int flags_of(const OpenOptions& options) noexcept {
@@ -35,7 +35,7 @@ int flags_of(const OpenOptions& options) noexcept {
   return flags;
 }
 
-// Opens what can be looked up without waiting.
+// Opens a file that can be looked up without waiting.
 [[gnu::noinline]] CallResult open_now(const std::string& path, int flags, unsigned mode) noexcept {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
     return files->open(path, flags, mode);
@@ -51,7 +51,7 @@ int flags_of(const OpenOptions& options) noexcept {
   return {0, EAGAIN};
 }
 
-// Takes it over also where there is no memory for that.
+// Adopts the descriptor, also where there is no memory for its owner.
 std::shared_ptr<const Descriptor> share(const CallResult& opened) {
   Descriptor own(static_cast<int>(opened.value));
   return std::make_shared<const Descriptor>(std::move(own));
@@ -69,7 +69,7 @@ Result<File> File::open(std::string path, const OpenOptions& options, const Unti
   if (const auto malformed = check_path(path)) return {.error = malformed};
   const int flags = flags_of(options);
   CallResult opened = open_now(path, flags, options.mode);
-  // Other errors may be a sandbox's or an old kernel's: the thread will know.
+  // Other errors may come from a sandbox or an old kernel: the thread tries again.
   if (opened.error == ENOENT) return {.error = opened.code()};
   std::shared_ptr<const Descriptor> file;
   if (opened.error == 0) {
@@ -97,7 +97,7 @@ Result<std::size_t> File::read_some(std::span<std::byte> buffer, std::uint64_t o
   if (buffer.empty()) return {};
   CallResult result = read_now(file_->get(), buffer, offset);
   if (result.would_wait()) {
-    // Into memory of its own, as the thread may go on when the wait is over.
+    // Reads into separate memory, because the thread may continue when the wait is over.
     auto [chunk, error] = file_group().run(
         [file = file_, offset, size = std::min(buffer.size(), kMost)] {
           Chunk read{.result = {}, .bytes = std::make_unique_for_overwrite<std::byte[]>(size)};

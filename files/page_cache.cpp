@@ -22,13 +22,13 @@ using io::result_of;
 
 namespace {
 
-// No file has bytes there, and to the system some of it would mean its own position.
+// No file has bytes at these offsets, and some of them would select the system's own position.
 bool is_beyond_all(std::uint64_t offset) noexcept {
   return offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 }
 
 CallResult or_would_wait(CallResult result) noexcept {
-  // Of a file system that cannot say; of a kernel that does not know the call; of a sandbox.
+  // The file system does not support it, the kernel lacks the call, or a sandbox refuses it.
   if (result.error == EOPNOTSUPP || result.error == ENOSYS || result.error == EPERM) {
     result.error = EAGAIN;
   }
@@ -58,7 +58,7 @@ CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset)
   if (is_beyond_all(offset)) return {0, EFBIG};
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
     return files->write(file, data, offset);
-  // The system does not write to what it writes.
+  // The system does not write to the data that it writes to a file.
   const iovec piece{const_cast<std::byte*>(data.data()), data.size()};
   return or_would_wait(result_of(
       [&] { return ::pwritev2(file, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT); }));
@@ -67,7 +67,7 @@ CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset)
 bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
   if (io::simulated_files(file) != nullptr) [[unlikely]]
     return true;
-  // All pieces end at the same place: that stays in the processor's nearest cache.
+  // All pieces are read to the same place, which stays in the processor's nearest cache.
   std::array<std::byte, 4096> nowhere;
   std::array<iovec, 32> pieces;
   pieces.fill({nowhere.data(), nowhere.size()});
@@ -76,7 +76,7 @@ bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
     const auto some = std::span(pieces).first(std::min(wanted, pieces.size()));
     const CallResult read = read_pieces_now(file, some, offset + done);
     if (read.would_wait()) return false;
-    // The call does not wait where the file ends, or cannot be read.
+    // The call does not wait at the end of a file, or if it cannot be read.
     if (read.error != 0 || read.value == 0) break;
     done += static_cast<std::size_t>(read.value);
   }
@@ -88,7 +88,7 @@ bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
   const CallResult copied = result_of([=] { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); });
   if (copied.error != 0) return copied.code();
   auto read_it = [own = Descriptor(static_cast<int>(copied.value)), offset, size] {
-    // Read and dropped: what is only asked for (readahead) may not be there yet.
+    // Reads the bytes and drops them: after a mere request (readahead) they may not be there yet.
     const auto scratch = std::make_unique_for_overwrite<std::byte[]>(size);
     for (std::size_t done = 0; done < size;) {
       const CallResult result = result_of([&] {

@@ -1,4 +1,4 @@
-// The parts of files that the system holds in its memory.
+// The parts of files in the system's page cache.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,19 @@ namespace weft::files {
 
 using io::CallResult;
 
-// Reads, or writes, what needs no waiting; EAGAIN if nothing does, or the file system cannot tell.
-// An offset that no file reaches is the end for a read, and EFBIG for a write.
+// Reads or writes what needs no waiting. Returns EAGAIN if all of it does, or if the file system
+// does not report it. At an offset that no file reaches, a read ends and a write returns EFBIG.
 [[nodiscard]] CallResult read_now(int file, std::span<std::byte> buffer,
                                   std::uint64_t offset) noexcept;
 [[nodiscard]] CallResult write_now(int file, std::span<const std::byte> data,
                                    std::uint64_t offset) noexcept;
 
-// Returns whether the system holds this part of a file, up to a page more. True beyond the end of
-// the file. The bytes are read for that, and dropped, some 20 us for 256 KiB: what is only counted
-// (cachestat) may be on its way still, and on an overlay is counted elsewhere.
+// Returns whether the page cache has this part of a file and up to one page more; true beyond the
+// end of the file. It reads the bytes for that and drops them, some 20 us for 256 KiB. The counts
+// of cachestat include pages that are still being read, and on an overlay belong to another file.
 [[nodiscard]] bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept;
-// Makes it so, on a thread of file_group(). Parks. The descriptor may be closed meanwhile.
+// Brings the part into the cache, on a thread of file_group(). It parks. The descriptor may be
+// closed meanwhile.
 [[nodiscard]] std::error_code bring_in(int file, std::uint64_t offset, std::size_t size,
                                        const Until& until);
 

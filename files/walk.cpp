@@ -25,7 +25,7 @@ struct CloseDirectory {
 Kind kind_of(const dirent& entry, const std::string& path) noexcept {
   unsigned char type = entry.d_type;
   struct stat found {};
-  // Not every file system tells.
+  // Some file systems do not report the type.
   if (type == DT_UNKNOWN && ::lstat(path.c_str(), &found) == 0) type = IFTODT(found.st_mode);
   switch (type) {
     case DT_REG:
@@ -62,7 +62,7 @@ Result<std::vector<Entry>> list_simulated(io::FileKernel& files, const std::stri
   return result;
 }
 
-// On a thread that may block.
+// It runs on a thread that may block.
 Result<std::vector<Entry>> read_directory(const std::string& path) {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
     return list_simulated(*files, path);
@@ -74,7 +74,7 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
   const std::string before = path_before(path);
   Result<std::vector<Entry>> result;
   for (;;) {
-    errno = 0;  // The end of the directory leaves it so.
+    errno = 0;  // At the end of the directory it stays 0.
     const dirent* entry = ::readdir(directory.get());
     if (entry == nullptr) break;
     const std::string_view name(entry->d_name);
@@ -88,7 +88,7 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
   return result;
 }
 
-// The wait was ended, and not the call.
+// The limit ended the wait, not the call.
 bool may_be_tried_again(std::error_code error) noexcept {
   return error == Errc::timed_out || error == Errc::cancelled || error == Errc::full;
 }
@@ -110,7 +110,7 @@ Result<std::optional<Entry>> Walk::next(const Until& until) {
     std::string path = std::move(*next_);
     next_.reset();
     if (error) return {.value = Entry{std::move(path), Kind::directory}, .error = error};
-    // The order in which they are taken off again.
+    // The reverse order, because the walk takes entries from the end.
     std::move(entries.rbegin(), entries.rend(), std::back_inserter(ahead_));
   }
   if (ahead_.empty()) return {};

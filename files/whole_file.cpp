@@ -1,4 +1,4 @@
-// Files that are read and written as a whole.
+// Reads and writes of whole files.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,9 +21,9 @@ using io::result_of;
 
 namespace {
 
-// These run on a thread that may block; in a simulation on a fiber.
+// These run on a thread that may block, or in a simulation on a fiber.
 
-// `position` is where the file ends.
+// Writes at `position`, the end of the file.
 [[gnu::noinline]] CallResult append(int file, std::string_view data,
                                     std::size_t position) noexcept {
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
@@ -60,7 +60,7 @@ std::error_code write_to(int file, const std::string& data) noexcept {
   return {};
 }
 
-// A file to be written to. `mode` is that of a new one, less the process' umask.
+// Opens a file for writing. `mode` is that of a new file, before the process's umask.
 Result<Descriptor> create(const std::string& path, int flags, mode_t mode) noexcept {
   const CallResult opened = open_waiting(path, O_WRONLY | O_CREAT | kOpening | flags, mode);
   if (opened.error != 0) return {.error = opened.code()};
@@ -74,11 +74,11 @@ std::error_code write_over(const std::string& path, const std::string& data) noe
   return other ? other : write_to(file.get(), data);
 }
 
-// Makes a new file in the directory of `path`, and returns its name in `name`. That does not grow
-// with the name in `path`, which may be as long as a name can be.
+// Makes a new file in the directory of `path`, and returns its name in `name`. The length of that
+// name does not depend on `path`, whose name may have the maximum length.
 Result<Descriptor> create_beside(const std::string& path, std::string& name, mode_t mode) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  // The host of a simulation is a single process, and names are the same in each run.
+  // A simulated host is a single process, and names are the same in each run.
   const pid_t process = io::simulated_files() != nullptr ? 1 : ::getpid();
   for (unsigned i = 0;; ++i) {
     name = folder + ".weft." + std::to_string(process) + '.' + std::to_string(i) + ".new";
@@ -87,8 +87,8 @@ Result<Descriptor> create_beside(const std::string& path, std::string& name, mod
   }
 }
 
-// The owner and the rights of `old`. An owner or a group that the system does not let the caller
-// pass on is left out, with the rights that others would have by it.
+// Copies the owner and the rights of `old`. If the system refuses to pass on an owner or a group,
+// the function leaves it out, with the rights that other users would have by it.
 [[gnu::noinline]] std::error_code take_rights(int file, const struct stat& old) noexcept {
   mode_t mode = old.st_mode & 07777;
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
@@ -107,12 +107,12 @@ std::error_code replace(const std::string& path, const std::string& data) {
   const CallResult looked = look_at_path(path, old);
   const bool is_new = looked.error == ENOENT;
   if (looked.error != 0 && !is_new) return looked.code();
-  // rename() would put a regular file in the place of a device, which the machine may need.
+  // rename() would replace a device by a regular file, and the machine may need the device.
   if (!is_new) {
     if (const auto other = check_mode(old.st_mode)) return other;
   }
   std::string name;
-  // It is for its owner alone until it has the rights of the file that it replaces.
+  // Only its owner may read the file until it has the rights of the file that it replaces.
   const Result<Descriptor> created = create_beside(path, name, is_new ? 0666 : 0600);
   const int file = created.value.get();
   std::error_code error = created.error;
@@ -125,7 +125,7 @@ std::error_code replace(const std::string& path, const std::string& data) {
   return error;
 }
 
-// Makes `text` so long, or says why there is no room.
+// Resizes `text`, or returns why there is no room.
 std::error_code resize(std::string& text, std::size_t size) noexcept {
   try {
     text.resize(size);
@@ -142,7 +142,7 @@ std::error_code resize(std::string& text, std::size_t size) noexcept {
 Result<std::string> read_file(std::string path, const Until& until, std::size_t most) {
   auto [file, unopened] = File::open(std::move(path), {}, until);
   if (unopened) return {.error = unopened};
-  // A guess: files of /proc have no size, and others grow.
+  // An estimate: files of /proc have no size, and other files grow.
   const std::uint64_t size = file.size().value;
   std::string text;
   if (const auto full = resize(text, std::min<std::uint64_t>(size, most) + 1)) {

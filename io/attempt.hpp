@@ -1,4 +1,4 @@
-// Trying a system call, waiting, and trying again.
+// Attempts of a system call, with waits between them.
 #pragma once
 
 #include <signal.h>
@@ -26,9 +26,9 @@ struct CallResult {
   [[nodiscard]] std::error_code code() const noexcept { return {error, std::system_category()}; }
 };
 
-// Repeats `call` while a signal interrupts it, and reads errno before anything else can run.
-// Its caller must never be inlined: a compiler may remember the address of errno, and the caller
-// may be on another thread after it has waited.
+// Repeats `call` while a signal interrupts it, and reads errno before other code can run. The
+// caller must never be inlined: a compiler may keep the address of errno, and the caller may be on
+// another thread after a wait.
 template <class Call>
 CallResult result_of(Call call) noexcept {
   for (;;) {
@@ -39,19 +39,19 @@ CallResult result_of(Call call) noexcept {
   }
 }
 
-// A pipe whose ends do not wait: what is written to ends[1] is read from ends[0].
+// Opens a pipe whose ends do not wait: a reader of ends[0] gets what is written to ends[1].
 [[nodiscard]] CallResult open_pipe(std::array<int, 2>& ends) noexcept;
 
-// For system calls that cannot be told to leave the signal out: without a reader the system sends
-// SIGPIPE besides the error. It goes to the thread that writes, so it can be kept back there, and
-// taken away. Use it in a scope without a switch.
+// For system calls that cannot leave out the signal: without a reader the system sends SIGPIPE
+// besides the error. The signal goes to the writing thread, where this class blocks it and removes
+// it. Use it in a scope without a switch.
 class NoPipeSignal {
  public:
   NoPipeSignal() noexcept;
   ~NoPipeSignal();
   NoPipeSignal(const NoPipeSignal&) = delete;
   NoPipeSignal& operator=(const NoPipeSignal&) = delete;
-  // Notes the result of the call, in the scope.
+  // Takes the result of the call, within the scope.
   CallResult note(CallResult result) noexcept;
 
  private:
@@ -59,10 +59,10 @@ class NoPipeSignal {
   bool was_pending_ = false;
 };
 
-// Which of poll()'s `events` are so now; with an error or a hang-up, in which no call waits, or if
-// poll() fails, all of them.
+// Returns which of poll()'s `events` hold now. After an error or a hang-up, when no call waits, or
+// if poll() fails, it returns all of them.
 [[nodiscard]] short ready_now(int descriptor, short events) noexcept;
-// Whether a read (or an accept), or a write, would not have to wait now.
+// Returns whether a read (or an accept), or a write, would not have to wait now.
 [[nodiscard]] bool is_readable(int descriptor) noexcept;
 [[nodiscard]] bool is_writable(int descriptor) noexcept;
 [[nodiscard]] CallResult set_non_blocking(int descriptor) noexcept;
@@ -82,15 +82,15 @@ void close_descriptor(int descriptor) noexcept;
   return {};
 }
 
-// Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
-// `worth_trying` is false it waits first. But if that wait is not to last, there is one attempt all
-// the same: the edge may be on its way, and a call that need not wait succeeds. The caller has
-// entered the handle.
+// Repeats `attempt`, a function that returns a CallResult, until it no longer has to wait. If
+// `worth_trying` is false, it waits first. If that wait must not last, there is one attempt all the
+// same: the edge may be on its way, and a call that need not wait succeeds. The caller has entered
+// the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,
                                    const Until& until, bool worth_trying,
                                    Attempt attempt) noexcept {
-  // The stream's own deadline also ends calls that would not have to wait.
+  // The stream's own deadline also ends calls that need not wait.
   if (direction.deadline().passed()) return {.error = Errc::timed_out};
   for (std::error_code ended;; worth_trying = true) {
     if (worth_trying) {

@@ -24,7 +24,7 @@ namespace {
   return result_of([=] { return ::syscall(SYS_pidfd_open, process, 0); });
 }
 
-// Returns EAGAIN while it has not ended.
+// Returns EAGAIN while the process has not ended.
 [[gnu::noinline]] CallResult reap(int process, siginfo_t& end) noexcept {
   end = {};
   CallResult result = result_of(
@@ -40,7 +40,7 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return {.signal = end.si_status};
 }
 
-// Blocks. For a program that has been killed, and when there is no descriptor to wait by.
+// Blocks. For a program that has been killed, or if there is no descriptor for the wait.
 [[gnu::noinline]] ExitStatus reap_killed(int process) noexcept {
   siginfo_t end{};
   const CallResult reaped =
@@ -48,15 +48,15 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return reaped.error == 0 ? status_of(end) : kUnknown;
 }
 
-// Programs that could not be killed, until they have ended by themselves. Each is a node that was
-// made before its program, so that it always finds its place here.
+// Programs that could not be killed, until they end by themselves. Each node is made before its
+// program, so that adding it cannot fail.
 class Strays {
  public:
   void add(std::list<int>& process) noexcept {
     const detail::Guard guard(lock_);
     processes_.splice(processes_.end(), process);
   }
-  // Reaps the processes that have ended by now.
+  // Reaps the processes that have ended.
   void reap_ended() noexcept {
     std::list<int> all;
     {
@@ -76,14 +76,14 @@ class Strays {
   std::list<int> processes_ WEFT_GUARDED_BY(lock_);
 };
 
-// Never destroyed, as fibers may go on while the process exits.
+// Never destroyed, because fibers may run while the process exits.
 Strays& strays() {
   static Strays& one = *new Strays;
   return one;
 }
 
-// A program that has been started, and our ends of its pipes. It does not outlive this, if it can
-// be killed.
+// A program that has been started, and our ends of its pipes. The destructor kills the program if
+// the system allows it.
 class Child {
  public:
   Child() noexcept = default;
@@ -92,15 +92,16 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments);
-  // Parks until it has ended by itself.
+  // Parks until the program has ended by itself.
   Result<ExitStatus> wait(const Until& until) {
     const Result<ExitStatus> ended = wait_process(process_.front(), until);
-    // A process that other code has reaped is gone, too: its number may be another process's by
-    // now.
+    // If other code has reaped the process, it is gone, too: its number may belong to another
+    // process.
     if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
     return ended;
   }
-  // Ends it, with all of its group, and parks until it has ended; or leaves it, if that is refused.
+  // Kills the program and all of its group, and parks until it has ended; gives it up if the system
+  // refuses that.
   ExitStatus kill() noexcept;
 
   Watch input;
@@ -108,14 +109,14 @@ class Child {
   Watch errors;
 
  private:
-  std::list<int> process_;  // Empty: it has not been started, or no caller waits for it any more.
+  std::list<int> process_;  // Empty: not started, or no caller waits for it any more.
 };
 
 ExitStatus Child::kill() noexcept {
   if (process_.empty()) return kUnknown;
   const int process = process_.front();
   (void)::kill(-process, SIGKILL);
-  // It may have left its group.
+  // The program may have left its group.
   const bool killed = ::kill(process, SIGKILL) == 0;
   const auto [status, error] = wait_process(process, killed ? Until() : Until(Deadline::past()));
   if (error && !killed && error != std::errc::no_child_process) {
@@ -126,7 +127,7 @@ ExitStatus Child::kill() noexcept {
   return error ? reap_killed(process) : status;
 }
 
-// Blocks for some milliseconds.
+// Starts the program; blocks for some milliseconds.
 int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
                   int& process) noexcept {
   posix_spawn_file_actions_t actions;
@@ -136,7 +137,7 @@ int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
   for (int i = 0; i < 3; ++i) {
     ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)].get(), i);
   }
-  // A group of its own, so that all of it can be ended, and signals as they are by default.
+  // The program has its own group, so that all of it can be killed, and default signal handling.
   sigset_t none;
   sigset_t defaults;
   sigemptyset(&none);
@@ -152,7 +153,7 @@ int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
   return error;
 }
 
-// The child's end of a pipe, which must block as programs expect it.
+// Takes the child's end of a pipe, which must block as programs expect it.
 [[gnu::noinline]] std::error_code take_end(Watch& watch, Descriptor& end) noexcept {
   end = Descriptor(watch.release());
   const CallResult flags = result_of([&] { return ::fcntl(end.get(), F_GETFL); });
@@ -193,7 +194,7 @@ std::error_code Child::start(const std::vector<std::string>& arguments) {
   return {};
 }
 
-// Appends what there is, and ends the watch at the end of the pipe.
+// Appends what the pipe has, and ends the watch at the end of the pipe.
 std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
   std::array<char, 8192> buffer;
   const auto [count, error] =
@@ -208,7 +209,7 @@ std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
   return {};
 }
 
-// Writes what the pipe takes, and ends the watch when all is written, or the reader is gone.
+// Writes what the pipe takes, and ends the watch when all is written or the reader is gone.
 void feed(Watch& watch, std::string_view& input) {
   const auto [count, error] = write_all(watch, std::as_bytes(std::span(input)), Deadline::past());
   input.remove_prefix(count);
@@ -252,7 +253,7 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
   if (reaped.error == 0) return {.value = status_of(end)};
   if (reaped.error != EAGAIN) return {.error = reaped.code()};
   const CallResult opened = open_process(process);
-  // It has ended since, and the system has reaped it, as the program ignores SIGCHLD.
+  // The process has ended since, and the system has reaped it, because the program ignores SIGCHLD.
   if (opened.error == ESRCH) return {.error = std::make_error_code(std::errc::no_child_process)};
   if (opened.error != 0) return {.error = opened.code()};
   auto [watch, refused] = Watch::adopt(static_cast<int>(opened.value));

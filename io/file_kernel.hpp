@@ -1,4 +1,4 @@
-// A simulation's files (weft/sim.hpp), in the place of the system's.
+// A simulation's files (weft/sim.hpp), which replace the system's.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ struct DirectoryEntry {
   bool is_directory = false;
 };
 
-// The system calls about files, as files/ makes them, with errors as values. Each belongs to the
+// The system calls about files, as files/ makes them, with errors as values. Each refers to the
 // host whose fiber calls. The simulation's worker makes them.
 class FileKernel {
  public:
@@ -34,7 +34,7 @@ class FileKernel {
                                         std::uint64_t offset) noexcept = 0;
   [[nodiscard]] virtual CallResult write(int file, std::span<const std::byte> data,
                                          std::uint64_t offset) noexcept = 0;
-  // Takes virtual time, so it parks.
+  // It takes virtual time, so it parks.
   [[nodiscard]] virtual CallResult sync(int file) noexcept = 0;
   [[nodiscard]] virtual CallResult status(int file, struct stat& found) noexcept = 0;
   [[nodiscard]] virtual CallResult status_of(const std::string& path,
@@ -43,7 +43,7 @@ class FileKernel {
   [[nodiscard]] virtual CallResult rename(const std::string& from,
                                           const std::string& to) noexcept = 0;
   [[nodiscard]] virtual CallResult remove(const std::string& path) noexcept = 0;
-  // Lists the entries without "." and "..", in no certain order.
+  // Lists the entries without "." and "..", in no particular order.
   [[nodiscard]] virtual CallResult list(const std::string& path,
                                         std::vector<DirectoryEntry>& entries) noexcept = 0;
 };

@@ -25,7 +25,7 @@ void IoCase::prepare() noexcept {
   if (watching_) {
     direction_of(*handle_, direction_).add_watch(*this);
   } else {
-    // Closed since the attempt: that is worth another one.
+    // A close since the attempt makes another attempt worthwhile.
     const detail::SpinGuard guard(own_lock_);
     told_ = true;
   }
@@ -45,13 +45,13 @@ bool IoCase::attempt() noexcept {
   IoDirection& direction = direction_of(*use, direction_);
   WEFT_INVARIANT(!watching_ || !handle_->is_unused(), "IoCase I1: a case that watches is a call");
   if (watching_ && take_note()) {
-    direction.remove_watch(*this);  // Only waits until the teller has finished with it.
+    direction.remove_watch(*this);  // Waits only until the notifying thread is done with it.
     direction.add_watch(*this);
   }
   const bool ready = direction.deadline().passed() ||
                      (direction_ == Direction::read ? io::is_readable(use->descriptor())
                                                     : io::is_writable(use->descriptor()));
-  // The edge may still be on its way, or have been taken by the watch.
+  // The edge may still be on its way, or the watch may have taken it.
   if (ready) direction.set_drained(false);
   return ready;
 }

@@ -20,7 +20,7 @@ constexpr const char* kTwoWaiters =
 
 }  // namespace
 
-// One wait of one caller; lives on its stack.
+// One wait of one caller, on its stack.
 struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
@@ -34,7 +34,7 @@ WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) no
   const std::uintptr_t word = word_.load(acquire);  // [edge]
   if (word == kClosed) return WaitOutcome::closed;
   WEFT_CHECK(word == kIdle || word == kReady, kTwoWaiters);
-  // Read after take_edge(): a deadline set later leaves an edge that ends the wait below.
+  // Read after take_edge(): a deadline that is set later leaves an edge, which ends the wait below.
   const Until until = caller.but_before(deadline());
   if (until.deadline().passed()) return WaitOutcome::timed_out;
   if (until.stop_requested()) return WaitOutcome::stopped;
@@ -57,8 +57,8 @@ void IoDirection::publish(void* waiter) noexcept {
   static_cast<Waiter*>(waiter)->direction->enter(reinterpret_cast<std::uintptr_t>(waiter));
 }
 
-// After the exchange that publishes the waiter or watch it is not touched again. If an edge came
-// first, it is delivered here.
+// After the exchange that publishes it, the entry (a waiter or a watch) is not touched again. If an
+// edge came first, it is delivered here.
 void IoDirection::enter(std::uintptr_t entry) noexcept {
   WEFT_INVARIANT(entry > kWatch && (entry & (kReady | kClosed)) == 0,
                  "IoDirection I1: an entry is an address, perhaps with kWatch");
@@ -96,8 +96,8 @@ bool IoDirection::tell(detail::IoWatch& watch) noexcept {
   return true;
 }
 
-// The thread that has made the waiter unreachable for all but its own caller calls it. True if a
-// caller was woken.
+// The thread that has made the waiter unreachable for all but its own caller calls it. Returns true
+// if it woke a caller.
 bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   if ((entry & kWatch) != 0) [[unlikely]] {
     return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));
@@ -105,8 +105,8 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   Waiter& waiter = *reinterpret_cast<Waiter*>(entry);
   WEFT_INVARIANT(!waiter.let_go.load(relaxed), "IoDirection I3: a waiter is let go once");
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
-    // The clock or a stop was first. The edge stays for the next wait, unless a thread has closed,
-    // or left an edge too; then there is nothing to add.
+    // The clock or a stop was first. The edge stays for the next wait. If another thread has closed
+    // the direction, or left an edge too, there is nothing to add.
     std::uintptr_t expected = kIdle;
     if (outcome == WaitOutcome::ready) {
       (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]
@@ -119,11 +119,11 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   return true;
 }
 
-// A caller that no deliverer woke makes sure that no thread looks at its waiter any more.
+// If no deliverer woke the caller, it ensures that no thread accesses its waiter any more.
 void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let_go) noexcept {
   for (;;) {
     std::uintptr_t expected = entry;
-    // Relaxed on failure: nothing is read through another value of the word.
+    // Relaxed on failure: no other value of the word leads to data.
     if (word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) return;  // [waiter]
     if (let_go.load(acquire)) return;                                              // [let_go]
     // A deliverer is between its exchange and let_go, a few instructions away.
@@ -133,13 +133,13 @@ void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let
 
 bool IoDirection::take_edge() noexcept {
   std::uintptr_t expected = kReady;
-  // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
+  // Relaxed: this load may save the exchange; publish() meets an edge that it misses.
   return word_.load(relaxed) == kReady &&
          word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed);  // [edge]
 }
 
 bool IoDirection::worth_trying() noexcept {
-  // Remembered, as the caller may have to give up before it tries.
+  // Recorded, because the caller may have to give up before it tries.
   if (take_edge()) set_drained(false);
   return !drained_.load(relaxed) || always_worth_trying_.load(relaxed);
 }
@@ -162,8 +162,8 @@ void IoDirection::close() noexcept {
 
 void IoDirection::set_deadline(Deadline deadline) noexcept {
   deadline_.store(deadline.nanoseconds(), relaxed);  // Relaxed: published by [edge] below.
-  // Even if the word is kReady already it is written, so that the caller that takes that edge away
-  // sees the new deadline.
+  // The word is written even if it is kReady already, so that the caller that takes that edge sees
+  // the new deadline.
   word_.fetch_or(0, acq_rel);  // [edge]
   (void)notify();
 }

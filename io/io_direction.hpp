@@ -17,12 +17,13 @@ enum class WaitOutcome : std::uint8_t {
   closed,     // The descriptor was closed, before the wait or during it.
 };
 
-// One direction of a descriptor: whether an edge has come that no caller has looked at, and which
+// One direction of a descriptor: whether an edge has come that no caller has taken, and which
 // caller waits for one. At most one caller waits at a time; a second one ends the process.
-// A waiter lives on the parked stack. The thread that swaps its address out of word_ delivers to
-// it; the waiting caller leaves only once that is over, so no thread ever reads a stack that is
-// gone. Instead of a waiter a watch may be there, which is notified of the edge: so a select, which
-// waits for more, is reached. The rules for waiters hold for watches, too, but they have no claim.
+// A waiter is on the parked stack. The thread that swaps its address out of word_ delivers to it.
+// The waiting caller leaves only after that, so no thread reads a stack that is gone. Instead of a
+// waiter, the word may have a watch, which is notified of the edge: that is how an edge reaches a
+// select, which waits for more. The rules for waiters hold for watches, too, but watches have no
+// claim.
 // Invariants
 //   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch
 //       with kWatch added.
@@ -37,50 +38,52 @@ enum class WaitOutcome : std::uint8_t {
 //   [let_go]   deliver, tell store let_go (release) -> withdraw loads it (acquire): the deliverer
 //              has finished with the waiter.
 // The kernel orders the rest. A system call that found nothing held the descriptor's lock before
-// what came next did. The event about that was fetched later still. So its deliverer sees the word
-// as it was before the system call, and cannot pass over an edge that has been used up.
+// the next data took it. A worker fetches the event about that data later still. So its deliverer
+// sees the word as it was before the system call, and cannot pass over an edge that has been taken.
 class IoDirection {
  public:
-  // Parks until an edge comes, or returns at once if one came since the last look.
+  // Parks until an edge comes, or returns at once if one has come since the last attempt.
   WaitOutcome wait(const Until& until, detail::WaitReason reason) noexcept;
-  // Call it before a system call, which will see all that the edges so far were about: drops them.
-  // False when no edge has come since set_drained(true): then the call would find nothing.
+  // Call it before a system call, which will see everything that the edges so far reported: it
+  // drops them. Returns false if no edge has come since set_drained(true): the call would find
+  // nothing.
   [[nodiscard]] bool worth_trying() noexcept;
-  // Notes whether the last system call took all there was; for the caller that reads or writes.
+  // Records whether the last system call took everything; for the caller that reads or writes.
   void set_drained(bool drained) noexcept {
-    // Relaxed here and in worth_trying: only a hint, edges decide.
+    // Relaxed here and in worth_trying: only a hint, since edges decide.
     if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
   }
 
-  // Notifies the watch of the next edge or the close, or at once if an edge came since the last
-  // look or all is closed. A caller that could as well wait calls it, and must remove the watch.
+  // Notifies the watch of the next edge or the close; at once if an edge has come since the last
+  // attempt or all is closed. A caller that could also wait calls it, and must remove the watch.
   void add_watch(detail::IoWatch& watch) noexcept;
-  // Once it returns the watch is not notified any more, and no thread looks at it.
+  // Once it returns, no thread notifies the watch or accesses it.
   void remove_watch(detail::IoWatch& watch) noexcept;
 
-  // Wakes the waiting caller, or remembers the edge. True if it woke one. Any thread may call it.
+  // Wakes the waiting caller, or records the edge. Returns true if it woke a caller. Any thread may
+  // call it.
   bool notify() noexcept;
   // Ends this wait and all later ones. Any thread may call it.
   void close() noexcept;
-  // Bounds all later waits and the one going on. Any thread may call it.
+  // Bounds all later waits and the current one. Any thread may call it.
   void set_deadline(Deadline deadline) noexcept;
   [[nodiscard]] Deadline deadline() const noexcept {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // From now on it is always worth trying: a short read does not mean that there is no more. The
-  // poller, or the maker of the descriptor, calls it.
+  // From now on a call is always worth trying: a short read does not mean that there is no more.
+  // The poller, or the maker of the descriptor, calls it.
   void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
     if (!always_worth_trying_.load(detail::relaxed))
       always_worth_trying_.store(true, detail::relaxed);
   }
-  // Brings the waiter, if there is one, near this processor: it will be delivered to soon.
+  // Prefetches the waiter, if there is one, for a delivery that comes soon.
   void prefetch_waiter() const noexcept {
     const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
   }
-  // The thread that takes the record from the free list makes it ready for a new descriptor.
+  // The thread that takes the record from the free list prepares it for a new descriptor.
   void reset() noexcept {
     // Relaxed: a thread that gets the new descriptor synchronizes with the caller.
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
@@ -94,7 +97,7 @@ class IoDirection {
   static constexpr std::uintptr_t kIdle = 0;
   static constexpr std::uintptr_t kReady = 1;
   static constexpr std::uintptr_t kClosed = 2;
-  static constexpr std::uintptr_t kWatch = 4;  // In an address: of a watch.
+  static constexpr std::uintptr_t kWatch = 4;  // Marks the address of a watch.
 
   [[nodiscard]] bool take_edge() noexcept;
   static void publish(void* waiter) noexcept;

@@ -4,7 +4,7 @@ namespace weft::io {
 
 namespace {
 
-// Relaxed: installed before the worker is started that uses it, and taken away after its end.
+// Relaxed: installed before the worker that uses it starts, and removed after that worker's end.
 constinit detail::Atomic<Kernel*> installed{nullptr};
 
 }  // namespace

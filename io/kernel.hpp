@@ -1,4 +1,4 @@
-// A simulation's sockets and files (weft/sim.hpp), in the place of the system's.
+// A simulation's sockets and files (weft/sim.hpp), which replace the system's.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ class Kernel {
   [[nodiscard]] virtual CallResult listen(int descriptor, int backlog) noexcept = 0;
   [[nodiscard]] virtual CallResult accept(int descriptor) noexcept = 0;
   [[nodiscard]] virtual CallResult connect(int descriptor, const sockaddr* address) noexcept = 0;
-  // A stream's bytes, or one datagram.
+  // Receives bytes of a stream, or one datagram.
   [[nodiscard]] virtual CallResult receive(int descriptor, msghdr& message) noexcept = 0;
   [[nodiscard]] virtual CallResult send(int descriptor, const msghdr& message) noexcept = 0;
   [[nodiscard]] virtual CallResult shut_down(int descriptor, int how) noexcept = 0;
@@ -45,39 +45,39 @@ class Kernel {
                                            socklen_t& size) noexcept = 0;
   [[nodiscard]] virtual CallResult peer_of(int descriptor, sockaddr_storage& name,
                                            socklen_t& size) noexcept = 0;
-  // Which of poll()'s `events` are so now.
+  // Returns which of poll()'s `events` hold now.
   [[nodiscard]] virtual short ready_now(int descriptor, short events) noexcept = 0;
-  // Whether a connected stream has been ended or reset by its peer.
+  // Returns whether the peer has ended or reset a connected stream.
   [[nodiscard]] virtual bool is_gone(int descriptor) noexcept = 0;
   virtual void close(int descriptor) noexcept = 0;
 
   [[nodiscard]] virtual FileKernel& files() noexcept = 0;
-  // Whether the descriptor is one of the simulation's; the others are the system's.
+  // Returns whether the descriptor is the simulation's; others are the system's.
   [[nodiscard]] virtual bool owns(int descriptor) const noexcept = 0;
-  // The IPv4 addresses of a host, in the network's order of bytes; none: there is no such host.
+  // Returns the IPv4 addresses of a host, in network byte order; none if there is no such host.
   [[nodiscard]] virtual std::vector<std::uint32_t> look_up(const std::string& host) = 0;
-  // The simulation calls it, and has one at a time. Null takes it away.
+  // The simulation calls it; there is one at a time. Null removes it.
   static void install(Kernel* kernel) noexcept;
-  // The one of the calling thread, which is simulated; never inlined.
+  // Returns the kernel of the calling thread, which is simulated; never inlined.
   [[nodiscard, gnu::noinline]] static Kernel* here() noexcept;
 };
 
-// Null for a caller that has the system's sockets. Any thread may call it.
+// Returns null if the caller has the system's sockets. Any thread may call it.
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel() noexcept {
   return detail::simulated() == nullptr ? nullptr : Kernel::here();
 }
-// The same for calls about a descriptor that may be the system's, as a file's is.
+// Does the same for calls about a descriptor that may be the system's, such as a file's.
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel(int descriptor) noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel != nullptr && kernel->owns(descriptor) ? kernel : nullptr;
 }
 
-// Null for a caller that has the system's files. Any thread may call it.
+// Returns null if the caller has the system's files. Any thread may call it.
 [[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files() noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel == nullptr ? nullptr : &kernel->files();
 }
-// The same for calls about an open file, which may be the system's.
+// Does the same for calls about an open file, which may be the system's.
 [[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files(int file) noexcept {
   Kernel* kernel = simulated_kernel(file);
   return kernel == nullptr ? nullptr : &kernel->files();

@@ -34,9 +34,9 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
-// After these a short read or write does not tell that there is no more. The peer is gone or half
-// gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, at which the system ends a read
-// early. Urgent data alone is nothing to read, and wakes no caller.
+// After these events, a short read or write does not mean that there is no more. The peer is gone
+// or half gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, where the system ends a
+// read early. Urgent data alone cannot be read, and wakes no caller.
 constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
@@ -44,7 +44,7 @@ std::error_code last_error() noexcept { return {base::last_error(), std::system_
 }  // namespace
 
 bool IoHandle::end(std::uint32_t flags) noexcept {
-  // Closing counts as a call, so that the record keeps its descriptor until both are woken.
+  // A close counts as a call, so that the record keeps its descriptor until both callers are woken.
   if (!begin(flags)) return false;
   read_.close();
   write_.close();
@@ -56,7 +56,7 @@ void IoHandle::finish_close() noexcept {
   WEFT_INVARIANT((state_.load(relaxed) & (kClosing | kGone)) == kClosing && is_unused(),
                  "IoHandle I2: the last call to end after kClosing closes, once");
   poller_->deregister(descriptor_);
-  // Relaxed: [use] has ordered what the flag was set with.
+  // Relaxed: [use] orders the store that set the flag.
   if ((state_.load(relaxed) & kBorrowed) == 0) close_descriptor(descriptor_);
   const std::uint32_t before = state_.fetch_or(kGone, acq_rel);  // [owner]
   if ((before & kOwned) == 0) poller_->give_record(*this);
@@ -68,7 +68,7 @@ void IoHandle::disown() noexcept {
 }
 
 std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) noexcept {
-  if (generation_.load(relaxed) != generation) return 0;  // Meant for an earlier descriptor.
+  if (generation_.load(relaxed) != generation) return 0;  // It was meant for an earlier descriptor.
   if ((events & kAlwaysTryEvents) != 0) {
     read_.set_always_worth_trying();
     write_.set_always_worth_trying();
@@ -83,7 +83,7 @@ Poller::Poller() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime gets no epoll");
   interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  // Level-triggered: an interrupt that only a looking worker has seen stays for sleepers.
+  // Level-triggered: an interrupt that only a polling worker has seen remains for sleepers.
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kInterruptKey;
@@ -107,13 +107,13 @@ Poller::~Poller() {
 std::size_t Poller::wait(Deadline deadline) noexcept {
   const bool looks_only = deadline == Deadline::past();
   if (looks_only && !watches_anything()) return 0;
-  Events buffer;  // Not initialized: the kernel fills what is looked at.
+  Events buffer;  // Not initialized: the kernel fills the part that is read.
   return deliver(std::span(buffer).first(fetch(deadline, buffer)), looks_only);
 }
 
 std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only) noexcept {
-  // With many connections nothing of one that was quiet is in a cache any more. Records and
-  // waiters are fetched ahead, all at once, so that they arrive while others are at work.
+  // With many connections, the data of a quiet one is in no cache. Records and waiters are
+  // prefetched together, so that they arrive while other events are delivered.
   for (const epoll_event& event : events) {
     if (IoHandle* handle = find(event)) __builtin_prefetch(handle, 1);
   }
@@ -131,8 +131,8 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
   return woken;
 }
 
-// Kept apart, and never inlined: the address of errno must not be remembered by a caller that
-// goes on on another thread.
+// A separate function that is never inlined: a caller that continues on another thread must not
+// keep the address of errno.
 [[gnu::noinline]] std::size_t Poller::fetch(Deadline deadline, Events& buffer) noexcept {
   constexpr int kCapacity = static_cast<int>(kEvents);
   epoll_event* events = buffer.data();
@@ -140,21 +140,21 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
       deadline == Deadline::past()
           ? 0
           : std::max<std::int64_t>(0, deadline.nanoseconds() - Deadline::now_nanoseconds());
-  // Straight to the kernel: the C library's function is a point of thread cancellation, which
-  // costs every call two locked instructions.
+  // A raw system call: the C library's function is a thread cancellation point, which costs every
+  // call two locked instructions.
 #ifdef SYS_epoll_pwait2
   if (!milliseconds_only_.load(relaxed)) {
     const timespec timeout{static_cast<std::time_t>(left / 1'000'000'000), left % 1'000'000'000};
     const long count = ::syscall(SYS_epoll_pwait2, epoll_, events, kCapacity,
                                  deadline.is_never() ? nullptr : &timeout, nullptr, std::size_t{0});
     if (count >= 0) return static_cast<std::size_t>(count);
-    // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
+    // Old kernels lack the call; some sandboxes answer EPERM to calls that they do not allow.
     const int error = base::last_error();
     if (error != ENOSYS && error != EPERM) return 0;
     milliseconds_only_.store(true, relaxed);
   }
 #endif
-  // Rounded up: waking early would only make the caller come back at once.
+  // Rounded up: after an early wake the caller would only come back at once.
   const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX);
   const int count = ::epoll_wait(epoll_, events, kCapacity,
                                  deadline.is_never() ? -1 : static_cast<int>(milliseconds));
@@ -164,15 +164,15 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
 void Poller::interrupt() noexcept {
   if (interrupt_pending_.exchange(true, acq_rel)) return;  // [interrupt]
   const std::uint64_t one = 1;
-  // Except for interruptions it can fail only if the counter is full, and then the eventfd is
-  // readable anyway.
+  // Except for interruptions it can fail only if the counter is full, and the eventfd is readable
+  // then.
   while (::write(interrupt_, &one, sizeof one) < 0 && base::last_error() == EINTR) {
   }
 }
 
 void Poller::clear_interrupt() noexcept {
-  // Read first: an interrupt that comes in between finds the flag set, and writes nothing that
-  // this read could swallow; its caller's work is seen through the exchange.
+  // The read comes first. An interrupt in between finds the flag set, and writes nothing that this
+  // read could consume; the exchange makes its caller's work visible.
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t taken = ::read(interrupt_, &count, sizeof count);
   interrupt_pending_.exchange(false, acq_rel);  // [interrupt]
@@ -193,7 +193,7 @@ void Poller::clear_interrupt() noexcept {
   const bool first = begin_watch();
   if (control(EPOLL_CTL_ADD, descriptor, event) != 0) {
     const std::error_code error = last_error();
-    // The kernel's answer for what is always ready.
+    // The kernel's answer for descriptors that are always ready.
     const bool is_ready = error == std::errc::operation_not_permitted;
     if (!is_ready || (flags & IoHandle::kMayBeReady) == 0) {
       end_watch();
@@ -204,7 +204,7 @@ void Poller::clear_interrupt() noexcept {
     (void)record.read_.notify();
     (void)record.write_.notify();
   }
-  // Relaxed: the caller publishes the handle; events do not look at the state.
+  // Relaxed: the caller publishes the handle; events do not read the state.
   record.state_.store(IoHandle::kOwned | flags, relaxed);
   if (first) announce_watch();
   handle = &record;
@@ -224,8 +224,8 @@ int Poller::detach(IoHandle& handle) noexcept {
 }
 
 void Poller::deregister(int descriptor) noexcept {
-  // Explicitly, because a forked child that holds the descriptor too would keep it registered. It
-  // fails, as it may, for what is always ready.
+  // Deregistered explicitly, because a forked child that also holds the descriptor would keep it
+  // registered. It may fail for descriptors that are always ready.
   epoll_event unused{};
   (void)control(EPOLL_CTL_DEL, descriptor, unused);
   end_watch();
@@ -239,8 +239,8 @@ int Poller::control(int operation, int descriptor, epoll_event& event) noexcept 
 IoHandle* Poller::find(const epoll_event& event) const noexcept {
   if (event.data.u64 == kInterruptKey) return nullptr;
   const auto index = static_cast<std::uint32_t>(event.data.u64);
-  // Slab k holds 2^(k + kFirstSlabBits) records; shifted by the first slab's size, an index's
-  // highest bit says in which slab it is.
+  // Slab k holds 2^(k + kFirstSlabBits) records. If the first slab's size is added to an index, the
+  // highest bit of the sum identifies the slab.
   const std::uint64_t shifted = std::uint64_t{index} + (std::uint64_t{1} << kFirstSlabBits);
   const auto bits = static_cast<std::uint32_t>(std::bit_width(shifted)) - 1;
   IoHandle* slab = slabs_[bits - kFirstSlabBits].load(acquire);  // [slab]
@@ -261,7 +261,8 @@ IoHandle* Poller::take_record() noexcept {
   }
 }
 
-// Adds slab number `slab`, unless another thread has done so meanwhile. False: out of memory.
+// Adds slab number `slab`, unless another thread has done so meanwhile. Returns false if there is
+// no memory.
 bool Poller::grow(std::size_t slab) noexcept {
   if (slab == kSlabs) return false;
   const std::size_t size = std::size_t{1} << (slab + kFirstSlabBits);

@@ -24,10 +24,10 @@ namespace weft::io {
 
 class Poller;
 
-// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile,
-// so a call never reads from a stranger that was given the same number.
-// Records are never freed before their Poller: a late event finds at worst a record that serves
-// another descriptor, and there is no more than a false alarm.
+// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile, so
+// a call never reads from an unrelated file with the same number.
+// Records are never freed before their Poller. At worst, a late event finds a record that serves
+// another descriptor, which is a false alarm.
 // Invariants
 //   I1  state_ = kUse * calls going on + flags; no call begins once kClosing is set.
 //   I2  The last call to end after kClosing closes the descriptor, unless it is kBorrowed, and sets
@@ -40,7 +40,8 @@ class Poller;
 //            second sees all that the first did.
 class alignas(base::kCacheLine) IoHandle {
  public:
-  // Opens a call that uses the descriptor; false once it is closed. Any thread may call it.
+  // Begins a call that uses the descriptor; returns false once it is closed. Any thread may call
+  // it.
   [[nodiscard]] bool enter() noexcept { return begin(0); }
   void leave() noexcept {
     const std::uint32_t before = state_.fetch_sub(kUse, detail::acq_rel);  // [use]
@@ -48,7 +49,7 @@ class alignas(base::kCacheLine) IoHandle {
     if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
       finish_close();
   }
-  // Valid between enter() and leave(), or while no caller closes it.
+  // The result is valid between enter() and leave(), or while no caller closes the handle.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   [[nodiscard]] WaitOutcome wait_readable(Deadline deadline) noexcept {
@@ -60,13 +61,13 @@ class alignas(base::kCacheLine) IoHandle {
   [[nodiscard]] IoDirection& read() noexcept { return read_; }
   [[nodiscard]] IoDirection& write() noexcept { return write_; }
 
-  // Wakes all that wait with WaitOutcome::closed; the descriptor is closed when the last call has
-  // left. False if it was closed before. Any thread may call it.
+  // Wakes all waiting callers with WaitOutcome::closed; the last call to leave closes the
+  // descriptor. Returns false if it was closed before. Any thread may call it.
   bool close() noexcept { return end(kClosing); }
   [[nodiscard]] bool is_closed_hint() const noexcept {
     return (state_.load(detail::relaxed) & kClosing) != 0;  // Relaxed: a hint.
   }
-  // Whether no call is going on. Relaxed: a call of the caller's own is seen.
+  // Returns whether no call is in progress. Relaxed: the caller sees its own calls.
   [[nodiscard]] bool is_unused() const noexcept { return state_.load(detail::relaxed) < kUse; }
   [[nodiscard]] Poller& poller() const noexcept { return *poller_; }
 
@@ -75,12 +76,12 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kClosing = 1;
   static constexpr std::uint32_t kOwned = 2;
   static constexpr std::uint32_t kGone = 4;
-  static constexpr std::uint32_t kBorrowed = 8;     // The descriptor is only deregistered.
+  static constexpr std::uint32_t kBorrowed = 8;     // The poller only deregisters the descriptor.
   static constexpr std::uint32_t kMayBeReady = 16;  // Files that cannot be polled are taken.
   static constexpr std::uint32_t kUse = 32;
 
-  // Counts a call, and sets `flags`; false once kClosing is set. Relaxed: the handle was published
-  // to the caller together with its descriptor, and its end is ordered by [use].
+  // Counts a call, and sets `flags`; returns false once kClosing is set. Relaxed: the handle was
+  // published to the caller together with its descriptor, and [use] orders its end.
   bool begin(std::uint32_t flags) noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
     do {
@@ -94,11 +95,11 @@ class alignas(base::kCacheLine) IoHandle {
   void disown() noexcept;
   std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;
 
-  // The first six are what reading, writing and events need: one cache line.
+  // Reading, writing and events need the first six fields: one cache line.
   IoDirection read_;
   IoDirection write_;
   detail::Atomic<std::uint32_t> state_{kClosing | kGone};
-  // Relaxed everywhere: a stale value lets a false alarm through, and nothing worse.
+  // Relaxed everywhere: a stale value can only let a false alarm through.
   detail::Atomic<std::uint32_t> generation_{0};
   int descriptor_ = -1;
   std::uint32_t index_ = 0;
@@ -116,7 +117,7 @@ class IoUse {
   ~IoUse() {
     if (handle_ != nullptr) handle_->leave();
   }
-  // False: the handle is closed, or there is none.
+  // Returns false if the handle is closed, or there is none.
   [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
   IoHandle* operator->() const noexcept { return handle_; }
   IoHandle& operator*() const noexcept { return *handle_; }
@@ -138,42 +139,44 @@ class IoUse {
 //   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
 class Poller : public scheduler::EventSource {
  public:
-  // Throws std::system_error when the system refuses the epoll instance or the eventfd.
+  // Throws std::system_error if the system refuses the epoll instance or the eventfd.
   Poller();
-  // No descriptor may be registered any more; a socket that outlives its runtime ends the process.
+  // No descriptor may be registered then; a socket that outlives its runtime ends the process.
   ~Poller() override;
 
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
   void interrupt() noexcept override;
 
-  // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When it
-  // fails the descriptor remains the caller's. Any thread may call it.
-  // Errc::already_watched: it is registered here already.
+  // Registers a non-blocking descriptor and adopts it: from now on `handle` closes it. On failure
+  // the caller keeps the descriptor. Any thread may call it. Returns Errc::already_watched if this
+  // poller has registered it before.
   [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, 0, handle);
   }
-  // The same also for a descriptor that is always ready, as a regular file's, which add() refuses
-  // (std::errc::operation_not_permitted): no events ever come about it.
+  // Does the same also for a descriptor that is always ready, such as a regular file's, which add()
+  // refuses (std::errc::operation_not_permitted). No events come for it.
   [[nodiscard]] std::error_code add_any(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady, handle);
   }
-  // As add_any(), for a descriptor that remains its owner's, which closes it only after remove().
+  // Does the same as add_any(), but the owner keeps the descriptor, and closes it only after
+  // remove().
   [[nodiscard]] std::error_code borrow(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady | IoHandle::kBorrowed, handle);
   }
-  // Closes the handle and gives its record back once no call uses it. Its owner calls it, once.
+  // Closes the handle, and returns its record once no call uses it. Its owner calls it, once.
   void remove(IoHandle& handle) noexcept;
-  // As remove(), but the descriptor stays open, and is the caller's; -1 if it was closed before.
+  // Does the same as remove(), but returns the open descriptor to the caller; -1 if it was closed
+  // before.
   [[nodiscard]] int detach(IoHandle& handle) noexcept;
 
  protected:
-  // Where one wait() receives events, on the stack of the waiting worker: its own.
+  // The number of events of one wait(), in a buffer on the waiting worker's own stack.
   static constexpr std::size_t kEvents = 128;
   using Events = std::array<epoll_event, kEvents>;
 
   // Wakes the callers that wait for the events, and returns how many.
   std::size_t deliver(std::span<const epoll_event> events, bool looks_only) noexcept;
-  // Works as epoll_ctl() does.
+  // Has the arguments and the results of epoll_ctl().
   virtual int control(int operation, int descriptor, epoll_event& event) noexcept;
 
  private:
@@ -194,7 +197,7 @@ class Poller : public scheduler::EventSource {
   int epoll_ = -1;
   int interrupt_ = -1;
   detail::Atomic<bool> interrupt_pending_{false};
-  // Relaxed: once set it stays set, and until then a system call more is made.
+  // Relaxed: once set it stays set; until a thread sees it, it makes one more system call.
   detail::Atomic<bool> milliseconds_only_{false};
 
   detail::SpinLock free_lock_;
@@ -203,7 +206,7 @@ class Poller : public scheduler::EventSource {
   std::array<detail::Atomic<IoHandle*>, kSlabs> slabs_{};
 };
 
-// The poller of the calling fiber's runtime, or of the current runtime for a plain thread.
+// Returns the poller of the calling fiber's runtime, or of the current runtime for a plain thread.
 // Throws std::system_error (Errc::no_runtime).
 [[nodiscard]] Poller& current_poller();
 // The same, with Errc::no_runtime as a result.

@@ -25,16 +25,16 @@ namespace {
 
 constexpr int kSignals = 64;
 
-// The thread sanitizer puts a handler off until its thread makes another call that it knows, or
-// touches an atomic. A thread that sleeps in futex() would go on sleeping, and the signal would
-// never be seen; without SA_RESTART the sleep ends, and begins again after the handler.
+// The thread sanitizer delays a handler until its thread makes another intercepted call, or
+// accesses an atomic. A thread that sleeps in futex() would sleep on, and the handler would never
+// run. Without SA_RESTART the sleep ends, and begins again after the handler.
 #ifdef WEFT_TSAN
 constexpr int kRestart = 0;
 #else
 constexpr int kRestart = SA_RESTART;
 #endif
 
-// Each signal, as a handler sees it.
+// The state of each signal, as a handler sees it.
 // Order
 //   [note]     the handler sets its bit in came (release) -> wait takes the bits (acq_rel): what
 //              the thread did before the signal is visible.
@@ -50,7 +50,7 @@ struct Slots {
 };
 Slots slots;
 
-// Runs on any thread, at any place: it does only what a handler may do.
+// It runs on any thread, at any place, and makes only calls that a handler may make.
 void note_signal(int number) noexcept {
   const int error = errno;
   slots.running.fetch_add(1, seq_cst);                                          // [handler]
@@ -75,11 +75,11 @@ void note_signal(int number) noexcept {
 
 [[gnu::noinline]] std::error_code install(int number, int wake) noexcept WEFT_REQUIRES(slots.lock) {
   const auto slot = static_cast<std::size_t>(number);
-  // Relaxed, here and below: the lock is held, and none came for this set yet.
+  // Relaxed, here and below: the lock is held, and no signal has come for this set yet.
   if (slots.wake[slot].load(relaxed) != 0) return Errc::signal_in_use;
   struct sigaction action {};
   action.sa_handler = &note_signal;
-  // On the thread's signal stack: what it interrupts may be deep in a fiber's.
+  // Runs on the thread's signal stack: the interrupted fiber's stack may be nearly used up.
   action.sa_flags = kRestart | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   base::add_own_signal_handler(reinterpret_cast<const void*>(&note_signal));
@@ -150,9 +150,9 @@ void SignalSet::restore() noexcept {
 
 Result<int> SignalSet::wait(const Until& until) {
   for (;;) {
-    // Emptied first: a signal that comes after the look leaves it readable.
+    // The event is emptied first: a signal that comes after the load leaves it readable.
     (void)empty_event(wake_.native_handle());
-    // Relaxed: the exchange below brings what was noted.
+    // Relaxed: the exchange below acquires what was recorded.
     const std::uint64_t came = slots.came.load(relaxed) & mask_;
     if (came != 0) {
       const std::uint64_t first = came & (~came + 1);

@@ -13,13 +13,13 @@ namespace weft {
 
 using detail::relaxed;
 
-// Relaxed, all numbers: they are only counted.
+// Relaxed, all numbers: they are only counts.
 class BlockingGroup::Core {
  public:
   explicit Core(BlockingGroupOptions given)
       : options(std::move(given)), pool(options.max_threads, options.idle_time, options.name) {}
 
-  // Counts one call more, unless there are as many as may run and wait.
+  // Counts one more call, unless the limit of running and waiting calls is reached.
   [[nodiscard]] bool enter() noexcept {
     std::size_t before = inside.load(relaxed);
     do {
@@ -45,11 +45,11 @@ BlockingGroup::BlockingGroup(BlockingGroupOptions options)
 BlockingGroup::~BlockingGroup() {
   if (!this_fiber::is_fiber() || core_->pool.size_hint() == 0) return;
   try {
-    // The calls that end meanwhile look there: it is not reset() before.
+    // Calls that end meanwhile read core_, so it is not reset() before.
     blocking([this] { delete core_.get(); });
     (void)core_.release();
   } catch (...) {
-    // Without a helper, or memory to say so, it ends here.
+    // Without a helper, or without memory for the error, the group ends on this thread.
   }
 }
 
@@ -62,7 +62,7 @@ void BlockingGroup::begin(detail::GroupCall& call) noexcept {
 void BlockingGroup::finish(detail::GroupCall& call) noexcept {
   Core& core = *call.group.core_;
   core.running.fetch_sub(1, relaxed);
-  core.leave();  // Before the caller goes on, who may come again at once.
+  core.leave();  // Before the caller continues, which may come again at once.
   core.finished.fetch_add(1, relaxed);
   call.lock.lock();
   call.done = true;
@@ -86,7 +86,7 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
     if (refused) core.leave();
   }
   if (refused) {
-    call.leave();  // For the helper that there is none of.
+    call.leave();  // On behalf of the helper, which there is not.
     return refused;
   }
   core.pool.submit(call);

@@ -64,7 +64,7 @@ unsigned resolve_size_class(std::size_t bytes) {
 
 namespace {
 
-// The result of `describe`, kept in `described`; or `otherwise`, if there is no memory for it.
+// Returns the result of `describe`, kept in `described`; `otherwise` if there is no memory for it.
 template <class Describe>
 std::string_view description(std::string& described, Describe describe,
                              std::string_view otherwise) {
@@ -76,7 +76,7 @@ std::string_view description(std::string& described, Describe describe,
   }
 }
 
-// On a worker's own stack, which has room for names of any length.
+// Runs on a worker's own stack, which has room for names of any length.
 void report_deadlock(const std::function<void(std::string_view)>& handler,
                      scheduler::Scheduler& scheduler) {
   std::string described;
@@ -95,7 +95,7 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
 
 namespace {
 
-// One a second at most, for a whole process.
+// Writes at most one line a second for the whole process.
 void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   static detail::Atomic<std::int64_t> next{0};
   const std::int64_t now = Deadline::now_nanoseconds();
@@ -109,7 +109,7 @@ void report_stall(const scheduler::Stall& stall, bool wants_calls) {
     const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
     write_to_stderr(describe_stall(stall, calls).append("\n"));
   } catch (const std::bad_alloc&) {
-    // The monitor has better to do than to end the process; the stall is counted all the same.
+    // A failed report must not end the process; the stall is counted all the same.
   }
 }
 
@@ -161,7 +161,8 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 std::size_t resolve_memory_goal(const RuntimeOptions& options) {
   if (options.memory_goal == std::numeric_limits<std::size_t>::max() || !options.monitor) return 0;
   if (options.memory_goal != 0) return options.memory_goal;
-  // The rest is for page tables, the kernel's own memory and what starts between two looks.
+  // The rest is for page tables, the kernel's own memory, and fibers that start between two
+  // samples.
   const std::size_t limit = base::Cgroups().memory();
   return limit - limit / 8;
 }

@@ -1,4 +1,4 @@
-// From what the user says to what the scheduler needs.
+// Translates the user's options into the scheduler's.
 #pragma once
 
 #include <weft/runtime.hpp>
@@ -9,13 +9,13 @@ namespace weft::runtime {
 
 inline constexpr unsigned kMaxWorkers = 1024;
 
-// Checks every option and fills in what was left open, from the environment and the machine.
-// `blocking` makes the blocking calls. Throws std::invalid_argument that names the option, the
-// value and the limit.
+// Checks every option, and fills in missing ones from the environment and the machine. `blocking`
+// makes the blocking calls. Throws std::invalid_argument that names the option, the value and the
+// limit.
 [[nodiscard]] scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
                                                   scheduler::BlockingPool* blocking = nullptr);
 
-// The number of workers that `text`, the value of WEFT_WORKERS, asks for. Throws as resolve().
+// Parses `text`, the value of WEFT_WORKERS, to a number of workers. Throws as resolve().
 [[nodiscard]] unsigned parse_workers(const char* text);
 
 }  // namespace weft::runtime

@@ -28,7 +28,7 @@ using fibers::Fiber;
 using fibers::FiberState;
 using scheduler::Scheduler;
 
-// More lines than anybody reads; the heading has the whole number.
+// A longer list is of little use; the heading has the whole number.
 constexpr std::size_t kMostLines = 200;
 
 void append_state(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
@@ -54,15 +54,15 @@ void append_state(const Fiber& fiber, std::chrono::nanoseconds age, std::string&
   if (age > std::chrono::nanoseconds(0)) text.append(", for ").append(describe_age(age));
 }
 
-// The id and the name of a fiber that has started. Relaxed: what was written some time ago.
+// Appends the id and the name of a fiber that has started. Relaxed: the values may be old.
 void append_identity(const fibers::Stack& stack, std::string& text) {
   text.append(std::to_string(stack.fiber_id.load(relaxed)));
   text.append(" '").append(stack.name.printable_copy().data()).append("'");
 }
 
-// Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
-// its stack be given back. Memory of stacks stays mapped, so at worst a 0 or another fiber's name
-// is read; or, where the fiber was inlined, whatever its parent has written there since.
+// Relaxed throughout: a dump shows values that may be old. A fiber may end meanwhile, and its stack
+// be given back. Memory of stacks stays mapped, so at worst the dump shows a 0, another fiber's
+// name or, for an inlined fiber, data that its parent has written there since.
 void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
   text.append("  fiber ");
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -80,7 +80,7 @@ void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string&
     text.append("; runs ").append(describe_type(*type));
   }
   if (const void* site = fiber.site_hint()) {
-    // The call itself is before the place that it returns to.
+    // The call is before the place that it returns to.
     text.append("; spawned at ").append(describe_address(static_cast<const char*>(site) - 1));
   }
   text.append("\n");
@@ -104,8 +104,8 @@ void append_fiber_and_calls(const Fiber& fiber, std::chrono::nanoseconds age, st
 
 using Append = void (*)(const Fiber&, std::chrono::nanoseconds age, std::string&);
 
-// Calls add(fiber, age) for the fibers that are `wanted`, the first kMostLines of them. Returns how
-// many there are; nothing if the lock of their records was not to be had before `patience` ended.
+// Calls add(fiber, age) for the first kMostLines fibers that are `wanted`. Returns how many are
+// wanted; nothing if `patience` ended before the lock of the records was free.
 template <class Wanted, class Add>
 std::optional<std::size_t> add_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
                                       Add add) {
@@ -120,11 +120,11 @@ std::optional<std::size_t> add_fibers(Scheduler& scheduler, Deadline patience, W
   return listed ? std::optional(count) : std::nullopt;
 }
 
-// Adds the calls of fibers that run once the records' lock has been released, as it takes
-// milliseconds to ask a thread that computes.
+// Adds the calls of running fibers once the records' lock has been released, because each answer of
+// a computing thread takes milliseconds.
 class RunningFibers {
  public:
-  // A line about the fiber ends at that place of the text.
+  // The line about the fiber ends at this place of the text.
   void note(const Fiber& fiber, const Scheduler& scheduler, std::size_t line_end) {
     if (fiber.state.load(relaxed) != FiberState::running) return;
     for (const scheduler::Desk* desk : scheduler.shared().desks()) {
@@ -173,14 +173,14 @@ std::string compose(Scheduler& scheduler, Deadline patience, Append append = &ap
   return text;
 }
 
-// The digest of what waits for a fiber is in its record, which can be read while the fiber ends. A
-// few other fibers may have the same digest.
+// A fiber's record has a digest of what waits for it, which can be read while the fiber ends. A few
+// other fibers may have the same digest.
 void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patience,
                      std::string& text) {
   const auto is_targeted = [digest](const Fiber& fiber) {
     return fiber.target_digest.load(relaxed) == digest;
   };
-  // In doubt the caller lists all.
+  // If in doubt, the caller lists all fibers.
   (void)add_fibers(
       scheduler, patience, is_targeted,
       [&](const Fiber& fiber, std::chrono::nanoseconds age) { append_fiber(fiber, age, text); });
@@ -194,7 +194,7 @@ std::string compose_all(Deadline patience) {
   return text;
 }
 
-// Names take kilobytes of stack to unravel. A thread of its own has them, a fiber may not.
+// Demangling a name takes kilobytes of stack. A separate thread has them; a fiber may not.
 template <class Compose>
 std::string with_enough_stack(Compose compose_text) {
   if (!this_fiber::is_fiber()) return compose_text();
@@ -207,7 +207,7 @@ void report_refusal(const std::exception& refusal) noexcept {
   write_to_stderr("\n");
 }
 
-// On a thread of its own, because the one at hand may hold any lock.
+// It runs on a separate thread, because the current one may hold any lock.
 void dump_after_panic() noexcept {
   try {
     std::thread(&write_all_to_stderr).join();
@@ -270,7 +270,7 @@ void write_to_stderr(std::string_view text) noexcept {
   while (written < text.size()) {
     const ssize_t count = ::write(STDERR_FILENO, text.data() + written, text.size() - written);
     if (count < 0 && base::last_error() == EINTR) continue;
-    // Nothing can be done about a stderr that cannot be written.
+    // If stderr cannot be written, the report is lost.
     if (count <= 0) return;
     written += static_cast<std::size_t>(count);
   }

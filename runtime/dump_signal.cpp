@@ -28,8 +28,8 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// Numbers written to the eventfd, which adds them up: one for each signal, and a much larger one
-// for the end.
+// The eventfd adds up the numbers written to it: one for each signal, and a much larger one for the
+// end.
 constexpr std::uint64_t kDump = 1;
 constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 
@@ -38,11 +38,11 @@ constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 //   [handler]  the handler counts itself; full_fence; it reads the descriptor, against: the
 //              descriptor is taken away; full_fence; the handlers are counted. Either the handler
 //              finds no descriptor, or it is waited for before the descriptor is closed.
-// Relaxed otherwise: the handler reads nothing but these two.
+// Relaxed otherwise: the handler reads only these two.
 detail::Atomic<int> handler_descriptor{-1};
 detail::Atomic<std::uint32_t> handlers_running{0};
 
-// State that all users share.
+// The state that all users share.
 struct Shared {
   detail::ThreadMutex mutex;
   unsigned users WEFT_GUARDED_BY(mutex) = 0;
@@ -59,18 +59,18 @@ void forget_after_fork();
 // Never destroyed: a static runtime may end later.
 Shared& shared() {
   static Shared& instance = *[] {
-    // It fails only without memory; then the child of a fork has a handler too many.
+    // It fails only without memory; the child of a fork then keeps a handler without a use.
     (void)pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_after_fork);
     return new Shared;
   }();
   return instance;
 }
 
-// Not analyzed, all three: what one takes another releases.
+// Not analyzed, all three: one function releases what another one takes.
 void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
 void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
-// The child has no thread that writes. The handler stays, and finds no descriptor.
+// The child has no writer thread. The handler stays, and finds no descriptor.
 void forget_after_fork() WEFT_NOT_ANALYZED {
   Shared& state = shared();
   handler_descriptor.store(-1, relaxed);
@@ -82,7 +82,8 @@ void forget_after_fork() WEFT_NOT_ANALYZED {
 }
 
 void write_to(int descriptor, std::uint64_t value) noexcept {
-  // Besides interruptions, it fails only if the counter is full, and then there is enough to do.
+  // Except for interruptions, it fails only if the counter is full, and then dumps are pending
+  // anyway.
   while (::write(descriptor, &value, sizeof value) < 0 && errno == EINTR) {
   }
 }
@@ -108,7 +109,7 @@ void write_dumps(int descriptor) noexcept {
   }
 }
 
-// A thread that takes no signals: they are for the program's own.
+// Starts a thread that blocks all signals, which are for the program's own threads.
 std::thread start_writer(int descriptor) {
   sigset_t all;
   sigset_t before;
@@ -125,7 +126,7 @@ std::thread start_writer(int descriptor) {
 }
 
 void stop_writer(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
-  // From here on it is a thread like any other, that might do anything.
+  // From here on it counts as a thread that might wake fibers.
   scheduler::ParkedThreads::end();
   write_to(state.descriptor, kEnd);
   state.writer.join();
@@ -143,8 +144,8 @@ void forget_descriptor(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
                               why);
 }
 
-// Returns whether the program may go on after it. A signal that reports a fault would come again at
-// once, forever.
+// Returns whether the program may continue after the signal. A signal that reports a fault would be
+// raised again at once, forever.
 bool can_be_handled(int number) noexcept {
   switch (number) {
     case SIGSEGV:
@@ -158,7 +159,7 @@ bool can_be_handled(int number) noexcept {
     case SIGSTOP:
       return false;
     default:
-      // The numbers between are the C library's own.
+      // The C library uses the numbers in between itself.
       return (number > 0 && number < 32) || (number >= SIGRTMIN && number <= SIGRTMAX);
   }
 }
@@ -183,12 +184,12 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
     ::close(state.descriptor);
     throw;
   }
-  // It wakes no fiber, ever, so it must not stand in the way of finding a deadlock.
+  // This thread never wakes a fiber, so it must not prevent the search for deadlocks.
   scheduler::ParkedThreads::begin();
   handler_descriptor.store(state.descriptor, relaxed);
   struct sigaction action {};
   action.sa_handler = &on_signal;
-  // On the signal stack that each worker has: a fiber's own may be nearly used up.
+  // Runs on each worker's signal stack: a fiber's own stack may be nearly used up.
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
@@ -206,7 +207,7 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
 void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   struct sigaction current {};
   if (sigaction(state.number, nullptr, &current) == 0 && current.sa_handler == &on_signal) {
-    // Cannot fail where the first one did not.
+    // It cannot fail where the first call did not.
     (void)sigaction(state.number, &state.previous, nullptr);
   }
   stop_writer(state);

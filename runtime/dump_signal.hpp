@@ -1,17 +1,17 @@
-// A signal that makes the process show its fibers, and go on.
+// A signal that makes the process list its fibers and continue.
 #pragma once
 
 namespace weft::runtime {
 
-// While one lives, `number` makes a thread of its own write all fibers of the process to stderr.
-// The handler does no more than write to an eventfd; what was there before it is put back at the
-// end, unless somebody has replaced it meanwhile.
-// Several runtimes may ask for the same signal, and share the handler and the thread. From any
-// thread, though not from a fiber: it waits for the thread.
+// While an object lives, `number` makes a separate thread write all fibers of the process to
+// stderr. The handler only writes to an eventfd. The end restores the previous handler, unless
+// other code has replaced this one meanwhile. Several runtimes may request the same signal; they
+// share the handler and the thread. Any plain thread may call it, but no fiber: it waits for the
+// thread.
 class DumpSignal {
  public:
-  // Throws std::invalid_argument when another one lives with another number, and for a signal that
-  // cannot be handled or tells of a fault; std::system_error when the system refuses.
+  // Throws std::invalid_argument if another object lives with another number, and for a signal that
+  // cannot be handled or that reports a fault; std::system_error if the system refuses.
   explicit DumpSignal(int number);
   ~DumpSignal();
   DumpSignal(const DumpSignal&) = delete;

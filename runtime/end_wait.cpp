@@ -17,7 +17,8 @@ namespace weft::detail {
 
 namespace {
 
-// A report a tenth of a second, for the whole process: very many destructors may wait at once.
+// Allows one report each tenth of a second, for the whole process: many destructors may wait at
+// once.
 bool may_report() noexcept {
   constexpr std::int64_t kPeriod = 100'000'000;
   constexpr std::int64_t kBurst = 16;
@@ -51,7 +52,7 @@ void report_end_wait(const char* what, const void* target) noexcept {
   (void)std::snprintf(heading, sizeof heading,
                       "weft: %s, by %s, has waited for 5 s for fibers among these; let them end\n",
                       what, caller);
-  base::make_printable({heading, std::strlen(heading) - 1});  // The names, not the end of the line.
+  base::make_printable({heading, std::strlen(heading) - 1});  // The names, not the newline.
   try {
     runtime::write_to_stderr(heading + runtime::dump_targeted(target, runtime::report_patience()));
   } catch (const std::exception&) {

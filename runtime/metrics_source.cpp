@@ -9,8 +9,8 @@ namespace weft::detail {
 
 namespace {
 
-// A thread holds it for a short time, over no switch and over no other thread's fork. It guards all
-// links, too.
+// A thread holds it briefly, over no switch and no fork of another thread. It also guards all
+// links.
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;

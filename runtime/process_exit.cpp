@@ -25,7 +25,8 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* argument) {
 }  // namespace
 
 bool called_by_exit() noexcept {
-  // Where it is, rather than where a program that is not position-independent says it is.
+  // Looked up, because a program that is not position-independent would give its own entry for the
+  // function.
   const void* function = dlsym(RTLD_NEXT, "exit");
   if (function == nullptr) function = reinterpret_cast<const void*>(&std::exit);
   Search search{function, false};

@@ -3,7 +3,7 @@
 
 namespace weft::runtime {
 
-// Returns true when exit() is among the calling functions: so who destroys what is static.
+// Returns true if exit() is among the calling functions, and so destroys static objects.
 [[nodiscard]] bool called_by_exit() noexcept;
 
 }  // namespace weft::runtime

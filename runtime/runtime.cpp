@@ -43,7 +43,7 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 }  // namespace
 
 Runtime::~Runtime() {
-  // No fiber is left to wait for; or the caller that ends the process cannot be waited for: a
+  // No fiber is left to wait for, or the caller that ends the process cannot be waited for: a
   // fiber, or the thread that makes a blocking call for one.
   const bool is_inside = scheduler_->runs_on_this_thread() || blocking_->runs_on_this_thread();
   if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
@@ -61,8 +61,8 @@ Runtime::~Runtime() {
   scheduler_->retire();
 }
 
-// A program that seems to hang at its end gets a report. The report comes soon if an exception
-// unwinds the caller, since its handler may never be reached.
+// A program that seems to hang at its end gets a report. It comes soon if an exception unwinds the
+// caller, because the handler of that exception may never be reached.
 void Runtime::await_end() noexcept {
   const bool unwinds = std::uncaught_exceptions() > unwinding_;
   const auto patience = std::chrono::milliseconds(unwinds ? 100 : 5000);
@@ -89,14 +89,14 @@ void Runtime::note_exception() noexcept {
     try {
       thrown_ = thrown.what();
     } catch (const std::bad_alloc&) {
-      thrown_.clear();  // The report does without.
+      thrown_.clear();  // The report omits it.
     }
   } catch (...) {
     thrown_ = "no std::exception";
   }
 }
 
-// Not inlined: the return address tells dumps who spawned.
+// Not inlined: dumps use the return address as the place of the spawn.
 [[gnu::noinline]] void Runtime::spawn_here(detail::Task&& task, const SpawnOptions& options) {
   check_is_not_lost(*scheduler_);
   scheduler_->spawn(std::move(task), options, __builtin_return_address(0));

@@ -4,7 +4,7 @@
 
 namespace weft::runtime {
 
-// The ends are read before the beginnings: so no more has ended than has begun.
+// The counts of ends are read before the counts of beginnings, so they never exceed these.
 RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   RuntimeStats stats;
   scheduler::Shared& shared = scheduler.shared();

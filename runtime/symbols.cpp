@@ -14,7 +14,7 @@ namespace weft::runtime {
 
 namespace {
 
-// Templates have longer names than anybody reads.
+// Names of templates can be longer than is useful.
 constexpr std::size_t kMostCharacters = 160;
 
 std::string demangle(const char* name) {
@@ -43,7 +43,7 @@ std::string describe_address(const void* address) {
   if (dladdr1(address, &info, &map, RTLD_DL_LINKMAP) == 0 || info.dli_fname == nullptr) {
     return hexadecimal(number);
   }
-  // By how much the loader has moved the module: 0 for a program that has a fixed place.
+  // The loader has moved the module by this much: 0 for a program at a fixed address.
   const std::uintptr_t moved = static_cast<const link_map*>(map)->l_addr;
   std::string text(info.dli_fname);
   text.append("+").append(hexadecimal(number - moved));

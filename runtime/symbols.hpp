@@ -1,4 +1,4 @@
-// Code addresses and types, in words.
+// Describes code addresses and types in words.
 #pragma once
 
 #include <chrono>
@@ -7,12 +7,12 @@
 
 namespace weft::runtime {
 
-// `module+0x1a2b`, where the module is the program or a shared library and the number what
-// `addr2line -e module` takes; with the function's name if the module exports it.
+// Returns `module+0x1a2b`, where the module is the program or a shared library, and the number is
+// what `addr2line -e module` takes; also the function's name if the module exports it.
 [[nodiscard]] std::string describe_address(const void* address);
 
-// As the source writes it: `serve(int)::{lambda()#1}`. Cut when it is very long.
-// Takes kilobytes of stack for a long name.
+// Returns a type as the source writes it: `serve(int)::{lambda()#1}`. It cuts a very long name, and
+// takes kilobytes of stack for a long one.
 [[nodiscard]] std::string describe_type(const std::type_info& type);
 
 // Returns a duration to two digits or so, such as `1.2 s`, `40 s`, `12 min` or `3 d`.

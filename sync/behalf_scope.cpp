@@ -6,7 +6,7 @@ namespace weft::detail {
 
 namespace {
 
-// Made at first use, as a pool may be used before this file's variables exist.
+// Made at first use, because a pool may be used before this file's variables exist.
 std::uint64_t key_of_scopes() noexcept {
   static const std::uint64_t key = new_local_key();
   return key;
@@ -22,8 +22,8 @@ std::uint64_t key_of_pool_tasks() noexcept {
 BehalfScope::BehalfScope(detail::LocalNode& task) noexcept
     : LocalScope(key_of_scopes()), task_(task) {}
 
-// A fiber that has a scope runs no task as a worker; but it may run one in a submit() within the
-// scope, whose node is newer.
+// A fiber that has a scope runs no task as a worker. It may run one in a submit() within the scope;
+// the node of that task is newer.
 detail::LocalNode* BehalfScope::task_of_caller() noexcept {
   detail::LocalNode* const first = locals();
   if (first == nullptr) return nullptr;

@@ -1,10 +1,10 @@
 // Rejected designs:
-//   A list of values, in which each subscription holds the next one: a receive takes no lock, but a
-//   subscription that is never read keeps all values that come, and skipping them takes a walk.
-//   A queue for each subscription: a send costs a copy and a lock for each, also for one that lags.
-//   One lock for all places: each receive of each subscription would meet the senders there.
-//   Woken receivers that wake others: the send returns sooner, but a receiver that is slow would
-//   hold up the callers behind it.
+//   A list of values, in which each subscription holds the next one: a receive takes no lock. But
+//   a subscription that is never read keeps all later values, and skipping them takes a walk.
+//   A queue for each subscription: a send costs a copy and a lock for each, also for a late one.
+//   One lock for all places: each receive of each subscription would compete with the senders.
+//   Woken receivers that wake others: the send returns sooner, but a slow receiver would delay
+//   the callers after it.
 #include <stdexcept>
 #include <utility>
 #include <weft/detail/broadcast_core.hpp>
@@ -158,7 +158,7 @@ void BroadcastCore::unsubscribe(BroadcastReader& reader) noexcept {
   if (holds) --holders_;
   lock_.unlock();
   if (!holds || reader.next == end) return;
-  // What it holds stays in its places until it is counted as read here.
+  // The values stay in their places until they are counted as read here.
   for (std::uint64_t number = reader.next; number != end; ++number) {
     Place& place = places_[place_of(number)];
     const SpinGuard guard(place.lock);
@@ -190,7 +190,7 @@ ChannelStatus BroadcastCore::take(BroadcastReader& reader, void* out) noexcept {
       const bool admits = reader.on_lag == OnLag::hold_senders && --place.unread == 0;
       place.lock.unlock();
       ++reader.next;
-      // It was the last subscription to read the value: a sender may wait for just this.
+      // This was the last subscription to read the value: a sender may be waiting for that.
       if (admits) admit_senders();
       return ChannelStatus::ok;
     }

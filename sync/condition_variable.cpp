@@ -48,7 +48,7 @@ ConditionVariable::Wait::~Wait() {
   condition_.waiters_.erase_if_linked(*this);
   condition_.waiters_lock_.unlock();
   if (was_listed) return;
-  (void)park();  // A notifier has it: its last access is still to come.
+  (void)park();  // A notifier has the waiter, and will access it once more.
   condition_.notify_one();
 }
 

@@ -11,7 +11,7 @@ bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexce
   {
     const detail::SpinGuard guard(lock_);
     if (error_) return false;
-    // A deadline that has passed was first, even if no caller has looked since.
+    // A deadline that has passed came first, even if no caller has noticed it.
     decides = !deadline_.passed();
     error_ = decides ? error : make_error_code(Errc::timed_out);
     if (decides) cause_.swap(cause);
@@ -39,7 +39,7 @@ Context::Context(const Context* parent, Deadline deadline)
       state_(std::make_shared<detail::CancelState>(deadline_)),
       token_(state_->token()) {
   if (parent == nullptr) return;
-  // A parent that has ended already ends the child right here.
+  // If the parent has already ended, the child ends here.
   if (parent->is_over()) state_->cancel(parent->error(), parent->cause());
   follow_parent_.add(parent->token_, FollowParent{parent->state_, state_});
 }
@@ -59,7 +59,7 @@ void Context::throw_if_over() const {
 }
 
 std::stop_token Context::token() const {
-  // Relaxed: only one call sets the clock, and only the destructor looks at it after that.
+  // Relaxed: only one call sets the clock, and later only the destructor reads it.
   if (deadline_.is_never() || clock_is_set_.exchange(true, detail::relaxed)) return token_;
   try {
     clock_ = call_at(deadline_, [state = state_] { state->cancel(Errc::timed_out, nullptr); });

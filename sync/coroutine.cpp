@@ -1,5 +1,5 @@
-// Coroutines that wait as fibers do: the fiber in which a coroutine will go on is made first, and
-// that fiber is in the list. Its waker sees no difference.
+// Coroutines wait as fibers do. The fiber in which a coroutine will continue is made first, and
+// enters the list of waiters, so a waker treats it like any other fiber.
 #include <weft/coroutine.hpp>
 
 #include <weft/detail/alarm.hpp>
@@ -16,7 +16,7 @@ namespace weft::detail {
     if (!one.is_ready()) break;
     lock.unlock();
     if (one.attempt()) {
-      // It could go on here, but the fiber is there and has to be woken once.
+      // The coroutine could continue here, but its fiber exists and must be woken once.
       completed = true;
       wake(fiber);
       return;
@@ -24,12 +24,13 @@ namespace weft::detail {
   }
   one.waiter().waker = fiber;
   one.list().push_back(one.waiter());
-  // The last access to anything: the coroutine goes on, and the case is gone, once it is released.
+  // The last access to the case: once the lock is released, the coroutine continues and the case is
+  // gone.
   lock.unlock();
 }
 
 [[gnu::noinline]] void resume_at(Deadline deadline, std::coroutine_handle<> coroutine) {
-  // The handle is dropped, which leaves the alarm as it is.
+  // The handle is destroyed, which does not cancel the alarm.
   const AlarmHandle alarm(set_alarm(deadline, Task([coroutine] { coroutine.resume(); })));
 }
 

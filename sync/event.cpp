@@ -14,7 +14,7 @@ void Event::set() noexcept {
   detail::wake_chain(waiters);
 }
 
-// Relaxed, here and below: under the lock, which orders it.
+// Relaxed, here and below: the lock orders these accesses.
 void Event::reset() noexcept {
   lock_.lock();
   set_.store(false, relaxed);

@@ -45,7 +45,8 @@ bool Latch::wait_until(const Until& until) noexcept {
          detail::Claim::kNotifier;
 }
 
-// Works in one section: between two, another caller might find the latch open and destroy it.
+// Counts down and enters the list in one locked section: between two sections, another caller might
+// find the latch open and destroy it.
 void Latch::arrive_and_wait(std::ptrdiff_t count) noexcept {
   lock_.lock();
   Waiter* waiters = subtract(count);

@@ -6,7 +6,7 @@ namespace weft::detail {
 
 namespace {
 
-// A scope's memory is not the list's.
+// The list does not own a scope's memory.
 void leave_alone(LocalNode*) noexcept {}
 
 }  // namespace
@@ -15,7 +15,7 @@ LocalScope::LocalScope(std::uint64_t of_key) noexcept : LocalNode{locals(), of_k
   locals() = this;
 }
 
-// Values that were made in the scope stand before it.
+// Values made in the scope precede its node in the list.
 LocalScope::~LocalScope() {
   LocalNode** link = &locals();
   while (*link != this) link = &(*link)->next;

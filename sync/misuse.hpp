@@ -1,4 +1,4 @@
-// Sentences about objects that were misused.
+// Sentences about misused objects.
 #pragma once
 
 #include <cstdarg>
@@ -6,8 +6,8 @@
 
 namespace weft::sync {
 
-// For WEFT_CHECK: a sentence with the object's address, as a debugger shows it, and the numbers
-// that tell how. It is in a buffer of its own, since the process is about to end.
+// Returns a sentence for WEFT_CHECK, with the object's address as a debugger shows it, and the
+// numbers that describe the misuse. Its buffer is never freed, because the process is about to end.
 [[nodiscard, gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] inline const char* of_object(
     const void* object, const char* format, ...) noexcept {
   static char sentence[320];

@@ -12,15 +12,15 @@ using detail::relaxed;
 using detail::release;
 using detail::Waiter;
 
-// Relaxed throughout this file: loads of state_ only look before a compare-exchange decides, and
-// changes of kWaiters are made under waiters_lock_, which orders them.
+// Relaxed throughout this file: loads of state_ are only estimates, which a compare-exchange then
+// checks. Changes of kWaiters are made under waiters_lock_, which orders them.
 
 namespace {
 
-// Pauses between two looks at the mutex, each twice as long as the one before. While one pauses,
-// the owner on another worker gets through many short sections with the cache lines at hand; taking
-// turns at every single one costs several line transfers each. All together they take about as long
-// as parking and waking: a longer wait is better spent running other fibers.
+// The pause before the next load of the mutex; each is twice as long as the one before. Meanwhile
+// the owner on another worker completes many short sections with the cache lines at hand;
+// alternating at each section would cost several line transfers each. All pauses together take
+// about as long as parking and waking: during a longer wait, running other fibers is better.
 constexpr int kLongestPause = 16;
 
 }  // namespace
@@ -40,7 +40,7 @@ bool Mutex::try_lock_until(const Until& until) noexcept {
   return try_lock() || lock_contended_until(until);
 }
 
-// Spinning pays only while the owner runs on another worker and no caller waits already.
+// Spinning pays only while the owner runs on another worker and no caller waits.
 bool Mutex::spin() noexcept {
   for (int pauses = 1; pauses <= kLongestPause; pauses *= 2) {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
@@ -66,14 +66,15 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
       waiters_lock_.unlock();
       return false;
     }
-    // An overtaken waiter rejoins at the head of the queue, and asks to be handed the mutex.
+    // An overtaken waiter rejoins at the head of the queue, and requests that the mutex be handed
+    // to it.
     self.amount = woken ? 1 : 0;
     if (!wait_for_turn(self, woken, until)) return false;
     if (self.granted) return true;
   }
 }
 
-// False if the mutex has an owner, which will look for waiters then.
+// Returns false if the mutex has an owner, whose unlock then serves the waiters.
 bool Mutex::lock_or_announce() noexcept {
   const std::uint32_t others = waiters_.empty() ? 0 : kWaiters;
   std::uint32_t state = state_.load(relaxed);
@@ -91,7 +92,7 @@ bool Mutex::lock_or_announce() noexcept {
   }
 }
 
-// False when `until` ended the wait.
+// Returns false if `until` ended the wait.
 bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noexcept {
   detail::BoundedPark bounded(until);
   self.waker = detail::current();
@@ -112,9 +113,9 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noex
   return false;
 }
 
-// The mutex is still the caller's (I1). A caller that locks a mutex that has become free may
-// destroy it soon. So while a waiter is to be woken, that waiter keeps the mutex alive; and with
-// none, freeing it is the last access.
+// The caller still owns the mutex (I1). A caller that locks a mutex that has become free may
+// destroy it soon. If a waiter is to be woken, that waiter keeps the mutex alive. If there is none,
+// freeing the mutex is the last access.
 void Mutex::unlock_contended() noexcept {
   do {
     waiters_lock_.lock();
@@ -132,13 +133,13 @@ void Mutex::unlock_contended() noexcept {
   } while (state_.fetch_sub(kLocked, release) - kLocked != 0);  // [mutex]
 }
 
-// `next` has been taken out of the list.
+// The caller has taken `next` out of the list.
 void Mutex::hand_to(Waiter& next) noexcept {
   WEFT_INVARIANT(state_.load(relaxed) == kWaiters,
                  "Mutex I1: in an unlock() with waiters the state is kWaiters alone");
   const std::uint32_t waiters = waiters_.empty() ? 0 : kWaiters;
   if (next.amount == 1) {
-    // It was overtaken before, so the mutex passes to it without becoming free.
+    // The waiter was overtaken before, so the mutex passes to it without becoming free.
     next.granted = true;
     state_.store(kLocked | waiters, relaxed);
   } else {

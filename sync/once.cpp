@@ -8,7 +8,7 @@ using detail::Waiter;
 
 bool Once::begin() noexcept {
   lock_.lock();
-  // Relaxed: under the lock, which orders it.
+  // Relaxed: the lock orders it.
   if (running_) {
     Waiter self;
     detail::wait_in(waiters_, lock_, self, detail::WaitReason::once);
@@ -29,7 +29,7 @@ void Once::finish() noexcept {
   detail::wake_chain(waiters);
 }
 
-// The function has thrown: the next in the row is to run its own.
+// The function has thrown: the next waiter runs its own function.
 void Once::pass_on() noexcept {
   lock_.lock();
   Waiter* next = waiters_.claim_front();

@@ -1,14 +1,14 @@
 // Waiting for the first of several things.
 //
-// A select first attempts its cases one by one, in random order: the first that is ready is chosen,
-// and each ready one is as likely to come first as any other. If none is, it locks all sources in
-// the order of their addresses, so that selects that share some never wait for each other in a
-// circle. It looks once more, and enters every list before it lets go of them. So none was ready at
-// one moment at which all were waited for: nothing is missed, and a default is only chosen when it
-// was true that nothing else could be.
+// A select first attempts its cases one by one, in random order. It chooses the first case that is
+// ready, and each ready case is equally likely to come first. If none is ready, the select locks
+// all sources in the order of their addresses, so that selects that share sources cannot deadlock.
+// It checks again, and enters every list before it releases the locks. So at one moment no case was
+// ready and all were waited for: no event is missed, and a default is chosen only if no case was
+// ready.
 //
-// All its waiters share one claim: the thread that wins it ends the wait, and threads that come to
-// another of its waiters find it lost and pass it over.
+// All its waiters share one claim. The thread that wins the claim ends the wait; threads that reach
+// another of its waiters find the claim lost, and pass over that waiter.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -40,7 +40,7 @@ class PerCase {
   std::vector<T> many_;
 };
 
-// A number below `bound`, evenly spread.
+// Returns a number below `bound`, uniformly distributed.
 std::size_t random_below(std::size_t bound) noexcept {
   return static_cast<std::size_t>(((base::thread_random() >> 32) * bound) >> 32);
 }
@@ -58,10 +58,10 @@ class Selection {
     give_way_if_due();
     std::size_t chosen = attempt_all();
     if (chosen != kNoCase) return chosen;
-    // Most polls end here: what one source said, it said at one moment.
+    // Most polls end here: one source's answer holds for one moment.
     if (cases_.size() <= 1 && until.is_over()) return kNoCase;
     collect_locks();
-    // A select that does not wait gives no slot back: to get it again might take long.
+    // A select that does not wait gives no slot back: getting it again might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
     const SlotsReleased released(cases_);
@@ -83,7 +83,7 @@ class Selection {
   }
 
  private:
-  // The steps of the cases around all waits of a select.
+  // Runs the steps of the cases before and after all waits of a select.
   class Preparation {
    public:
     explicit Preparation(std::span<SelectCase* const> cases) noexcept : cases_(cases) {
@@ -99,7 +99,7 @@ class Selection {
     const std::span<SelectCase* const> cases_;
   };
 
-  // While the select waits, the slots of a task are given back: the first case of its pool does so.
+  // While the select waits, a task's slots are given back: the first case of its pool does so.
   class SlotsReleased {
    public:
     explicit SlotsReleased(std::span<SelectCase* const> cases) noexcept {
@@ -117,7 +117,7 @@ class Selection {
     SelectCase* case_ = nullptr;
   };
 
-  // Shuffles as it goes along, so a select whose first case is ready draws one number.
+  // Shuffles on the way, so a select whose first case is ready draws one number.
   std::size_t attempt_all() noexcept {
     for (std::size_t i = 0; i < cases_.size(); ++i) {
       const std::size_t left = cases_.size() - i;
@@ -136,18 +136,18 @@ class Selection {
     std::sort(locks_.begin(), last);
     locks_end_ = std::unique(locks_.begin(), last);
   }
-  // Not analyzed: how many locks these are is known only when they run.
+  // Not analyzed: the number of locks is known only at run time.
   void lock_all() noexcept WEFT_NOT_ANALYZED {
     gate_.lock();
     for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->lock();
   }
   void unlock_all() noexcept WEFT_NOT_ANALYZED {
     for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->unlock();
-    // The last access: until here the caller that may have been woken waits for the gate.
+    // The last access: until here a caller that may have been woken waits for the gate.
     gate_.unlock();
   }
 
-  // Call it with all locks held.
+  // The caller holds all locks.
   bool any_ready() noexcept {
     return std::any_of(cases_.begin(), cases_.end(),
                        [](SelectCase* one) { return one->lock() != nullptr && one->is_ready(); });
@@ -158,7 +158,7 @@ class Selection {
     unlock_all();
     return ready;
   }
-  // Releases the locks. kNoCase: look again.
+  // Releases the locks. A result of kNoCase means: attempt again.
   std::size_t wait(const Until& until) noexcept {
     Deadline due = Deadline::never();
     WaitReason reason = WaitReason::select;
@@ -170,7 +170,7 @@ class Selection {
     const Until limit = until.but_before(due);
     BoundedPark bounded(limit);
     const Waker waker = current();
-    // In random order: of two cases that wait in one list, the first in line is served.
+    // Random order: if two cases wait in one list, the first in line is served.
     for (const std::uint32_t index : order_) {
       SelectCase& one = *cases_[index];
       if (one.lock() == nullptr) continue;
@@ -185,7 +185,7 @@ class Selection {
     gate_.unlock();
     return withdraw();
   }
-  // Takes all waiters out again, and returns the case that has been completed, if one has.
+  // Removes all waiters, and returns the completed case, if there is one.
   std::size_t withdraw() noexcept {
     std::size_t completed = kNoCase;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -202,9 +202,9 @@ class Selection {
 
   const std::span<SelectCase* const> cases_;
   PerCase<std::uint32_t> order_;
-  PerCase<SpinLock*> locks_;  // Each lock once, by address.
+  PerCase<SpinLock*> locks_;  // Each lock once, in the order of addresses.
   SpinLock** locks_end_ = nullptr;
-  SpinLock gate_;  // Held from lock_all() to unlock_all(), which may end on another thread.
+  SpinLock gate_;  // Held from lock_all() to unlock_all(), perhaps on another thread.
 };
 
 std::size_t select_one(std::span<SelectCase* const> cases, const Until& until) {

@@ -34,7 +34,7 @@ bool Semaphore::try_acquire_until(const Until& until, std::uint64_t count) noexc
       detail::Claim::kNotifier) {
     return true;
   }
-  // The waiter that gave up may have stood in the way of smaller demands.
+  // The waiter that gave up may have blocked smaller demands.
   lock_.lock();
   Waiter* granted = grant();
   lock_.unlock();

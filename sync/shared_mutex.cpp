@@ -32,7 +32,7 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
       waiters_lock_.unlock();
       return false;
     }
-    // The owner that sees the bit comes to the lock, and finds this waiter.
+    // The owner that sees the bit takes the lock, and finds this waiter.
     if ((state & kWaiters) != 0) break;
     if (state_.compare_exchange_weak(state, state | kWaiters, relaxed, relaxed)) break;
   }
@@ -48,8 +48,8 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
   return false;
 }
 
-// A waiter that gave up may have stood in front of readers that can join the ones inside, or have
-// been the last in the queue.
+// A waiter that gave up may have blocked readers that can join the present ones, or may have been
+// the last in the queue.
 void SharedMutex::let_in_after_withdrawal() noexcept {
   waiters_lock_.lock();
   Waiter* admitted = nullptr;
@@ -59,7 +59,7 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
     WEFT_INVARIANT(before != 0, "SharedMutex I3: while kWaiters is set the last owner stays");
     std::uint32_t owners = before;
     admitted = admit(owners);
-    // By now there may be fewer readers than `before`, but not none (I3).
+    // There may be fewer readers than `before` now, but at least one (I3).
     if (owners != before) state_.fetch_add(owners - before, acquire);  // [shared]
     if (waiters_.empty()) state_.fetch_and(~kWaiters, relaxed);
   }
@@ -67,7 +67,8 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
   detail::wake_chain(admitted);
 }
 
-// The mutex is not freed while a caller waits: one that may destroy it comes after the hand-over.
+// The mutex does not become free while a caller waits: a caller that may destroy it comes after the
+// hand-over.
 void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   do {
     waiters_lock_.lock();
@@ -92,7 +93,7 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   } while (!leave(owner));
 }
 
-// The only owner calls it. False if no waiter takes the mutex: it is still the caller's then.
+// The only owner calls it. Returns false if no waiter takes the mutex: the caller then keeps it.
 bool SharedMutex::hand_over() noexcept {
   std::uint32_t owners = 0;
   Waiter* admitted = admit(owners);
@@ -106,7 +107,8 @@ bool SharedMutex::hand_over() noexcept {
   return admitted != nullptr;
 }
 
-// Takes out the first waiters that can own the mutex together with `owners`, and adds them to it.
+// Removes the first waiters that can own the mutex together with `owners`, and adds them to
+// `owners`.
 Waiter* SharedMutex::admit(std::uint32_t& owners) noexcept {
   Waiter* head = nullptr;
   Waiter** tail = &head;

@@ -2,13 +2,13 @@
 
 namespace weft::detail {
 
-// The lock is held.
+// The caller holds the lock.
 bool ClockSource::take_if_due() noexcept {
   if (!due_.passed()) return false;
   if (period_.count() == 0) {
     due_ = Deadline::never();
   } else {
-    // The first moment of the grid that is still to come.
+    // The next moment of the grid.
     const std::int64_t late = Deadline::now_nanoseconds() - due_.nanoseconds();
     const std::int64_t periods = late / period_.count() + 1;
     due_ = Deadline::at_nanoseconds(due_.nanoseconds() + periods * period_.count());
@@ -32,7 +32,7 @@ bool ClockSource::wait_until(const Until& until) noexcept {
       lock_.unlock();
       return false;
     }
-    // However this ends, there is something new to look at.
+    // Whatever the result, the caller checks again.
     Waiter self;
     (void)wait_in_until(waiters_, lock_, self, WaitReason::timer, until.but_before(due_));
   }

@@ -11,8 +11,8 @@ using detail::acquire;
 using detail::relaxed;
 using detail::Waiter;
 
-// Every wait takes the lock, also when the count is 0: the done() that brought it there may still
-// be inside, and must have left before the caller may destroy the group.
+// Every wait takes the lock, also if the count is 0: the done() that set it to 0 may still hold the
+// lock, and must release it before the caller may destroy the group.
 bool WaitGroup::wait_until(const Until& until) noexcept {
   detail::give_way_if_due();
   waiters_lock_.lock();
@@ -26,7 +26,7 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
     waiters_lock_.unlock();
     return true;
   }
-  // With the count at 0 and the bit set, a done() is on its way to the lock: it ends this wait.
+  // If the count is 0 and the bit is set, a done() is about to take the lock: it ends this wait.
   const Until limit = before == kWaiters ? Until() : until;
   Waiter self;
   if (detail::wait_in_until(waiters_, waiters_lock_, self, detail::WaitReason::wait_group, limit) ==
@@ -36,13 +36,14 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
   return stop_waiting();
 }
 
-// Runs after giving up: the bit must not outlive the last waiter, or a done() would come to a group
-// that no waiter keeps alive for it. True if such a done() is under way already: this waits for it.
+// Runs after the wait was given up. The bit must not outlive the last waiter: a done() would then
+// access a group that no waiter keeps alive. Returns true if such a done() is in progress; the
+// function waits for it.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]
   while (word > kWaiters) {
-    // Success loads as failure does: g++ 12 warns, without optimization, where it is the weaker.
+    // Success loads as failure does: without optimization, g++ 12 warns where success is weaker.
     if (!waiters_.empty() || word_.compare_exchange_weak(word, word & ~kWaiters, acquire,
                                                          acquire)) {  // [count]
       waiters_lock_.unlock();
