@@ -15,7 +15,7 @@ void pin_this_module() noexcept {
   const auto* module = static_cast<const link_map*>(found);
   // The loader gives the program itself no name.
   if (module == nullptr || module->l_name == nullptr || *module->l_name == '\0') return;
-  // The handle is kept. The module is already loaded, and stays so even if the flag has no effect.
+  // The handle is never closed, so the module stays loaded even if the flag has no effect.
   (void)!dlopen(module->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 

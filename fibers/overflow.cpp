@@ -99,7 +99,7 @@ void write_origin(const Fiber& fiber) noexcept {
 }
 
 void write_calls(const Overflow& overflow, const void* context) noexcept {
-  // A sanitizer's frames cannot be read.
+  // Under a sanitizer the stack is not walked.
   if (kSanitized || overflow.top == nullptr) return;
   // Relaxed on failure: another thread's stack has overflowed, too, and its calls are being
   // written.

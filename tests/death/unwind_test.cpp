@@ -104,15 +104,17 @@ DEATH_TEST_CASE("an exception that escapes a detached fiber ends the process wit
   weft::run([] { weft::go([] { weft::test::weft_test_function_that_throws(4); }); });
 }
 
-DEATH_TEST_CASE("so it does when the fiber has a name",
-                "the throwing function is on the stack as often as it was called") {
+DEATH_TEST_CASE(
+    "an exception that escapes a fiber with a name ends the process with its stack intact",
+    "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run(
       [] { weft::go({.name = "thrower"}, [] { weft::test::weft_test_function_that_throws(4); }); });
 }
 
-DEATH_TEST_CASE("so it does when the fiber runs in place, on a stack whose owner would catch all",
-                "the throwing function is on the stack as often as it was called") {
+DEATH_TEST_CASE(
+    "an exception that escapes a fiber run in place does not reach its owner's catch block",
+    "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run({.workers = 1, .monitor = false}, [] {
     try {

@@ -76,7 +76,8 @@ FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
   }
 }
 
-FIBER_TEST_CASE("a wait for an edge ends by one that comes after the last, or before the watch") {
+FIBER_TEST_CASE(
+    "a wait for an edge ends by an edge that no wait has taken, and not by an old state") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());
