@@ -12,7 +12,7 @@ enum class Point : std::uint8_t {
   give_way,    // Other fibers run first. Only where the caller may park.
   wake_last,   // A woken fiber is queued after all ready fibers instead of before them.
   wake_apart,  // A woken fiber goes to the queue that all workers share.
-  run_apart,   // A fiber that could be run in place is not.
+  run_apart,   // A fiber that could run in place runs elsewhere.
   rouse,       // A sleeping thread is woken without reason.
   pass_by,     // A thief leaves a victim alone.
   grab,        // A thief takes fibers that their owner would have reached sooner.

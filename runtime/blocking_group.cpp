@@ -37,7 +37,7 @@ class BlockingGroup::Core {
   detail::Atomic<std::uint64_t> finished{0};
   detail::Atomic<std::uint64_t> given_up{0};
   detail::Atomic<std::uint64_t> refused{0};
-  scheduler::BlockingPool pool;  // Ends first: its threads use all the others.
+  scheduler::BlockingPool pool;  // Destroyed first: its threads use the others.
 };
 
 BlockingGroup::BlockingGroup(BlockingGroupOptions options)

@@ -130,8 +130,8 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether it will be possible, at the latest when all present tasks have been popped, if
-  // nothing else is pushed.
+  // Returns whether there will be room for the item, at the latest when all present tasks have been
+  // popped, if no other task is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();

@@ -236,7 +236,7 @@ DEATH_TEST_CASE("a SIGBUS that a fiber raises ends the process", "about to be en
   _exit(0);
 }
 
-DEATH_TEST_CASE("overflows are reported after a signal was sent that an old handler took",
+DEATH_TEST_CASE("an overflow is reported after an earlier handler has taken a raised SIGSEGV",
                 "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, &count_sent);
   weft::run({.workers = 1}, [] {

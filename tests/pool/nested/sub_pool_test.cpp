@@ -302,7 +302,7 @@ FIBER_TEST_CASE("options of workers are refused by name for a sub-pool") {
   CHECK(refused({.parent = &parent, .stack_size = 65536}, "stack_size"));
 }
 
-THREAD_TEST_CASE("plain threads submit to it and wait for it") {
+THREAD_TEST_CASE("plain threads submit to a sub-pool and wait for it") {
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .parent = &parent});
