@@ -53,8 +53,8 @@ bool lists(std::string_view list, std::string_view name) {
   }
 }
 
-// Returns the path of a group below a mount that shows the group `mounted` and the groups in it;
-// nothing if the mount does not show the group.
+// Returns the path of a group below a mount that shows the group `mounted` and its subgroups;
+// nothing if the group is not below it.
 std::optional<std::string> path_below(std::string_view mounted, std::string_view path) {
   if (path == "/") path = {};
   if (mounted == "/") mounted = {};

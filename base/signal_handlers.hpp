@@ -9,8 +9,8 @@ namespace weft::base {
 // Any thread may call it.
 void add_own_signal_handler(const void* handler) noexcept;
 
-// Makes `handler` the process's handler for a signal, as one of the library's own, and keeps the
-// library loaded: the handler stays installed, since a signal may come late. Returns false if the
+// Makes `handler` the process's handler for a signal, as one of the library's own. The handler
+// stays installed, since a signal may come late, so the library stays loaded. Returns false if the
 // program handles the signal itself. Any thread may call it.
 [[nodiscard]] bool install_own_signal_handler(int signal,
                                               void (*handler)(int, siginfo_t*, void*)) noexcept;

@@ -84,9 +84,9 @@ struct Fiber {
     site_or_time.store(0, detail::release);  // [moved]
   }
 
-  // Sets since when a bound fiber is ready, in nanoseconds: when a run queue last had no room for
-  // it, when it slept, or, while it sleeps, when the sleep ends. Its owner calls it: the queue that
-  // it is in, or the sleeper.
+  // Sets since when a bound fiber is ready, in nanoseconds: the last time at which a run queue had
+  // no room for it, or a sleep ended or will end. Its owner calls it: the queue that it is in, or
+  // the sleeper.
   void set_ready_since(std::int64_t nanoseconds) noexcept {
     site_or_time.store(in_half_ticks(nanoseconds), detail::relaxed);
   }

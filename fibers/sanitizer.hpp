@@ -34,8 +34,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Records for the thread sanitizer that a call hands a fiber over, where a switch does not: after a
-// spawn or a wake comes the fiber's next step.
+// Records for the thread sanitizer that a spawn or a wake synchronizes with the fiber's next step.
+// A switch does not.
 inline void happens_before([[maybe_unused]] void* fiber) noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   __tsan_release(fiber);

@@ -38,8 +38,8 @@ constexpr std::size_t kExtension = std::size_t{32} << 20;
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};
 
-// Returns the address space that a new range may have: the usual limit, or a share of what is left,
-// so that the program, its threads and a hundred other runtimes find room.
+// Returns the address space that a new range may have: the usual limit, or a share of what is left.
+// The program, its threads and a hundred other runtimes then find room.
 std::size_t share_of_address_space() noexcept {
   const std::size_t reserved = std::min(reserved_by_all.load(relaxed), kReservedByAll);
   return std::min(

@@ -34,9 +34,9 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 
 // One range of stacks per size. It grows by chunks of reserved addresses, each as large as all
 // before it together. A chunk is made usable piece by piece. Every stack has a guard below it.
-// Stacks are never unmapped one by one: a free stack whose memory has been given back is cold, and
-// is handed out again before a new one is carved.
-// Any thread may call; a mutex guards the bookkeeping, as no hot path comes here.
+// Stacks are never unmapped one by one. A free stack without memory is cold; it is handed out again
+// before a new one is carved. Any thread may call; a mutex guards the bookkeeping, as no hot path
+// comes here.
 // Invariants, per range
 //   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
 //       have never been used.

@@ -84,8 +84,8 @@ void close_descriptor(int descriptor) noexcept;
 
 // Repeats `attempt`, a function that returns a CallResult, until it no longer has to wait. If
 // `worth_trying` is false, it waits first. If that wait must not last, there is one attempt all the
-// same: the edge may be on its way, and a call that need not wait succeeds. The caller has entered
-// the handle.
+// same, because the edge may be on its way. A call that need not wait succeeds. The caller has
+// entered the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,
                                    const Until& until, bool worth_trying,

@@ -18,11 +18,11 @@ enum class WaitOutcome : std::uint8_t {
 };
 
 // One direction of a descriptor: whether an edge has come that no caller has taken, and which
-// caller waits for one. At most one caller waits at a time; a second one ends the process.
-// A waiter is on the parked stack. The thread that swaps its address out of word_ delivers to it.
-// The waiting caller leaves only after that, so no thread reads a stack that is gone. Instead of a
-// waiter, the word may have a watch, which is notified of the edge: that is how an edge reaches a
-// select, which waits for more. The rules for waiters hold for watches, too, but watches have no
+// caller waits for one. At most one caller waits at a time; a second one ends the process. A waiter
+// is on the parked stack. The thread that swaps its address out of word_ delivers to it. The
+// waiting caller leaves only after that, so no thread reads a stack that is gone. Instead of a
+// waiter, the word may have a watch, which is notified of the edge. So an edge reaches a select,
+// which waits for several things. The rules for waiters hold for watches, too, but watches have no
 // claim.
 // Invariants
 //   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch

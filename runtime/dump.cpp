@@ -61,8 +61,8 @@ void append_identity(const fibers::Stack& stack, std::string& text) {
 }
 
 // Relaxed throughout: a dump shows values that may be old. A fiber may end meanwhile, and its stack
-// be given back. Memory of stacks stays mapped, so at worst the dump shows a 0, another fiber's
-// name or, for an inlined fiber, data that its parent has written there since.
+// be given back. Memory of stacks stays mapped, so at worst the dump shows a 0 or another fiber's
+// name. For an inlined fiber, it may show data that the parent has written there since.
 void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
   text.append("  fiber ");
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]

@@ -28,8 +28,8 @@ namespace weft::runtime {
 // Dumps all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 
-// Returns the fibers of all runtimes whose end ends a wait for `target`, and perhaps a few more;
-// all fibers if that is null, or if no such fiber lives.
+// Returns the fibers of all runtimes whose end ends a wait for `target`, and perhaps a few more.
+// Returns all fibers if `target` is null or no such fiber lives.
 [[nodiscard]] std::string dump_targeted(const void* target, Deadline patience);
 
 void write_to_stderr(std::string_view text) noexcept;

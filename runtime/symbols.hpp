@@ -7,8 +7,8 @@
 
 namespace weft::runtime {
 
-// Returns `module+0x1a2b`, where the module is the program or a shared library, and the number is
-// what `addr2line -e module` takes; also the function's name if the module exports it.
+// Returns `module+0x1a2b`, and the function's name if the module exports it. The module is the
+// program or a shared library; `addr2line -e module` takes the number.
 [[nodiscard]] std::string describe_address(const void* address);
 
 // Returns a type as the source writes it: `serve(int)::{lambda()#1}`. It cuts a very long name, and

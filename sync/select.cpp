@@ -4,8 +4,7 @@
 // ready, and each ready case is equally likely to come first. If none is ready, the select locks
 // all sources in the order of their addresses, so that selects that share sources cannot deadlock.
 // It checks again, and enters every list before it releases the locks. So at one moment no case was
-// ready and all were waited for: no event is missed, and a default is chosen only if no case was
-// ready.
+// ready and all were waited for. No event is missed, and a default is chosen only at such a moment.
 //
 // All its waiters share one claim. The thread that wins the claim ends the wait; threads that reach
 // another of its waiters find the claim lost, and pass over that waiter.

@@ -11,8 +11,8 @@ using detail::acquire;
 using detail::relaxed;
 using detail::Waiter;
 
-// Every wait takes the lock, also if the count is 0: the done() that set it to 0 may still hold the
-// lock, and must release it before the caller may destroy the group.
+// Every wait takes the lock, also if the count is 0. The done() that set it to 0 may still hold the
+// lock, and must release it before the caller destroys the group.
 bool WaitGroup::wait_until(const Until& until) noexcept {
   detail::give_way_if_due();
   waiters_lock_.lock();
