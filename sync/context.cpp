@@ -39,7 +39,7 @@ Context::Context(const Context* parent, Deadline deadline)
       state_(std::make_shared<detail::CancelState>(deadline_)),
       token_(state_->token()) {
   if (parent == nullptr) return;
-  // If the parent has already ended, the child ends here.
+  // A parent that has ended already ends the child right here.
   if (parent->is_over()) state_->cancel(parent->error(), parent->cause());
   follow_parent_.add(parent->token_, FollowParent{parent->state_, state_});
 }
