@@ -34,7 +34,8 @@ constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 
-// The sum of the ranges reserved in the process. Relaxed: a sum, which guards nothing.
+// The sums, in the process, of the reserved ranges and of the guards that are mappings. Relaxed:
+// they guard nothing.
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};
 
