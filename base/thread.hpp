@@ -5,11 +5,11 @@
 
 namespace weft::base {
 
-// Returns how many processors this process may use: the affinity mask, limited by the quota of its
-// cgroups (rounded up); at least 1.
+// Processors this process may use: the affinity mask, limited by the quota of its cgroups (rounded
+// up). At least 1.
 [[nodiscard]] unsigned usable_processors() noexcept;
 
-// Sets the first 15 characters of the name, which ps, top and gdb show.
+// The first 15 characters, shown by ps, top and gdb.
 void set_thread_name(const char* name) noexcept;
 
 // Returns the number of threads of the process, including the caller; 0 if the system does not

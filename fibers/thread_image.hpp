@@ -7,7 +7,7 @@
 
 namespace weft::fibers {
 
-// The numbers are as in unwind tables.
+// Numbered as unwind tables number them.
 #if defined(__x86_64__)
 inline constexpr std::size_t kRegisters = 17;
 inline constexpr std::size_t kStackRegister = 7;

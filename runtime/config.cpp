@@ -95,7 +95,7 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
 
 namespace {
 
-// Writes at most one line a second for the whole process.
+// One a second at most, for a whole process.
 void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   static detail::Atomic<std::int64_t> next{0};
   const std::int64_t now = Deadline::now_nanoseconds();

@@ -207,7 +207,7 @@ void report_refusal(const std::exception& refusal) noexcept {
   write_to_stderr("\n");
 }
 
-// It runs on a separate thread, because the current one may hold any lock.
+// On a thread of its own, because the one at hand may hold any lock.
 void dump_after_panic() noexcept {
   try {
     std::thread(&write_all_to_stderr).join();

@@ -9,7 +9,7 @@
 
 namespace weft::runtime {
 
-// Returns how long a report of a fault waits for a lock that may never become free.
+// How long a report of something that went wrong waits for a lock that may never be free again.
 [[nodiscard]] Deadline report_patience() noexcept;
 
 // Returns a heading and one line for each of the first few hundred living fibers. Lines of running

@@ -3,11 +3,11 @@
 
 namespace weft::runtime {
 
-// While an object lives, `number` makes a separate thread write all fibers of the process to
-// stderr. The handler only writes to an eventfd. The end restores the previous handler, unless
-// other code has replaced this one meanwhile. Several runtimes may request the same signal; they
-// share the handler and the thread. Any plain thread may call it, but no fiber: it waits for the
-// thread.
+// While one lives, `number` makes a thread of its own write all fibers of the process to stderr.
+// The handler does no more than write to an eventfd; what was there before it is put back at the
+// end, unless somebody has replaced it meanwhile.
+// Several runtimes may ask for the same signal, and share the handler and the thread. From any
+// thread, though not from a fiber: it waits for the thread.
 class DumpSignal {
  public:
   // Throws std::invalid_argument if another object lives with another number, and for a signal that

@@ -40,7 +40,7 @@ bool Mutex::try_lock_until(const Until& until) noexcept {
   return try_lock() || lock_contended_until(until);
 }
 
-// Spinning pays only while the owner runs on another worker and no caller waits.
+// Spinning pays only while the owner runs on another worker and no caller waits already.
 bool Mutex::spin() noexcept {
   for (int pauses = 1; pauses <= kLongestPause; pauses *= 2) {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
