@@ -1,6 +1,7 @@
 #include <weft/mutex.hpp>
 
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/late_wait.hpp>
 
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
@@ -22,6 +23,9 @@ namespace {
 // alternating at each section would cost several line transfers each. All pauses together take
 // about as long as parking and waking: during a longer wait, running other fibers is better.
 constexpr int kLongestPause = 16;
+
+// A lock that takes longer, in a context that has ended, is told as a late wait.
+[[maybe_unused]] constexpr std::chrono::milliseconds kLongLock(10);
 
 }  // namespace
 
@@ -51,7 +55,10 @@ bool Mutex::spin() noexcept {
   return false;
 }
 
-void Mutex::lock_contended() noexcept { (void)lock_contended_until({}); }
+void Mutex::lock_contended() noexcept {
+  WEFT_TELL_LATE_WAIT(mutex, lock_contended_until(Deadline::after(kLongLock)));
+  (void)lock_contended_until({});
+}
 
 bool Mutex::lock_contended_until(const Until& until) noexcept {
   if (spin()) return true;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -99,7 +100,10 @@ class Barrier {
     return arrival_token(arrival.phase);
   }
   // Parks until the phase of `token` is over.
-  void wait(arrival_token&& token) noexcept { (void)core_.wait_until(token.phase_, {}); }
+  void wait(arrival_token&& token) noexcept {
+    WEFT_TELL_LATE_WAIT(barrier, core_.wait_until(token.phase_, Deadline::past()));
+    (void)core_.wait_until(token.phase_, {});
+  }
   // Waits as wait() does; returns false if `until` ended the wait. The arrival remains counted.
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);

@@ -16,6 +16,7 @@
 #include <weft/detail/channel_iterator.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -80,10 +81,17 @@ class Channel {
       const ChannelStatus status = send_at_once(kept);
       if (status != ChannelStatus::would_wait) return status == ChannelStatus::ok;
     }
+#if defined(WEFT_TELLS_LATE_WAITS)
+    lock_.unlock();
+    const detail::LateWait late_wait(detail::WaitReason::channel_send);
+    lock_.lock();
+    return send_or_wait(kept, {}) == ChannelStatus::ok;
+#else
     detail::Waiter self;
     self.slot = std::addressof(kept);
     detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
     return self.granted;
+#endif
   }
   // Waits as send() does, until `until` at most. `value` is moved from only if the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value,
@@ -304,6 +312,15 @@ class Channel {
   // Called if there is no value and no waiting sender, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
+#if defined(WEFT_TELLS_LATE_WAITS)
+    if (count_ == 0 && !closed_) {
+      lock_.unlock();
+      const detail::LateWait late_wait(detail::WaitReason::channel_receive);
+      lock_.lock();
+      (void)receive_or_wait(value, {});
+      return value;
+    }
+#endif
     (void)receive_or_wait(value, {});
     return value;
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/mutex.hpp>
 
@@ -35,6 +36,7 @@ class ConditionVariable {
   // counts from the call of its unlock() on. If that throws, the wait has not taken place.
   template <class Lock>
   void wait(Lock& lock) {
+    WEFT_TELL_LATE_WAIT(condition_variable, false);
     (void)wait_until(lock, Until());
   }
   template <class Lock, class Predicate>

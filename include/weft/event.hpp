@@ -1,6 +1,7 @@
 // An event that callers wait for.
 #pragma once
 
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -23,7 +24,10 @@ class Event {
   // Makes later waits park.
   void reset() noexcept;
   // Parks until the event is set.
-  void wait() noexcept { (void)wait_until({}); }
+  void wait() noexcept {
+    WEFT_TELL_LATE_WAIT(event, wait_until(Deadline::past()));
+    (void)wait_until({});
+  }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   template <class Rep, class Period>

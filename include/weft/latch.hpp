@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -29,7 +30,10 @@ class Latch {
   // Returns whether the latch is open.
   [[nodiscard]] bool try_wait() noexcept;
   // Parks until the latch is open.
-  void wait() noexcept { (void)wait_until({}); }
+  void wait() noexcept {
+    WEFT_TELL_LATE_WAIT(latch, try_wait());
+    (void)wait_until({});
+  }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   template <class Rep, class Period>

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -27,7 +28,10 @@ class Semaphore {
   Semaphore& operator=(const Semaphore&) = delete;
 
   // Parks until the caller has `count` permits.
-  void acquire(std::uint64_t count = 1) noexcept { (void)try_acquire_until({}, count); }
+  void acquire(std::uint64_t count = 1) noexcept {
+    WEFT_TELL_LATE_WAIT(semaphore, try_acquire(count));
+    (void)try_acquire_until({}, count);
+  }
   // Takes `count` permits at once. Returns false if they are not free, or if a caller waits.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // Waits as acquire() does. Returns false if `until` ended the wait; no permit is taken then.

@@ -1,0 +1,49 @@
+// Tells of waits without a limit that last beyond the end of the caller's context.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <weft/detail/context_node.hpp>
+#include <weft/detail/stop_registration.hpp>
+#include <weft/detail/waist.hpp>
+
+namespace weft::detail {
+
+// A wait of a caller that has a context, by a call that cannot report an early end: receive(),
+// send(), acquire(), wait(), lock(). It writes a line to stderr if the context has ended or ends
+// meanwhile. A process writes one line for each WaitReason.
+// Context: the caller, which holds no lock.
+class LateWait {
+ public:
+  explicit LateWait(WaitReason reason) noexcept;
+  LateWait(const LateWait&) = delete;
+  LateWait& operator=(const LateWait&) = delete;
+
+ private:
+  struct Caller {
+    WaitReason reason;
+    std::uint64_t id;
+    std::array<char, 64> name;  // A copy: the thread that ends the context reads it.
+    void operator()() const noexcept;
+  };
+
+  StopRegistration<Caller> registration_;
+};
+
+}  // namespace weft::detail
+
+// Begins such a wait, until the end of the scope, in programs with assertions. `polls` does not
+// wait; if it is true the enclosing function returns.
+#if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
+#define WEFT_TELLS_LATE_WAITS
+#define WEFT_TELL_LATE_WAIT(reason, polls)                                         \
+  std::optional<::weft::detail::LateWait> late_wait;                               \
+  if (::weft::detail::ContextNode::current() != nullptr) {                         \
+    if (polls) return;                                                             \
+    late_wait.emplace(::weft::detail::WaitReason::reason);                         \
+  }                                                                                \
+  static_assert(true)
+#else
+#define WEFT_TELL_LATE_WAIT(reason, polls) static_cast<void>(0)
+#endif

@@ -1,0 +1,71 @@
+// Waits without a limit, in a context that has ended.
+#include <chrono>
+#include <cstdlib>
+#include <weft/channel.hpp>
+#include <weft/context.hpp>
+#include <weft/event.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/death_test.hpp"
+
+namespace {
+
+TEST_SUITE_BEGIN("death/late_wait");
+
+#ifdef WEFT_TELLS_LATE_WAITS
+
+using std::chrono::milliseconds;
+
+// Nothing else could end these waits: the report of the deadlock ends the process.
+DEATH_TEST_CASE("a receive() beyond the deadline of its context is told",
+                "'reader' waits on (channel receive) beyond the end of its context") {
+  weft::run([] {
+    weft::this_fiber::set_name("reader");
+    weft::Channel<int> never;
+    weft::with_timeout(milliseconds(1), [&] { (void)never.receive(); });
+  });
+}
+
+DEATH_TEST_CASE("a send() in a group that is cancelled is told",
+                "waits on (channel send) beyond the end of its context") {
+  weft::run([] {
+    weft::Channel<int> never;
+    weft::TaskGroup group;
+    group.spawn([&] { never.send(1); });
+    group.spawn([] { throw 1; });
+    group.join();
+  });
+}
+
+DEATH_TEST_CASE("a wait that begins after the end of its context is told",
+                "waits on (semaphore) beyond the end of its context") {
+  weft::run([] {
+    weft::Semaphore none(0);
+    weft::with_deadline(weft::Deadline::past(), [&] { none.acquire(); });
+  });
+}
+
+DEATH_TEST_CASE("a long lock() in a context that has ended is told",
+                "waits on (mutex) beyond the end of its context") {
+  weft::run([] {
+    weft::Mutex mutex;
+    mutex.lock();
+    weft::with_deadline(weft::Deadline::past(), [&] { mutex.lock(); });
+  });
+}
+
+#else
+
+TEST_CASE("late waits are told") {
+  MESSAGE("skipped: late waits are told by programs with assertions only");
+}
+
+#endif
+
+TEST_SUITE_END();
+
+}  // namespace
