@@ -156,7 +156,7 @@ Result<std::size_t> File::write_all(std::span<const std::byte> data, std::uint64
   return {.value = done};
 }
 
-std::error_code File::sync(const Until& until) {
+Result<void> File::sync(const Until& until) {
   if (!file_) return Errc::closed;
   auto [result, error] = file_group().run([file = file_] { return sync_data(file->get()); }, until);
   return error ? error : result.code();

@@ -165,14 +165,14 @@ Result<std::string> read_file(std::string path, const Until& until, std::size_t 
   return {.value = std::move(text)};
 }
 
-std::error_code write_file(std::string path, std::string data, const Until& until) {
+Result<void> write_file(std::string path, std::string data, const Until& until) {
   if (const auto malformed = check_path(path)) return malformed;
   auto [failed, error] = file_group().run(
       [path = std::move(path), data = std::move(data)] { return write_over(path, data); }, until);
   return error ? error : failed;
 }
 
-std::error_code replace_file(std::string path, std::string data, const Until& until) {
+Result<void> replace_file(std::string path, std::string data, const Until& until) {
   if (const auto malformed = check_path(path)) return malformed;
   auto [failed, error] = file_group().run(
       [path = std::move(path), data = std::move(data)] { return replace(path, data); }, until);

@@ -232,7 +232,7 @@ std::error_code converse(Child& child, const CommandOptions& options, CommandRes
     if (child.errors.handle() != nullptr) cases[count++] = &reads_errors;
     const std::size_t chosen = detail::select_one(std::span(cases).first(count), until);
     if (chosen == detail::kNoCase) {
-      return until.error();
+      return until.reason();
     }
     std::error_code error;
     if (cases[chosen] == &writes) feed(child.input, input);

@@ -96,7 +96,7 @@ Result<Ready> Watch::wait(Ready what, const Until& until) {
     auto writes = on_writable(*this);
     const std::array<detail::SelectCase*, 2> cases{&reads, &writes};
     for (;;) {
-      if (detail::select_one(cases, until) == detail::kNoCase) return {.error = until.error()};
+      if (detail::select_one(cases, until) == detail::kNoCase) return {.error = until.reason()};
       if (handle_->is_closed_hint()) return {.error = Errc::closed};
       const Ready now = ready_for(use->descriptor(), what);
       if (now != Ready::none) return {.value = now};
@@ -137,7 +137,7 @@ Result<WatchSet> WatchSet::create() {
   return result;
 }
 
-std::error_code WatchSet::control(int operation, int descriptor, Ready what,
+Result<void> WatchSet::control(int operation, int descriptor, Ready what,
                                   std::uint64_t key) noexcept {
   const IoUse use(epoll_.handle());
   if (!use) return Errc::closed;
@@ -153,13 +153,13 @@ std::error_code WatchSet::control(int operation, int descriptor, Ready what,
   return result.error == 0 ? std::error_code{} : result.code();
 }
 
-std::error_code WatchSet::add(int descriptor, Ready what, std::uint64_t key) noexcept {
+Result<void> WatchSet::add(int descriptor, Ready what, std::uint64_t key) noexcept {
   return control(EPOLL_CTL_ADD, descriptor, what, key);
 }
-std::error_code WatchSet::change(int descriptor, Ready what, std::uint64_t key) noexcept {
+Result<void> WatchSet::change(int descriptor, Ready what, std::uint64_t key) noexcept {
   return control(EPOLL_CTL_MOD, descriptor, what, key);
 }
-std::error_code WatchSet::remove(int descriptor) noexcept {
+Result<void> WatchSet::remove(int descriptor) noexcept {
   return control(EPOLL_CTL_DEL, descriptor, Ready::none, 0);
 }
 

@@ -145,7 +145,7 @@ Result<std::size_t> BufferedWriter::write(std::string_view text, const Until& un
   return write(std::as_bytes(std::span(text)), until);
 }
 
-std::error_code BufferedWriter::flush(const Until& until) {
+Result<void> BufferedWriter::flush(const Until& until) {
   if (waiting_.empty()) return {};
   const auto [count, error] = sink_.write(sink_.stream, waiting_, until);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));

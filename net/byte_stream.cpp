@@ -69,7 +69,7 @@ std::span<iovec> rest_of(std::span<const std::span<const std::byte>> pieces, std
 
 }  // namespace
 
-std::error_code ByteStream::wait_readable(const Until& until) {
+Result<void> ByteStream::wait_readable(const Until& until) {
   const io::IoUse use(socket_.handle());
   if (!use) return Errc::closed;
   io::IoDirection& direction = use->read();
@@ -173,7 +173,7 @@ void ByteStream::set_write_deadline(Deadline deadline) noexcept {
   if (use) use->write().set_deadline(deadline);
 }
 
-std::error_code ByteStream::shutdown(Shutdown direction) noexcept {
+Result<void> ByteStream::shutdown(Shutdown direction) noexcept {
   const io::IoUse use(socket_.handle());
   if (!use) return Errc::closed;
   int how = SHUT_RDWR;
@@ -182,10 +182,10 @@ std::error_code ByteStream::shutdown(Shutdown direction) noexcept {
   return shut_down(use->descriptor(), how).code();
 }
 
-std::error_code ByteStream::set_send_buffer(int bytes) noexcept {
+Result<void> ByteStream::set_send_buffer(int bytes) noexcept {
   return set_option_of(socket_, SOL_SOCKET, SO_SNDBUF, bytes);
 }
-std::error_code ByteStream::set_receive_buffer(int bytes) noexcept {
+Result<void> ByteStream::set_receive_buffer(int bytes) noexcept {
   return set_option_of(socket_, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 

@@ -76,7 +76,7 @@ Result<std::size_t> send_some_patiently(io::IoHandle& handle, std::span<mmsghdr>
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kLongest)) {
     const auto result = send_some(handle, messages, until.but_before(Deadline::after(pause)));
     if (result.error != Errc::timed_out) return result;
-    if (until.is_over()) return {.error = until.error()};  // The time that was up was the pause's.
+    if (until.is_over()) return {.error = until.reason()};  // The time that was up was the pause's.
   }
 }
 
@@ -127,7 +127,7 @@ Result<DatagramSocket<Where>> DatagramSocket<Where>::connected(const Where& peer
 }
 
 template <class Where>
-std::error_code DatagramSocket<Where>::connect(const Where& peer) noexcept {
+Result<void> DatagramSocket<Where>::connect(const Where& peer) noexcept {
   const io::IoUse use(socket_.handle());
   if (!use) return Errc::closed;
   return connect_to(use->descriptor(), system_form(peer)).code();
@@ -164,7 +164,7 @@ Result<std::size_t> DatagramSocket<Where>::receive_batch(std::span<DatagramSlot<
 }
 
 template <class Where>
-std::error_code DatagramSocket<Where>::send_to(std::span<const std::byte> data, const Where& to,
+Result<void> DatagramSocket<Where>::send_to(std::span<const std::byte> data, const Where& to,
                                                const Until& until) {
   return send_all<1>(socket_, 1, until, kSendTo<Where>,
                      [&](Batch<1>& batch, std::size_t i, std::size_t) {
@@ -175,7 +175,7 @@ std::error_code DatagramSocket<Where>::send_to(std::span<const std::byte> data, 
 }
 
 template <class Where>
-std::error_code DatagramSocket<Where>::send(std::span<const std::byte> data, const Until& until) {
+Result<void> DatagramSocket<Where>::send(std::span<const std::byte> data, const Until& until) {
   return send_all<1>(socket_, 1, until, &send_some,
                      [&](Batch<1>& batch, std::size_t i, std::size_t) { batch.set(i, data); })
       .error;
@@ -209,15 +209,15 @@ Result<Where> DatagramSocket<Where>::peer_address() const noexcept {
 }
 
 template <class Where>
-std::error_code DatagramSocket<Where>::set_send_buffer(int bytes) noexcept {
+Result<void> DatagramSocket<Where>::set_send_buffer(int bytes) noexcept {
   return set_option_of(socket_, SOL_SOCKET, SO_SNDBUF, bytes);
 }
 template <class Where>
-std::error_code DatagramSocket<Where>::set_receive_buffer(int bytes) noexcept {
+Result<void> DatagramSocket<Where>::set_receive_buffer(int bytes) noexcept {
   return set_option_of(socket_, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 template <class Where>
-std::error_code DatagramSocket<Where>::set_broadcast(
+Result<void> DatagramSocket<Where>::set_broadcast(
     bool allowed) noexcept requires std::same_as<Where, Address> {
   return set_option_of(socket_, SOL_SOCKET, SO_BROADCAST, allowed ? 1 : 0);
 }

@@ -147,7 +147,7 @@ Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& u
     const bool are_all_started = started == addresses.size();
     auto outcome = race.next(until.but_before(are_all_started ? Deadline::never() : due));
     if (!outcome) {
-      if (until.is_over()) return {.error = until.error()};
+      if (until.is_over()) return {.error = until.reason()};
     } else if (auto* late = std::get_if<std::vector<Address>>(&*outcome)) {
       late->insert(late->end(), addresses.begin() + static_cast<std::ptrdiff_t>(started),
                    addresses.end());

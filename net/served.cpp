@@ -12,7 +12,7 @@ namespace weft::net {
 // Relaxed: numbers that are only counted, and hints before an edge; see server_core.hpp.
 using detail::relaxed;
 
-std::error_code Connection::wait_readable(const Until& until) {
+Result<void> Connection::wait_readable(const Until& until) {
   const io::IoUse use(bytes().socket().handle());
   if (!use) return Errc::closed;
   io::IoDirection& direction = use->read();
@@ -124,7 +124,7 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
   } catch (const std::exception&) {
     // No record for a fiber that waits: this one does.
     const Deadline limit = Deadline::after(options_.idle_timeout);
-    return connection.shown(draining_).wait_readable(limit) ? Idle::over : Idle::readable;
+    return connection.shown(draining_).wait_readable(limit) ? Idle::readable : Idle::over;
   }
   connection.idle_since.store(Deadline::now_nanoseconds(), relaxed);
   direction.add_watch(connection);

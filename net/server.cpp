@@ -351,7 +351,7 @@ Server::Server(Handler handler, ServerOptions options)
     : core_(std::make_unique<Core>(std::move(handler), std::move(options))) {}
 Server::~Server() = default;
 
-std::error_code Server::serve(std::span<const AnyListener> listeners) {
+Result<void> Server::serve(std::span<const AnyListener> listeners) {
   return core_->serve(listeners);
 }
 void Server::stop() noexcept { core_->stop(); }

@@ -82,11 +82,11 @@ Result<TcpStream> TcpStream::adopt(int descriptor) {
   return {.value = TcpStream(std::move(socket)), .error = error};
 }
 
-std::error_code TcpStream::set_no_delay(bool no_delay) noexcept {
+Result<void> TcpStream::set_no_delay(bool no_delay) noexcept {
   return set_option_of(socket_, IPPROTO_TCP, TCP_NODELAY, no_delay ? 1 : 0);
 }
 
-std::error_code TcpStream::set_keep_alive(const std::optional<KeepAlive>& options) noexcept {
+Result<void> TcpStream::set_keep_alive(const std::optional<KeepAlive>& options) noexcept {
   if (!options) return set_option_of(socket_, SOL_SOCKET, SO_KEEPALIVE, 0);
   std::error_code error =
       set_option_of(socket_, IPPROTO_TCP, TCP_KEEPIDLE, option_of(options->idle));
@@ -98,12 +98,12 @@ std::error_code TcpStream::set_keep_alive(const std::optional<KeepAlive>& option
   return error;
 }
 
-std::error_code TcpStream::set_reset_on_close(bool resets) noexcept {
+Result<void> TcpStream::set_reset_on_close(bool resets) noexcept {
   const linger option{.l_onoff = resets ? 1 : 0, .l_linger = 0};
   return set_option_of(socket_, SOL_SOCKET, SO_LINGER, option);
 }
 
-std::error_code TcpStream::set_user_timeout(std::chrono::milliseconds time) noexcept {
+Result<void> TcpStream::set_user_timeout(std::chrono::milliseconds time) noexcept {
   return set_option_of(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, option_of(time));
 }
 

@@ -64,7 +64,7 @@ Result<UnixStream> UnixStream::connect(const UnixAddress& address, const Until& 
     if (!error) return {.value = UnixStream(std::move(socket))};
     if (error != std::errc::resource_unavailable_try_again) return {.error = error};
     if (!this_fiber::sleep_for(pause, until)) {
-      return {.error = until.error()};
+      return {.error = until.reason()};
     }
   }
 }

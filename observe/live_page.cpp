@@ -325,7 +325,7 @@ bool may_read(Readers readers, const net::Address& peer, std::string_view host) 
   return is_loopback(peer) && (host.empty() || is_loopback(host));
 }
 
-std::error_code serve(net::TcpListener& listener, const Options& options) {
+Result<void> serve(net::TcpListener& listener, const Options& options) {
   net::ServerOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
   serving.grace = 1s;
   serving.stop = options.stop;

@@ -40,7 +40,7 @@ std::error_code system_code(int number) { return {number, std::system_category()
 // Why the wait for a recording has ended before its time.
 std::error_code early_end() {
   const Until until = Until::ambient();
-  return until.is_over() ? until.error() : Errc::cancelled;
+  return until.is_over() ? until.reason() : Errc::cancelled;
 }
 
 ProfileStack make_stack(const char* name, const std::type_info* type,

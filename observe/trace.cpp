@@ -148,7 +148,7 @@ void write(std::ostream& out) {
   observe::call_with_enough_stack([&out] { write_all(out); });
 }
 
-std::error_code write_file(const std::string& path) {
+Result<void> write_file(const std::string& path) {
   File file(path);
   std::ostream out(&file);
   if (!file.error()) write(out);

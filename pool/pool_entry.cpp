@@ -106,7 +106,7 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
     accepted += core.push_some(items.subspan(accepted));
     if (accepted == items.size()) return {accepted, {}};
     const Accepted next = enqueue(core, items[accepted], room, until);
-    if (!next) return {accepted, next.error()};
+    if (!next) return {accepted, next.error};
     ++accepted;
   }
 }

@@ -76,7 +76,7 @@ void BlockingGroup::finish(detail::GroupCall& call) noexcept {
 std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& until) {
   Core& core = *core_;
   std::error_code refused;
-  if (until.is_over()) refused = until.error();
+  if (until.is_over()) refused = until.reason();
   if (!refused && !core.enter()) {
     core.refused.fetch_add(1, relaxed);
     refused = Errc::full;

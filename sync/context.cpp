@@ -40,7 +40,7 @@ Context::Context(const Context* parent, Deadline deadline)
       token_(state_->token()) {
   if (parent == nullptr) return;
   // A parent that has ended already ends the child right here.
-  if (parent->is_over()) state_->cancel(parent->error(), parent->cause());
+  if (parent->is_over()) state_->cancel(parent->status(), parent->cause());
   follow_parent_.add(parent->token_, FollowParent{parent->state_, state_});
 }
 
@@ -49,10 +49,10 @@ Context::~Context() {
   (void)cancel();
 }
 
-std::error_code Context::error() const noexcept { return state_->error(); }
+Result<void> Context::status() const noexcept { return state_->error(); }
 
 void Context::throw_if_over() const {
-  const std::error_code error = this->error();
+  const std::error_code error = status();
   if (!error) return;
   if (const std::exception_ptr cause = this->cause()) std::rethrow_exception(cause);
   throw std::system_error(error, "weft: the Context is over");

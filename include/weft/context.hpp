@@ -15,6 +15,7 @@
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
+#include <weft/result.hpp>
 #include <weft/timer.hpp>
 #include <weft/until.hpp>
 
@@ -56,7 +57,7 @@ class ContextKey {
 // parent. Waits observe it as an Until:
 //
 //   Context request(Deadline::after(100ms));
-//   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.error();
+//   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
 // Cancelling is permanent: every later wait in the scope ends, too. It is cooperative: running code
 // is not interrupted. A context must outlive its children and the calls that observe it.
@@ -86,14 +87,14 @@ class Context {
   }
 
   // Returns whether the scope has ended.
-  [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
+  [[nodiscard]] bool is_over() const noexcept { return !status(); }
   // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
-  [[nodiscard]] std::error_code error() const noexcept;
+  [[nodiscard]] Result<void> status() const noexcept;
   // Returns the argument of cancel(), here or in a parent; null without one, or before the scope's
   // end.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
   // Throws if the scope has ended.
-  // Throws: cause(), or std::system_error with error() if that is null.
+  // Throws: cause(), or std::system_error with the error of status() if that is null.
   void throw_if_over() const;
 
   // Returns the earlier of the parent's deadline and its own.

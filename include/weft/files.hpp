@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 #include <weft/blocking_group.hpp>
 #include <weft/descriptor.hpp>
@@ -75,7 +74,7 @@ class File {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
   // Waits until written data is on the disk (fdatasync).
-  [[nodiscard]] std::error_code sync(const Until& until = Until::ambient());
+  [[nodiscard]] Result<void> sync(const Until& until = Until::ambient());
   // Returns the size.
   // Errors: Errc::closed without a file.
   Result<std::uint64_t> size() const noexcept;
@@ -97,14 +96,14 @@ Result<std::string> read_file(std::string path, const Until& until = Until::ambi
                               std::size_t most = ~std::size_t{0});
 // Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part.
 // Errors: also as File::open().
-[[nodiscard]] std::error_code write_file(std::string path, std::string data,
+[[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                          const Until& until = Until::ambient());
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
 // writes a file in the same folder (.weft.*.new), syncs it and renames it. As with rename(2), a
 // symbolic link itself is replaced. A link to a device, a pipe, a socket or a directory is refused
 // with the errors of File::open(). From its first byte on the new file has the rights of the old
 // one, or fewer. It also has its owner and group, if the caller may set them.
-[[nodiscard]] std::error_code replace_file(std::string path, std::string data,
+[[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                            const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };

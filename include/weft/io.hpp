@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 #include <weft/detail/io_case.hpp>
@@ -118,13 +117,13 @@ class WatchSet {
   // Adds a descriptor; its events carry `key`.
   // Errors: std::errc::file_exists; operation_not_permitted for what cannot be polled, such as a
   // regular file; Errc::closed; the system's.
-  [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
+  [[nodiscard]] Result<void> add(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Changes the readiness and the key of a descriptor.
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; the system's.
-  [[nodiscard]] std::error_code change(int descriptor, Ready what, std::uint64_t key) noexcept;
+  [[nodiscard]] Result<void> change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, before it is closed.
   // Errors: as change().
-  [[nodiscard]] std::error_code remove(int descriptor) noexcept;
+  [[nodiscard]] Result<void> remove(int descriptor) noexcept;
 
   // Parks until a descriptor is ready; fills the beginning of `events`, and returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
@@ -133,7 +132,7 @@ class WatchSet {
   void close() noexcept { epoll_.close(); }
 
  private:
-  std::error_code control(int operation, int descriptor, Ready what, std::uint64_t key) noexcept;
+  Result<void> control(int operation, int descriptor, Ready what, std::uint64_t key) noexcept;
 
   Watch epoll_;
 };

@@ -3,10 +3,10 @@
 
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <weft/net/address.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/result.hpp>
 
 // It serves browsers, weft-top, Prometheus and curl, and only reads and records.
 //
@@ -66,6 +66,6 @@ struct Options {
 // Context: fibers and plain threads; parks until the listener is closed or options.stop is
 // requested.
 // Errors, Throws: as net::Server::serve().
-std::error_code serve(net::TcpListener& listener, const Options& options = {});
+Result<void> serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

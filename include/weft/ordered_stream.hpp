@@ -218,7 +218,7 @@ class OrderedStream {
     using MemberOf = Member<std::decay_t<F>>;
     const auto acquire = [&]() noexcept { return places_.try_acquire_until(until); };
     if (!places_.try_acquire() && !pool_.wait_without_slot(acquire)) {
-      return until.error();
+      return until.reason();
     }
     Place place(places_);
     if (context_.is_over()) return Errc::cancelled;

@@ -81,7 +81,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   };
   const auto call_work = [&work](Context& context) { work(context); };
   const Accepted first = where.spawn(group, call_work);
-  if (!first) WEFT_THROW(std::system_error(first.error(), "weft::for_each: refused by its pool"));
+  if (!first) WEFT_THROW(std::system_error(first.error, "weft::for_each: refused by its pool"));
   // The started tasks do all the work if a pool refuses others.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
     if (!where.spawn(group, call_work)) break;

@@ -1,7 +1,8 @@
-// The result of a call that may fail.
+// The results of calls that may fail.
 #pragma once
 
 #include <system_error>
+#include <type_traits>
 
 namespace weft {
 
@@ -16,6 +17,39 @@ struct [[nodiscard]] Result {
 
   // Returns true if there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
+};
+
+// The result of a call without a value: true after success, as any Result. It compares with codes
+// and conditions, and converts from and to std::error_code:
+//
+//   if (!stream.wait_readable(1s)) return;
+//   if (files::write_file(path, text) == std::errc::permission_denied) ...
+//   if (const std::error_code error = server.serve(listener)) ...
+//
+// Context: plain value.
+template <>
+struct Result<void> {
+  std::error_code error{};
+
+  Result() noexcept = default;
+  Result(const std::error_code& code) noexcept : error(code) {}  // NOLINT: an error is a result.
+  template <class Code>
+  requires std::is_error_code_enum_v<Code> Result(Code code)
+  noexcept  // NOLINT(google-explicit-constructor): as above.
+      : error(code) {}
+
+  // Returns true if there is no error.
+  [[nodiscard]] explicit operator bool() const noexcept { return !error; }
+  // Converts for callers that store errors; a condition uses operator bool().
+  operator std::error_code() const noexcept { return error; }  // NOLINT: on purpose.
+
+  [[nodiscard]] friend bool operator==(const Result& result, const std::error_code& code) noexcept {
+    return result.error == code;
+  }
+  [[nodiscard]] friend bool operator==(const Result& result,
+                                       const std::error_condition& condition) noexcept {
+    return result.error == condition;
+  }
 };
 
 }  // namespace weft

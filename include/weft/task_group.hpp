@@ -97,7 +97,7 @@ class TaskGroup {
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
-    WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
+    WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
   // Does the same, but returns a refusal of the pool.
   template <class F>
@@ -112,7 +112,7 @@ class TaskGroup {
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
     if (accepted) return;
-    WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
+    WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
   // Does the same, but returns a refusal of the pool.
   template <class F>
@@ -312,7 +312,7 @@ class TaskGroup {
       if (queue_.is_around_caller()) {
         return start_behind(until, std::forward<F>(task), submit);
       }
-      if (!await_permit(until)) return until.error();
+      if (!await_permit(until)) return until.reason();
     }
     return admit(std::forward<F>(task), submit);
   }
@@ -326,7 +326,7 @@ class TaskGroup {
     const Push push = queue_.push(pushed);
     if (push == Push::queued) return {};
     const bool has_permit = push == Push::has_place || await_permit(until);
-    const Accepted accepted = has_permit ? admit(std::move(own), submit) : Accepted(until.error());
+    const Accepted accepted = has_permit ? admit(std::move(own), submit) : Accepted(until.reason());
     if (!accepted) detail::give_back<F>(task, own);
     return accepted;
   }

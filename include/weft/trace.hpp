@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <string>
-#include <system_error>
+#include <weft/result.hpp>
 
 // A trace of the process: fibers that are spawned, run, wait and are woken. Workers that steal,
 // sleep and poll descriptors. Tasks of named pools. Each worker writes to its own ring, which keeps
@@ -45,6 +45,6 @@ void write(std::ostream& out);
 // Replaces a file by write()'s output. Returns the error of opening or writing the file; a part of
 // it may have been written.
 // Context, Throws: as write().
-[[nodiscard]] std::error_code write_file(const std::string& path);
+[[nodiscard]] Result<void> write_file(const std::string& path);
 
 }  // namespace weft::trace

@@ -75,7 +75,7 @@ class Until {
   // Returns whether it can never end a wait.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
   // Returns why it ended a wait. If the deadline has passed, that counts as first, as in a Context.
-  [[nodiscard]] Errc error() const noexcept {
+  [[nodiscard]] Errc reason() const noexcept {
     return deadline_.passed() ? Errc::timed_out : Errc::cancelled;
   }
   // Returns whether the deadline has passed or a stop has been requested.

@@ -69,7 +69,7 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
   std::vector<pollfd>& copies = duplicates.all();
   for (std::size_t i = 0; i < copies.size(); ++i) {
     if (copies[i].fd < 0) continue;
-    if (set.value.add(copies[i].fd, wanted(copies[i].events), i)) return std::nullopt;
+    if (!set.value.add(copies[i].fd, wanted(copies[i].events), i)) return std::nullopt;
   }
   for (;;) {
     const Until until = this_fiber::until();

@@ -25,7 +25,7 @@ int sleep_parked(FiberState& state, Deadline limit) noexcept {
   const OwnCalls own(state);
   const Until until = this_fiber::until();
   if (this_fiber::sleep_until(limit, until)) return 0;
-  return until.error() == Errc::cancelled ? ECANCELED : ETIMEDOUT;
+  return until.reason() == Errc::cancelled ? ECANCELED : ETIMEDOUT;
 }
 
 void leave_rest(Deadline limit, timespec* rest) noexcept {

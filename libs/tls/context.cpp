@@ -239,6 +239,6 @@ net::Result<Context> Context::client(const ClientOptions& options) {
 
 HandshakeStats Context::handshakes() const noexcept { return state_->handshakes().stats(); }
 
-std::error_code Context::reload() { return state_->read_files(); }
+net::Result<void> Context::reload() { return state_->read_files(); }
 
 }  // namespace weft::tls

@@ -114,7 +114,7 @@ std::error_code StreamState::flush(const Until& until) {
   // The loop checks again after each round, because a caller that finds the mutex locked relies on
   // its owner.
   while (has_unsent()) {
-    if (!write_mutex_.try_lock_until(until)) return until.error();
+    if (!write_mutex_.try_lock_until(until)) return until.reason();
     const std::lock_guard writing(write_mutex_, std::adopt_lock);
     const std::error_code error = send_unsent(until);
     if (is_early_end(error)) start_sender();
@@ -338,7 +338,7 @@ void Stream::set_write_deadline(Deadline deadline) noexcept {
   state_->tcp().set_write_deadline(deadline);
 }
 
-std::error_code Stream::shutdown(const Until& until) {
+net::Result<void> Stream::shutdown(const Until& until) {
   if (state_ == nullptr) return weft::Errc::closed;
   return state_->shutdown(until);
 }

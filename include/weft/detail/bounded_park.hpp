@@ -30,7 +30,7 @@ class BoundedPark {
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
   // Returns the winner of a wait that a stop request ends: the clock, if that was first; see
-  // Until::error().
+  // Until::reason().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }

@@ -17,7 +17,7 @@ void start_late(Group& group, Deadline due, F& task) {
   if (!this_fiber::sleep_until(due, group.context())) return;
   const Accepted accepted = group.spawn_until(group.context(), std::move(task));
   if (accepted || group.context().is_over()) return;
-  WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn_after: refused"));
+  WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn_after: refused"));
 }
 
 }  // namespace weft::detail

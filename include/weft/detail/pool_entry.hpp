@@ -116,7 +116,7 @@ class PoolEntry {
                                                   End last, Room room, const Until& until) const {
     Result<std::size_t> all;
     for (; first != last; ++first, ++all.value) {
-      all.error = hand_over(options, room, until, *first).error();
+      all.error = hand_over(options, room, until, *first).error;
       if (all.error) break;
     }
     return all;
@@ -147,7 +147,7 @@ class PoolEntry {
     const Accepted accepted = enqueue(core_, item, room, until);
     if (accepted) return {std::move(task), {}};
     detail::give_back<F>(callable, job->refused());
-    return {{}, accepted.error()};
+    return {{}, accepted.error};
   }
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> start(const SubmitOptions& options, Room room, const Until& until,
@@ -163,7 +163,7 @@ class PoolEntry {
     const Accepted accepted = enqueue(core_, item, options, room, until);
     if (accepted) return {std::move(task), {}};
     detail::give_back<F>(callable, job->refused());
-    return {{}, accepted.error()};
+    return {{}, accepted.error};
   }
 
   template <class F>
@@ -180,7 +180,7 @@ class PoolEntry {
   // Throws std::system_error, which names the pool, unless the task was accepted.
   void throw_if_refused(const Accepted& accepted) const {
     if (!accepted) [[unlikely]]
-      throw_refusal(core_, accepted.error());
+      throw_refusal(core_, accepted.error);
   }
   // The return value of async().
   template <class R>
@@ -233,7 +233,7 @@ class PoolEntry {
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> refused_empty() const {
     PoolItem empty;
-    return {{}, enqueue(core_, empty, Room::now, {}).error()};
+    return {{}, enqueue(core_, empty, Room::now, {}).error};
   }
   template <class Iterator>
   [[nodiscard]] static auto position_of(const Iterator& iterator) {

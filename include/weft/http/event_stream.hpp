@@ -8,6 +8,7 @@
 #include <system_error>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/result.hpp>
 
 namespace weft::http {
 
@@ -28,7 +29,7 @@ struct ServerEvent {
 // out with the first event or comment. Each call sends all that it is given:
 //
 //   EventStream events(request, response);
-//   while (!events.error()) {
+//   while (events.status()) {
 //     std::optional<std::string> text;
 //     const Until until = events.context().until().but_before(Deadline::after(15s));
 //     const ChannelStatus status = news.receive_until(text, until);
@@ -48,19 +49,19 @@ class EventStream {
   // Sends an event; parks until the kernel has taken it.
   // Throws: also std::invalid_argument for a line's end or a NUL in `event` or `id`, and for a
   // negative `retry`.
-  std::error_code send(const ServerEvent& event);
+  net::Result<void> send(const ServerEvent& event);
   // Sends a comment, which clients ignore. Every 15 seconds or so, it keeps proxies from closing
   // an idle connection, and notices a client that is gone.
-  std::error_code comment(std::string_view text = {});
+  net::Result<void> comment(std::string_view text = {});
   // Returns the error that ended the stream, such as the end of the client; nothing before.
-  [[nodiscard]] std::error_code error() noexcept;
+  [[nodiscard]] net::Result<void> status() noexcept;
   // Returns the id of the last event that the client has seen before it connected again.
   [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;
   // Returns the request's context, which ends waits for the next event when the client is gone.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:
-  std::error_code write(std::string_view text);
+  net::Result<void> write(std::string_view text);
 
   Request& request_;
   Response& response_;

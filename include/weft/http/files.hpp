@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <system_error>
 #include <weft/http/server.hpp>
+#include <weft/net/result.hpp>
 
 namespace weft::http {
 
@@ -22,7 +22,7 @@ struct FileOptions {
 // Context: the request's handler; parks.
 // Errors: as Response::write().
 // Throws: std::bad_alloc.
-std::error_code send_file(Request& request, Response& response, const std::string& path,
+net::Result<void> send_file(Request& request, Response& response, const std::string& path,
                           const FileOptions& options = {});
 
 // Makes a handler for the files below `folder` by Request::rest_of_path(), with index.html for

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 #include <weft/files.hpp>
 #include <weft/http/request.hpp>
@@ -55,7 +54,7 @@ struct MultipartLimits {
 // Reads multipart/form-data part by part, in a buffer of some 8 KiB whatever the size of the form:
 //
 //   Multipart form(request);
-//   while (!form.next()) {
+//   while (form.next()) {
 //     if (form.filename()) {
 //       if (const auto saved = form.save_to("/srv/upload"); saved.error) break;
 //     } else {
@@ -84,7 +83,7 @@ class Multipart {
   // Goes to the next part, and skips what is left of the present one.
   // Errors: weft::Errc::end_of_stream after the last part, when all of the body has been read;
   // Errc::unsupported_form for another Content-Type, malformed_form, form_too_large; the source's.
-  [[nodiscard]] std::error_code next();
+  [[nodiscard]] net::Result<void> next();
   // Returns the field's name, as the client sent it.
   [[nodiscard]] const std::string& name() const noexcept;
   // Returns the file's name, if there is one, as the client sent it. It may have slashes or dots:

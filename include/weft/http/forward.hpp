@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <weft/http/client.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/result.hpp>
 #include <weft/until.hpp>
 
 namespace weft::http {
@@ -44,7 +44,7 @@ struct ForwardOptions {
 // Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
 // set, and the handler can still answer.
 // Throws: std::bad_alloc.
-std::error_code forward_reply(Reply& reply, Response& response,
+net::Result<void> forward_reply(Reply& reply, Response& response,
                               const Until& until = Until::ambient());
 
 // Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
@@ -59,7 +59,7 @@ std::error_code forward_reply(Reply& reply, Response& response,
 // malformed_start, head_too_large, unexpected_end; as net::dial() and the stream. After an error
 // the handler can still answer.
 // Throws: std::bad_alloc; the relay also as spawn().
-[[nodiscard]] std::error_code forward_upgrade(Request& request, Response& response,
+[[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                               std::string_view origin,
                                               const ForwardOptions& options = {},
                                               const Until& until = Until::ambient());

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/net/tls_info.hpp>
@@ -33,7 +32,7 @@ class Layer {
   // Returns the data for Request::tls(); nothing if the layer is not TLS.
   [[nodiscard]] virtual std::optional<net::TlsInfo> tls_info() const { return std::nullopt; }
   // Notifies the peer that nothing more will be sent.
-  virtual std::error_code shutdown(const Until& until) = 0;
+  virtual net::Result<void> shutdown(const Until& until) = 0;
 };
 
 using NewLayer = net::Result<std::unique_ptr<Layer>>;

@@ -8,7 +8,6 @@
 #include <span>
 #include <stop_token>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <weft/http/layer.hpp>
@@ -90,15 +89,15 @@ class Response {
   // body's size.
   // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
   // differs; the stream's.
-  std::error_code send(std::string_view body);
+  net::Result<void> send(std::string_view body);
   // Sends a part of the body; parks until the kernel has taken it.
   // Errors: Errc::wrong_length above Content-Length; the stream's.
-  std::error_code write(std::string_view part);
-  std::error_code write(std::span<const std::byte> part);
+  net::Result<void> write(std::string_view part);
+  net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
   // owns the descriptor. An error of the file aborts the answer.
   // Errors: as write(); the file's; Errc::wrong_length if it ends early.
-  std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
+  net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Ends an answer that has begun as an exception does: the client sees that it is not complete.
   // Before the head is sent, it has no effect.
   void break_off() noexcept;
@@ -109,19 +108,19 @@ class Response {
   // `talk`. The connection's fiber calls it after the handler; its return closes the connection.
   // Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does.
   // Errors: Errc::unsupported unless the request asked for an upgrade and its body has been read.
-  std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+  net::Result<void> upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
   // Does the same for a `talk` that returns a net::Next. After Next::idle the connection has no
   // running fiber and no stack, and Limits::idle does not end it. `talk` is called again when there
   // is something to read, and a last time when the server stops. Before it returns idle, it must
   // process `early` and its own buffers.
   template <class T>
-  requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> std::error_code upgrade(
+  requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> net::Result<void> upgrade(
       std::string_view protocol, T talk) {
     return converse(protocol, Talk(std::move(talk)));
   }
 
  private:
-  std::error_code converse(std::string_view protocol, Talk talk);
+  net::Result<void> converse(std::string_view protocol, Talk talk);
 
   Exchange& exchange_;
 };

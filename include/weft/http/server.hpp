@@ -20,6 +20,7 @@
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
 #include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool_options.hpp>
 
@@ -140,8 +141,8 @@ class Server {
   // for long are answered with 503. Several calls may run at once, in fibers of one runtime.
   // Listeners that share a port (net::listen_shared) accept independently.
   // Errors: the error that does not pass by itself; none after a regular end.
-  std::error_code serve(std::span<net::TcpListener> listeners);
-  std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
+  net::Result<void> serve(std::span<net::TcpListener> listeners);
+  net::Result<void> serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 
   // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
   // be called repeatedly, from any thread, also before serve().

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 #include <weft/http/layer.hpp>
@@ -74,9 +73,9 @@ class WebSocket {
   // ends the connection.
   // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
   // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
-  std::error_code send_text(std::string_view text, const Until& until = Until::ambient());
+  net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
   // Sends any bytes, as send_text() does.
-  std::error_code send_binary(std::span<const std::byte> data,
+  net::Result<void> send_binary(std::span<const std::byte> data,
                               const Until& until = Until::ambient());
 
   // Performs the close handshake and ends the connection, at the latest after
@@ -84,7 +83,7 @@ class WebSocket {
   // call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
-  std::error_code close(std::uint16_t code = 1000, std::string_view reason = {},
+  net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                         const Until& until = Until::never());
 
   // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
@@ -106,7 +105,7 @@ class WebSocket {
 // Errors: Errc::unsupported for no handshake, or an impossible one; it has been answered then, with
 // 400 or 426.
 // Throws: std::bad_alloc.
-std::error_code accept_websocket(Request& request, Response& response,
+net::Result<void> accept_websocket(Request& request, Response& response,
                                  std::function<void(WebSocket&)> talk,
                                  const WebSocketOptions& options = {});
 

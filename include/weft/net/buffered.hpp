@@ -169,7 +169,7 @@ class BufferedWriter {
   // Does the same for text.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());
   // Writes the buffer to the stream.
-  [[nodiscard]] std::error_code flush(const Until& until = Until::ambient());
+  [[nodiscard]] Result<void> flush(const Until& until = Until::ambient());
 
   // Returns the number of unflushed bytes.
   [[nodiscard]] std::size_t buffered() const noexcept { return waiting_.size(); }

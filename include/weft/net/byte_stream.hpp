@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <weft/error.hpp>
 #include <weft/net/result.hpp>
@@ -43,7 +42,7 @@ class ByteStream {
 
   // Waits until a read would not park: there are bytes, the end or an error. An idle connection
   // therefore needs no buffer.
-  [[nodiscard]] std::error_code wait_readable(const Until& until = Until::ambient());
+  [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
   // Reads at least one byte. At the end: Errc::end_of_stream. An empty buffer gives 0 at once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
   // Fills the buffer. After an error its first `value` bytes have been read.
@@ -81,12 +80,12 @@ class ByteStream {
 
   // Ends one direction or both: the peer, or reads here, find the end of the stream. Waiting calls
   // end.
-  [[nodiscard]] std::error_code shutdown(Shutdown direction) noexcept;
+  [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
   // Sets the size of the kernel's buffer of unconfirmed bytes. It doubles the figure for its own
   // needs, and caps it (net.core.wmem_max, rmem_max).
-  [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
+  [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
   // Sets the size of the kernel's buffer of unread bytes, in the same way.
-  [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
+  [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
 
   // Ends all waiting and later calls with Errc::closed.
   void close() noexcept { socket_.close(); }

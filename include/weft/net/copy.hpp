@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <system_error>
 #include <weft/io.hpp>
 #include <weft/net/buffered.hpp>
 #include <weft/net/byte_stream.hpp>
@@ -22,7 +21,7 @@ struct CopySource {
 struct CopySink {
   ByteSink bytes;
   io::IoHandle* handle = nullptr;
-  std::error_code (*finish)(void* stream, const Until& until) = nullptr;  // Null: not needed.
+  Result<void> (*finish)(void* stream, const Until& until) = nullptr;  // Null: not needed.
 };
 
 template <class Stream>
@@ -38,7 +37,7 @@ template <class Stream>
 
 // Ends the direction of writing, so that the peer reads the end.
 template <class Stream>
-std::error_code finish_writing(void* object, const Until& until) {
+Result<void> finish_writing(void* object, const Until& until) {
   Stream& stream = *static_cast<Stream*>(object);
   if constexpr (requires { stream.shutdown(net::Shutdown::write); }) {
     return stream.shutdown(net::Shutdown::write);

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
@@ -57,7 +56,7 @@ class DatagramSocket {
   // socket has none, so its peer cannot answer.
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
-  [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
+  [[nodiscard]] Result<void> connect(const Where& peer) noexcept;
   // Takes another library's socket and makes it non-blocking. After an error the caller owns it.
   static Result<DatagramSocket> adopt(int descriptor);
 
@@ -71,10 +70,10 @@ class DatagramSocket {
 
   // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. One
   // that is not connected polls after pauses of up to 50 ms, since the system has no better way.
-  [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
+  [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
                                         const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
-  [[nodiscard]] std::error_code send(std::span<const std::byte> data,
+  [[nodiscard]] Result<void> send(std::span<const std::byte> data,
                                      const Until& until = Until::ambient());
   // Sends all in order, up to 64 by each system call (sendmmsg). After an error the first `value`
   // have been sent.
@@ -89,11 +88,11 @@ class DatagramSocket {
   // Returns the peer's address. Errors also: std::errc::not_connected.
   Result<Where> peer_address() const noexcept;
   // Bounds unsent bytes, as ByteStream::set_send_buffer() does; more is dropped.
-  [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
+  [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
   // Bounds received and unread bytes, in the same way.
-  [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
+  [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
   // Sets whether UDP datagrams may go to broadcast addresses.
-  [[nodiscard]] std::error_code set_broadcast(
+  [[nodiscard]] Result<void> set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
   // Ends all waiting and later calls with Errc::closed. It may be called at any time.

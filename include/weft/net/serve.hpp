@@ -11,7 +11,6 @@
 #include <span>
 #include <stop_token>
 #include <string>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -19,6 +18,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/mutex.hpp>
+#include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/net/unix_listener.hpp>
@@ -77,7 +77,7 @@ class Connection {
   }
   // Does the same as ByteStream::wait_readable(), between two requests: a drain ends it with
   // Errc::cancelled, unless the next request has come.
-  [[nodiscard]] std::error_code wait_readable(const Until& until = Until::ambient());
+  [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
 
  private:
   AnyStream& stream_;
@@ -132,7 +132,7 @@ struct ServerOptions {
   // a std::system_error or std::bad_alloc, the connection is refused. Any other exception drains
   // the server, and Server::serve() finally throws it. Empty: a fiber for each connection, of
   // `stack_size` bytes (0: the default).
-  std::function<std::error_code(detail::Task&&)> run = {};
+  std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
   // Receives an exception of a handler, in the connection's fiber, before the close; it may park.
   // Empty: the server writes a line to stderr.
@@ -208,10 +208,10 @@ class Server {
   // port (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
   // Throws: as spawn(), and as ServerOptions::run tells; every handler has then returned, too.
-  std::error_code serve(std::span<const AnyListener> listeners);
-  std::error_code serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
-  std::error_code serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
-  std::error_code serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
+  Result<void> serve(std::span<const AnyListener> listeners);
+  Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
+  Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
+  Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
   // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
   // be called repeatedly, from any thread, also before serve().
   void stop() noexcept;
@@ -231,7 +231,7 @@ class Server {
   template <class H>
   [[nodiscard]] static Handler to_handler(H handler);
   template <class L>
-  std::error_code serve_each(std::span<L> listeners) {
+  Result<void> serve_each(std::span<L> listeners) {
     return serve(std::vector<AnyListener>(listeners.begin(), listeners.end()));
   }
 
@@ -274,15 +274,15 @@ concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>
 // Runs a Server. ServerOptions::stop or listener.close() begins its end.
 // Context, Errors, Throws: as Server::serve().
 template <Listener L, ConnectionHandler H>
-std::error_code serve(std::span<L> listeners, ServerOptions options, H handler) {
+Result<void> serve(std::span<L> listeners, ServerOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);
 }
 template <Listener L, ConnectionHandler H>
-std::error_code serve(L& listener, ServerOptions options, H handler) {
+Result<void> serve(L& listener, ServerOptions options, H handler) {
   return serve(std::span(&listener, 1), std::move(options), std::move(handler));
 }
 template <Listener L, ConnectionHandler H>
-std::error_code serve(L& listener, H handler) {
+Result<void> serve(L& listener, H handler) {
   return serve(listener, ServerOptions{}, std::move(handler));
 }
 

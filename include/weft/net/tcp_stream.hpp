@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <weft/net/address.hpp>
 #include <weft/net/byte_stream.hpp>
@@ -47,19 +46,19 @@ class TcpStream : public ByteStream {
   static Result<TcpStream> adopt(int descriptor);
 
   // Sets whether small writes are sent at once (the default) or gathered.
-  [[nodiscard]] std::error_code set_no_delay(bool no_delay) noexcept;
+  [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
   // Sets the probes of a silent peer; without a value, the default, there are none.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
-  [[nodiscard]] std::error_code set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
+  [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
   // default the system sends them in the background. A longer linger would block the closing
   // thread, so it is not offered.
-  [[nodiscard]] std::error_code set_reset_on_close(bool resets) noexcept;
+  [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may be unconfirmed until the connection fails with timed_out
   // (TCP_USER_TIMEOUT). Whole milliseconds, capped at 2^31 - 1 (24 days). 0: the system's default,
   // about 15 minutes.
-  [[nodiscard]] std::error_code set_user_timeout(std::chrono::milliseconds time) noexcept;
+  [[nodiscard]] Result<void> set_user_timeout(std::chrono::milliseconds time) noexcept;
   // Returns this end's address.
   Result<Address> local_address() const noexcept;
   // Returns the other end's address.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 #include <weft/net/result.hpp>
 
@@ -75,7 +74,7 @@ class Context {
 
   // Reads the files again for later connections. Earlier sessions are still resumed, without a
   // check of a certificate. An error changes nothing.
-  std::error_code reload();
+  net::Result<void> reload();
 
   // Returns figures of a server's handshakes, which may be stale; zeros for a client.
   // Context: any thread; it does not block for files.

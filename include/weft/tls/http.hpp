@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <weft/http/layer.hpp>
 #include <weft/tls/context.hpp>
@@ -32,7 +31,7 @@ class HttpLayer final : public http::Layer {
     return stream_.write_all(data, until);
   }
   // Does the same as Stream::shutdown(): sends close_notify.
-  std::error_code shutdown(const Until& until) override { return stream_.shutdown(until); }
+  net::Result<void> shutdown(const Until& until) override { return stream_.shutdown(until); }
   // Does the same as Stream::info().
   [[nodiscard]] std::optional<net::TlsInfo> tls_info() const override { return stream_.info(); }
   // Returns the stream, for example to read its certificate.

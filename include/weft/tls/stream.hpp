@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <weft/deadline.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
@@ -81,7 +80,7 @@ class Stream {
 
   // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue
   // until the peer's close_notify.
-  std::error_code shutdown(const Until& until = Until::ambient());
+  net::Result<void> shutdown(const Until& until = Until::ambient());
   // Ends all waiting and later calls with weft::Errc::closed, without close_notify.
   void close() noexcept;
   // Returns the TCP connection, for example to read its addresses.

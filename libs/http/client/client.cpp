@@ -264,7 +264,7 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   const std::string head = make_call_head(url, call);
   if (head.empty()) return {.error = Errc::malformed_call};
   auto pool = pool_of(url);
-  if (!pool->slots.try_acquire_until(until)) return {.error = until.error()};
+  if (!pool->slots.try_acquire_until(until)) return {.error = until.reason()};
   Lease lease(pool);
   for (;;) {
     lease.set(pool->take());

@@ -74,7 +74,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
     // The body's source has failed, not the server.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
     // A server that accepts everything at once must not extend the wait.
-    if (until.is_over()) return until.error();
+    if (until.is_over()) return until.reason();
     if (count == 0) continue;  // An empty chunk would end the body.
     std::array<char, 20> digits;
     char* const end = std::to_chars(digits.begin(), digits.end(), count, 16).ptr;
@@ -129,7 +129,7 @@ std::error_code receive_answer(ClientConnection& connection, Reply::State& state
     if (const auto error = receive_next(connection, state, most, until)) return error;
     if (state.head().status >= 200) return {};
     // A server that keeps sending interim answers must not extend the wait.
-    if (until.is_over()) return until.error();
+    if (until.is_over()) return until.reason();
   }
 }
 
@@ -194,7 +194,7 @@ std::error_code ask_for_body(ClientConnection& connection, const std::string& he
     if (error) return error;
     is_answered = state.head().status >= 200;
     if (is_answered || state.head().status == 100) return {};
-    if (until.is_over()) return until.error();
+    if (until.is_over()) return until.reason();
     // A server that keeps sending interim answers must not extend the wait.
     if (wait.passed()) return {};
   }

@@ -129,7 +129,7 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
     all.value.append(part.data(), count);
     // A server that always has more data must not extend the wait.
     if (!over_ && until.is_over()) {
-      all.error = until.error();
+      all.error = until.reason();
       return all;
     }
   }

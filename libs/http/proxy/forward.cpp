@@ -105,7 +105,7 @@ struct LayerStream {
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) {
     return client.write_all(data, until);
   }
-  std::error_code shutdown(const Until& until) { return client.layer->shutdown(until); }
+  net::Result<void> shutdown(const Until& until) { return client.layer->shutdown(until); }
 };
 
 void relay_all(Upgraded client, Tunnel& tunnel) {
@@ -184,7 +184,7 @@ Call forward_call(Request& request, std::string_view origin, const ForwardOption
   return call;
 }
 
-std::error_code forward_reply(Reply& reply, Response& response, const Until& until) {
+net::Result<void> forward_reply(Reply& reply, Response& response, const Until& until) {
   if (reply.status() > kLastStatus) return Errc::malformed_start;
   constexpr std::size_t kSize = 16 * 1024;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kSize);
@@ -209,7 +209,8 @@ std::error_code forward_reply(Reply& reply, Response& response, const Until& unt
   while (!error) {
     const auto [count, failed] = reply.read_some(part, until);
     if (failed == weft::Errc::end_of_stream) return {};
-    error = failed ? failed : response.write(part.first(count));
+    error = failed;
+    if (!error) error = response.write(part.first(count));
   }
   response.break_off();
   return error;
@@ -221,7 +222,7 @@ bool asks_for_upgrade(const Request& request) noexcept {
          request.minor_version() == 1 && !request.has_body() && !list_has(*protocol, "h2c");
 }
 
-std::error_code forward_upgrade(Request& request, Response& response, std::string_view origin,
+net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
                                 const ForwardOptions& options, const Until& until) {
   if (!asks_for_upgrade(request)) return Errc::unsupported;
   const Call call = forward_call(request, origin, options);

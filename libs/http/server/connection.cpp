@@ -77,7 +77,7 @@ SessionEnd Connection::serve_bytes() {
 SessionEnd Connection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || layer_ != nullptr) return SessionEnd::idle;
-  if (stream_.wait_readable(Deadline::past())) {
+  if (!stream_.wait_readable(Deadline::past())) {
     return must_end() ? SessionEnd::over : SessionEnd::idle;
   }
   auto [layer, error] =
@@ -184,7 +184,7 @@ std::error_code Connection::write_by_layer(std::span<const std::byte> bytes, All
 void Connection::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
-  if (stream_.shutdown(net::Shutdown::write)) return;
+  if (!stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
   // The layer does not read these bytes: no caller needs them. The clock is read, because a read
   // that finds bytes succeeds past its deadline, too.

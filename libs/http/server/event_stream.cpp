@@ -33,7 +33,7 @@ EventStream::EventStream(Request& request, Response& response)
   response.add_header("X-Accel-Buffering", "no");  // For proxies that would collect events.
 }
 
-std::error_code EventStream::send(const ServerEvent& event) {
+net::Result<void> EventStream::send(const ServerEvent& event) {
   std::string text;
   if (!event.event.empty()) append_field(text, "event", event.event);
   if (event.id) append_field(text, "id", *event.id);
@@ -48,14 +48,14 @@ std::error_code EventStream::send(const ServerEvent& event) {
   return write(text.append("\n"));
 }
 
-std::error_code EventStream::comment(std::string_view text) {
+net::Result<void> EventStream::comment(std::string_view text) {
   std::string lines;
   append_lines(lines, ": ", text);
   return write(lines.append("\n"));
 }
 
-std::error_code EventStream::error() noexcept {
-  if (!error_ && context_.is_over()) error_ = context_.error();
+net::Result<void> EventStream::status() noexcept {
+  if (!error_ && context_.is_over()) error_ = context_.status();
   return error_;
 }
 
@@ -63,10 +63,10 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
   return request_.header("last-event-id");
 }
 
-std::error_code EventStream::write(std::string_view text) {
-  if (error()) return error_;
+net::Result<void> EventStream::write(std::string_view text) {
+  if (!status()) return error_;
   // There is nothing to go on with after the head.
-  error_ = request_.method() == "HEAD" ? make_error_code(weft::Errc::end_of_stream)
+  error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;
 }

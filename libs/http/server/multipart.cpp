@@ -230,7 +230,7 @@ Multipart::Multipart(std::string_view content_type, Source source, const Multipa
 
 Multipart::~Multipart() = default;
 
-std::error_code Multipart::next() { return reader_->next(); }
+net::Result<void> Multipart::next() { return reader_->next(); }
 const std::string& Multipart::name() const noexcept { return reader_->name; }
 const std::optional<std::string>& Multipart::filename() const noexcept { return reader_->filename; }
 std::string_view Multipart::content_type() const noexcept { return reader_->content_type; }

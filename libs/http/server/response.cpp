@@ -48,26 +48,26 @@ void Response::remove_header(std::string_view name) noexcept {
   if (!exchange_.started()) exchange_.remove_header(name);
 }
 void Response::close_after() noexcept { exchange_.close_after(); }
-std::error_code Response::send(std::string_view body) { return exchange_.send(body); }
-std::error_code Response::write(std::string_view part) { return exchange_.write(part); }
-std::error_code Response::write(std::span<const std::byte> part) {
+net::Result<void> Response::send(std::string_view body) { return exchange_.send(body); }
+net::Result<void> Response::write(std::string_view part) { return exchange_.write(part); }
+net::Result<void> Response::write(std::span<const std::byte> part) {
   return exchange_.write({reinterpret_cast<const char*>(part.data()), part.size()});
 }
-std::error_code Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+net::Result<void> Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   return exchange_.write_file(descriptor, offset, size);
 }
 void Response::break_off() noexcept {
   if (exchange_.started()) exchange_.break_off();
 }
 bool Response::started() const noexcept { return exchange_.started(); }
-std::error_code Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+net::Result<void> Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
   if (!talk) return exchange_.upgrade(protocol, nullptr);
   return exchange_.upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
     talk(upgraded);
     return net::Next::close;
   });
 }
-std::error_code Response::converse(std::string_view protocol, Talk talk) {
+net::Result<void> Response::converse(std::string_view protocol, Talk talk) {
   return exchange_.upgrade(protocol, std::move(talk));
 }
 

@@ -346,7 +346,7 @@ Server::Server(Handler handler, ServerOptions options)
 
 Server::~Server() { (void)shutdown(Deadline::past()); }
 
-std::error_code Server::serve(std::span<net::TcpListener> listeners) {
+net::Result<void> Server::serve(std::span<net::TcpListener> listeners) {
   return core_->serve(listeners);
 }
 

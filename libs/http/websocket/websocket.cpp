@@ -25,7 +25,7 @@ Errc error_of(std::uint16_t code) noexcept {
 }  // namespace
 
 net::Result<Message> WebSocket::Core::receive(const Until& until) {
-  if (!reading_.try_lock_until(until)) return {.error = until.error()};
+  if (!reading_.try_lock_until(until)) return {.error = until.reason()};
   const HeldLock lock(reading_);
   if (ended_) return {.error = ended_};
   const std::stop_source source;
@@ -56,7 +56,7 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
     }
     if (const auto error = handle(event)) return {.error = error};
     // A peer that sends nothing but pings must not extend the wait.
-    if (until.is_over()) return {.error = until.error()};
+    if (until.is_over()) return {.error = until.reason()};
   }
 }
 
@@ -127,7 +127,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
     const auto error = read_message(until).error;
     if (error) return error;
     // A peer that keeps sending must not extend the wait.
-    if (until.is_over()) return until.error();
+    if (until.is_over()) return until.reason();
   }
   return ended_;
 }
@@ -161,7 +161,7 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
 
 std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payload,
                                             const Until& limit) {
-  if (!writing_.try_lock_until(limit)) return limit.error();
+  if (!writing_.try_lock_until(limit)) return limit.reason();
   const HeldLock lock(writing_);
   if (has_closed_) return weft::Errc::closed;
   has_closed_ = opcode == Opcode::close;
@@ -226,17 +226,17 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
 
 net::Result<Message> WebSocket::receive(const Until& until) { return core_.receive(until); }
 
-std::error_code WebSocket::send_text(std::string_view text, const Until& until) {
+net::Result<void> WebSocket::send_text(std::string_view text, const Until& until) {
   if (!is_utf8(text)) return Errc::malformed_frame;
   return core_.send(Opcode::text, text, until);
 }
 
-std::error_code WebSocket::send_binary(std::span<const std::byte> data, const Until& until) {
+net::Result<void> WebSocket::send_binary(std::span<const std::byte> data, const Until& until) {
   return core_.send(Opcode::binary, {reinterpret_cast<const char*>(data.data()), data.size()},
                     until);
 }
 
-std::error_code WebSocket::close(std::uint16_t code, std::string_view reason, const Until& until) {
+net::Result<void> WebSocket::close(std::uint16_t code, std::string_view reason, const Until& until) {
   return core_.close(code, reason, until);
 }
 
@@ -244,7 +244,7 @@ std::uint16_t WebSocket::close_code() const noexcept { return core_.close_code()
 std::string_view WebSocket::close_reason() const noexcept { return core_.close_reason(); }
 std::string_view WebSocket::protocol() const noexcept { return core_.protocol(); }
 
-std::error_code accept_websocket(Request& request, Response& response,
+net::Result<void> accept_websocket(Request& request, Response& response,
                                  std::function<void(WebSocket&)> talk,
                                  const WebSocketOptions& options) {
   Opening opening = check_opening(request.headers(), options.protocols);
@@ -263,7 +263,7 @@ std::error_code accept_websocket(Request& request, Response& response,
     }
     (void)core.close(close_code::kNormal, {}, {});
   };
-  const bool opens = opening.status == 101 && !response.upgrade("websocket", std::move(serve));
+  const bool opens = opening.status == 101 && response.upgrade("websocket", std::move(serve));
   if (!opens) {
     response.set_status(opening.status == 101 ? 400 : opening.status);
     response.add_header("Sec-WebSocket-Version", "13");

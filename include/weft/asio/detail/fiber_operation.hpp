@@ -269,7 +269,7 @@ class FiberOperation {
     if constexpr (kLimited) {
       const Until& until = token_.limit().until;
       if (pending_.wait_until(until)) return;
-      timed_out_ = until.error() == Errc::timed_out;
+      timed_out_ = until.reason() == Errc::timed_out;
       auto cancel = [this] {
         WEFT_TRY { end_operation(); }
         WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
