@@ -67,7 +67,7 @@ int listen_and_serve(const Options& asked) {
   if (asked.max_running > 0) options.max_running = asked.max_running;
   options.max_queued = 65536;
   http::Server server(answer, options);
-  return server.serve(listener) ? EXIT_FAILURE : EXIT_SUCCESS;
+  return server.serve(listener) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ int listen_and_serve(const std::string& where) {
   }
   std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
   std::fflush(stdout);
-  return net::serve(listener, answer) ? EXIT_FAILURE : EXIT_SUCCESS;
+  return net::serve(listener, answer) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ int serve(const Options& options, const weft::net::Address& address) {
   if (options.seconds > 0) {
     limit.spawn_after(std::chrono::duration<double>(options.seconds), [&] { server.stop(); });
   }
-  const auto failed = server.serve(listener);
+  const std::error_code failed = server.serve(listener);
   limit.cancel();
   if (failed) fmt::print(stderr, "cannot accept: {}\n", failed.message());
   const auto stats = server.stats();

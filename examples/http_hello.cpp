@@ -46,7 +46,7 @@ void count_bytes(Request& request, Response& response) {
 // An answer in parts, until the client has had enough.
 void count_seconds(Request& request, Response& response) {
   for (int second = 1; second <= 60; ++second) {
-    if (response.write(std::to_string(second) + "\n")) return;
+    if (!response.write(std::to_string(second) + "\n")) return;
     if (!weft::this_fiber::sleep_for(std::chrono::seconds(1), request.context())) return;
   }
 }

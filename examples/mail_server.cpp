@@ -71,6 +71,6 @@ int main(int argc, char** argv) {
     auto [listener, error] = weft::net::TcpListener::listen(where);
     if (error) return 1;
     std::cout << "listening on " << listener.local_address().value.to_string() << std::endl;
-    return weft::net::serve(listener, {.stop = stop.get_token()}, talk) ? 1 : 0;
+    return weft::net::serve(listener, {.stop = stop.get_token()}, talk) ? 0 : 1;
   });
 }

@@ -228,7 +228,7 @@ void talk(weft::net::ByteStream& stream, Store& store) {
     }
     if (!words.empty() && writer.write(answer_to(store, words)).error) return;
     // The client waits for its answers only when it has sent no more.
-    if (reader.buffered().empty() && writer.flush()) return;
+    if (reader.buffered().empty() && !writer.flush()) return;
   }
 }
 
@@ -243,6 +243,6 @@ int main(int argc, char** argv) {
     std::cout << "listening on " << listener.local_address().value.to_string() << std::endl;
     Store store;
     const auto serve = [&](weft::net::ByteStream& stream) { talk(stream, store); };
-    return weft::net::serve(listener, {.stop = stop.get_token()}, serve) ? 1 : 0;
+    return weft::net::serve(listener, {.stop = stop.get_token()}, serve) ? 0 : 1;
   });
 }

@@ -73,12 +73,12 @@ int serve(const Options& options) {
 
   while (signals.value.wait().value == SIGHUP) {
 #ifdef WEFT_HAS_TLS
-    if (!options.certificate.empty() && secrets.reload()) std::puts("the old certificate stays");
+    if (!options.certificate.empty() && !secrets.reload()) std::puts("the old certificate stays");
 #endif
   }
   const bool in_time = server.shutdown(weft::Deadline::after(std::chrono::seconds(10)));
   std::printf("%s\n", in_time ? "all is answered" : "some requests took too long");
-  return loop.join() ? 1 : 0;
+  return loop.join() ? 0 : 1;
 }
 
 }  // namespace

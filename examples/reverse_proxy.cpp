@@ -78,13 +78,14 @@ class Proxy {
     return hosts_[turn_++ % hosts_.size()];
   }
 
-  std::error_code ask(const Host& host, Request& request, Response& response,
-                      const weft::Until& until) {
+  weft::Result<void> ask(const Host& host, Request& request, Response& response,
+                         const weft::Until& until) {
     if (weft::http::asks_for_upgrade(request)) {
       return weft::http::forward_upgrade(request, response, host.origin, {}, until);
     }
     auto [reply, error] = client_.send(weft::http::forward_call(request, host.origin), until);
-    return error ? error : weft::http::forward_reply(reply, response, until);
+    if (error) return error;
+    return weft::http::forward_reply(reply, response, until);
   }
 
   static bool may_ask_again(const Request& request) {
@@ -116,7 +117,7 @@ int serve(const Options& options) {
   setup.grace = std::chrono::seconds(5);
   setup.stop = stop.get_token();
   weft::http::Server server(std::ref(proxy), setup);
-  return server.serve(listener) ? 1 : 0;
+  return server.serve(listener) ? 0 : 1;
 }
 
 }  // namespace

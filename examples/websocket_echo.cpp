@@ -65,7 +65,7 @@ void upgrade(Request& request, Response& response) {
     echo(weft::asio::UpgradedStream(upgraded), head);
   };
   // Without a protocol: Beast answers.
-  if (response.upgrade({}, talk)) response.set_status(426);
+  if (!response.upgrade({}, talk)) response.set_status(426);
 }
 
 int serve(const std::string& where) {
@@ -82,7 +82,7 @@ int serve(const std::string& where) {
   weft::http::Router router;
   router.get("/", show_page).get("/echo", upgrade);
   weft::http::Server server(router, {.grace = std::chrono::seconds(5), .stop = stop.get_token()});
-  return server.serve(listener) ? 1 : 0;
+  return server.serve(listener) ? 0 : 1;
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void wait_for_frame(http::Upgraded& upgraded) {
 // To a client that does not read.
 void write_too_much(http::Upgraded& upgraded) {
   Talk talk(upgraded);
-  CHECK_FALSE(upgraded.stream.set_send_buffer(64 * 1024));
+  CHECK(upgraded.stream.set_send_buffer(64 * 1024));
   upgraded.stream.set_write_deadline(Deadline::after(5ms));
   const std::string much(1 << 20, 'x');
   while (!talk.error) {
@@ -84,7 +84,7 @@ void write_too_much(http::Upgraded& upgraded) {
 template <class Run>
 void talk_with_client(Run run) {
   HttpServer server([run](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade({}, [run](http::Upgraded upgraded) {
+    CHECK(response.upgrade({}, [run](http::Upgraded upgraded) {
       run([&] {
         wait_for_frame(upgraded);
         write_too_much(upgraded);

@@ -102,7 +102,7 @@ void chat_or_idle(http::Request& request, http::Response& response) {
     }).join();
     return error || upgraded.stop.stop_requested() ? net::Next::close : net::Next::idle;
   };
-  if (response.upgrade({}, talk)) response.set_status(426);
+  if (!response.upgrade({}, talk)) response.set_status(426);
 }
 
 constexpr std::string_view kHandshake =

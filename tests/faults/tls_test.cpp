@@ -131,7 +131,7 @@ std::error_code talk(TcpStream tcp, const tls::Context& context) {
   const auto come = stream.read_exactly(std::as_writable_bytes(std::span(answer)));
   if (come.error) return come.error;
   demand(answer == text, "what was sent comes back");
-  if (const auto error = stream.shutdown(Deadline::after(20s))) return error;
+  if (const std::error_code error = stream.shutdown(Deadline::after(20s))) return error;
   std::byte rest{};
   const std::error_code end = stream.read_some(std::span(&rest, 1)).error;
   return end == weft::Errc::end_of_stream ? std::error_code() : end;

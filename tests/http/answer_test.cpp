@@ -205,7 +205,7 @@ FIBER_TEST_CASE("bytes that follow a chunked body are available after an upgrade
   const HttpServer server([&](http::Request& request, http::Response& response) {
     begun.set();
     CHECK(request.read_all().value == "z");
-    CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
+    CHECK(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
       if (!text.ends_with('\n')) text += receive_until(upgraded.stream, "\n");
       send_text(upgraded.stream, text);
@@ -239,10 +239,10 @@ FIBER_TEST_CASE("an answer with 205 has no body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(205);
     if (request.path() == "/send") {
-      CHECK_FALSE(response.send("nothing of this"));
+      CHECK(response.send("nothing of this"));
     } else if (request.path() == "/write") {
-      CHECK_FALSE(response.write("nothing of this"));
-      CHECK_FALSE(response.write("nor of this"));
+      CHECK(response.write("nothing of this"));
+      CHECK(response.write("nor of this"));
     } else {
       response.add_header("Content-Length", "5");
     }
@@ -285,11 +285,11 @@ FIBER_TEST_CASE("an event stream sends each event at once, with a field for each
   Event seen;
   const HttpServer server([&seen](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);
-    CHECK_FALSE(events.comment());
+    CHECK(events.comment());
     seen.wait();
-    CHECK_FALSE(events.send({.data = "a\r\nb\rc\n", .event = "x", .id = "8", .retry = 5s}));
-    CHECK_FALSE(events.send({.data = events.last_id()}));
-    CHECK_FALSE(events.send({.id = ""}));
+    CHECK(events.send({.data = "a\r\nb\rc\n", .event = "x", .id = "8", .retry = 5s}));
+    CHECK(events.send({.data = events.last_id()}));
+    CHECK(events.send({.id = ""}));
     CHECK_THROWS_AS((void)events.send({.event = "a\nb"}), std::invalid_argument);
     CHECK_THROWS_AS((void)events.send({.id = std::string_view("\0", 1)}), std::invalid_argument);
     CHECK_THROWS_AS((void)events.send({.retry = -1s}), std::invalid_argument);
@@ -309,9 +309,9 @@ FIBER_TEST_CASE("an event stream ends when its client is gone") {
   Event ended;
   const HttpServer server([&ended](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);
-    CHECK_FALSE(events.send({.data = "x"}));
+    CHECK(events.send({.data = "x"}));
     CHECK(wait_for_end(events.context()) == Errc::cancelled);
-    CHECK(events.error() == Errc::cancelled);
+    CHECK(events.status() == Errc::cancelled);
     CHECK(events.comment() == Errc::cancelled);
     ended.set();
   });
@@ -337,7 +337,7 @@ FIBER_TEST_CASE("headers of an answer are replaced and removed until it begins")
     response.remove_header("content-length");
     std::string values;
     for (const std::string& value : request.query_values("k")) values += value + ";";
-    CHECK_FALSE(response.send(values));
+    CHECK(response.send(values));
     response.set_header("A", "6");
     response.remove_header("A");
   });

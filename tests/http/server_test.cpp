@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a body streams in and out in chunks") {
       const auto [count, error] = request.read_some(part);
       if (error == Errc::end_of_stream) break;
       CHECK_FALSE(error);
-      CHECK_FALSE(response.write(std::span(part).first(count)));
+      CHECK(response.write(std::span(part).first(count)));
     }
     CHECK(request.trailers().size() == 2);
     CHECK(request.trailers()[1].value == "two");
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("an unread small body is discarded, and a large one closes the c
 FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/stream") {
-      CHECK_FALSE(response.write("part"));
+      CHECK(response.write("part"));
       return;
     }
     (void)response.send("hello");
@@ -174,10 +174,10 @@ FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
 FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("Content-Length", "10");
-    CHECK_FALSE(response.write("01234"));
+    CHECK(response.write("01234"));
     if (request.path() == "/more") {
       CHECK(response.write("567890") == http::Errc::wrong_length);
-      CHECK_FALSE(response.write("56789"));
+      CHECK(response.write("56789"));
     }
     CHECK(response.send("x") == http::Errc::already_started);
   });
@@ -189,8 +189,8 @@ FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
 
 FIBER_TEST_CASE("an answer without a length to HTTP/1.0 ends with the connection") {
   const HttpServer server([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.write("one"));
-    CHECK_FALSE(response.write("two"));
+    CHECK(response.write("one"));
+    CHECK(response.write("two"));
   });
   net::TcpStream stream = server.connect();
   send_text(stream, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -278,7 +278,7 @@ FIBER_TEST_CASE(
   http::ServerOptions options;
   options.limits.idle = kNever;
   http::Server server(say_hello, options);
-  JoinHandle<std::error_code> loop;
+  JoinHandle<Result<void>> loop;
   {
     const DescriptorLimit limit(limit_that_leaves(16));
     loop = spawn([&] { return server.serve(listener); });
@@ -306,14 +306,14 @@ FIBER_TEST_CASE(
   CHECK(ask_once(stream, kGet).status == 200);
   stream.close();
   CHECK(server.shutdown(Deadline::never()));
-  CHECK_FALSE(loop.join());
+  CHECK(loop.join());
 }
 
 THREAD_TEST_CASE("a plain thread serves, and another one stops the server") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
   http::Server server([](http::Request&, http::Response& response) { (void)response.send("x"); });
-  std::thread serving([&] { CHECK_FALSE(server.serve(listener)); });
+  std::thread serving([&] { CHECK(server.serve(listener)); });
   {
     net::TcpStream stream = net::TcpStream::connect(address).value;
     send_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

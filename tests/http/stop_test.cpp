@@ -94,7 +94,7 @@ SIM_TEST_CASE("an unfinished handshake does not delay a stop") {
     begun.set();
     Event never;
     CHECK_FALSE(never.wait_until(until));
-    return http::NewLayer{.error = until.error()};
+    return http::NewLayer{.error = until.reason()};
   };
   HttpServer server(say_hello, options);
   net::TcpStream stream = server.connect();

@@ -29,12 +29,12 @@ TEST_SUITE_BEGIN("http/upgrade");
 
 FIBER_TEST_CASE("an upgraded connection passes early bytes to the talk") {
   const HttpServer server([](http::Request&, http::Response& response) {
-    const auto error = response.upgrade("echo", [](http::Upgraded upgraded) {
+    const auto done = response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
       text += receive_until(upgraded.stream, "\n");
       send_text(upgraded.stream, text);
     });
-    if (error) (void)response.send("no");
+    if (!done) (void)response.send("no");
   });
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, kGet).body == "no");
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   std::atomic<std::size_t> talks = 0;
   HttpServer server([&](http::Request&, http::Response& response) {
     // Says each line again, and remembers how many there were.
-    const auto error = response.upgrade("echo", [&, lines = 0](http::Upgraded upgraded) mutable {
+    const auto done = response.upgrade("echo", [&, lines = 0](http::Upgraded upgraded) mutable {
       ++talks;
       if (upgraded.stop.stop_requested()) {
         send_text(upgraded.stream, "good-bye");
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
       CHECK_FALSE(upgraded.write_all(std::as_bytes(std::span(line))).error);
       return net::Next::idle;
     });
-    CHECK_FALSE(error);
+    CHECK(done);
   });
   std::vector<net::TcpStream> clients;
   for (std::size_t i = 0; i < kClients; ++i) {
@@ -85,7 +85,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
     CHECK(receive_until(client, "\n") == "3 c\n");
   }
   CHECK(talks == before + 2 * kClients);
-  CHECK_FALSE(clients.back().shutdown(net::Shutdown::write));
+  CHECK(clients.back().shutdown(net::Shutdown::write));
   CHECK(receive_all(clients.back()).empty());
   clients.pop_back();
   CHECK(server.stop(Deadline::never()));
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
 
 FIBER_TEST_CASE("without a protocol, the talk answers the request") {
   const HttpServer server([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+    CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");
       std::array<std::byte, 3> part{};
       CHECK(upgraded.read_some(part).value == 3);
@@ -109,11 +109,11 @@ FIBER_TEST_CASE("without a protocol, the talk answers the request") {
 
 FIBER_TEST_CASE("deadline and stop end reads and writes of an upgraded connection") {
   HttpServer server([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+    CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       std::byte byte{};
       const std::span<std::byte> one(&byte, 1);
       const std::vector<std::byte> much(16 << 20);
-      CHECK_FALSE(upgraded.stream.set_send_buffer(64 * 1024));
+      CHECK(upgraded.stream.set_send_buffer(64 * 1024));
       std::stop_source source;
       auto stopper = spawn([&] { (void)source.request_stop(); });
       CHECK(upgraded.read_some(one, Deadline::after(1ms)).error == weft::Errc::timed_out);
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("deadline and stop end reads and writes of an upgraded connectio
     }));
   });
   net::TcpStream stream = server.connect();
-  CHECK_FALSE(stream.set_receive_buffer(64 * 1024));
+  CHECK(stream.set_receive_buffer(64 * 1024));
   send_text(stream, kUpgrade);
   std::byte first{};
   CHECK(stream.read_exactly(std::span(&first, 1)).value == 1);
@@ -142,7 +142,7 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
   std::atomic<int> talks = 0;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
-        const auto error = response.upgrade("wait", [&](http::Upgraded upgraded) {
+        const auto done = response.upgrade("wait", [&](http::Upgraded upgraded) {
           std::byte byte{};
           // It is called when there are bytes, and not because time has passed.
           if (talks++ > 0 && upgraded.read_some(std::span(&byte, 1), Deadline::past()).error) {
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
           }
           return net::Next::idle;
         });
-        if (error) (void)response.send("no");
+        if (!done) (void)response.send("no");
       },
       {.limits = {.idle = 1ms}});
   // A request that comes later than the idle time finds its connection closed.
@@ -170,14 +170,14 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
   CHECK(talks == 1);
   send_text(upgraded, "x");
   while (talks < 2) this_fiber::yield();
-  CHECK_FALSE(upgraded.shutdown(net::Shutdown::write));
+  CHECK(upgraded.shutdown(net::Shutdown::write));
   CHECK(receive_all(upgraded).empty());
   CHECK(talks == 3);
 }
 
 FIBER_TEST_CASE("an upgrade is forwarded with its early bytes, and relayed") {
   const HttpServer origin([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
+    CHECK(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
       text += receive_until(upgraded.stream, "\n");
       send_text(upgraded.stream, text);
@@ -185,7 +185,7 @@ FIBER_TEST_CASE("an upgrade is forwarded with its early bytes, and relayed") {
   });
   HttpServer proxy([&origin](http::Request& request, http::Response& response) {
     CHECK(http::asks_for_upgrade(request));
-    CHECK_FALSE(http::forward_upgrade(request, response, "http://" + origin.address().to_string()));
+    CHECK(http::forward_upgrade(request, response, "http://" + origin.address().to_string()));
   });
   net::TcpStream stream = proxy.connect();
   send_text(stream, std::string(kUpgrade) + "early ");
@@ -203,10 +203,10 @@ FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status")
   const HttpServer origin(
       [](http::Request&, http::Response& response) { response.set_status(403); });
   const HttpServer proxy([&origin](http::Request& request, http::Response& response) {
-    const auto error = http::forward_upgrade(
+    const auto done = http::forward_upgrade(
         request, response,
         request.path() == "/" ? "http://" + origin.address().to_string() : "https://a");
-    if (error) response.set_status(502);
+    if (!done) response.set_status(502);
   });
   CHECK(ask(proxy, kUpgrade).at(0).status == 403);
   CHECK(ask(proxy, kGet).at(0).status == 502);

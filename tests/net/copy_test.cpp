@@ -37,7 +37,7 @@ struct Wrapped {
   Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) {
     return stream.write_all(data, until);
   }
-  std::error_code shutdown(net::Shutdown direction) { return stream.shutdown(direction); }
+  net::Result<void> shutdown(net::Shutdown direction) { return stream.shutdown(direction); }
 };
 
 // Sends much through a copy to a reader with small buffers.
@@ -47,7 +47,7 @@ void copy_much(net::UnixStreamPair& in, net::UnixStreamPair& out, From& from, To
   shrink_buffers(out.first);
   auto sending = spawn([&] {
     CHECK_FALSE(in.first.write_all(bytes(much)).error);
-    CHECK_FALSE(in.first.shutdown(net::Shutdown::write));
+    CHECK(in.first.shutdown(net::Shutdown::write));
   });
   auto copying = spawn([&] { return net::copy(from, to); });
   CHECK(read_text(out.second, much.size()) == much);
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("a copy from a buffered reader begins with what was read ahead")
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   CHECK(in.first.write_all(bytes("head\nbody")).value == 9);
-  CHECK_FALSE(in.first.shutdown(net::Shutdown::write));
+  CHECK(in.first.shutdown(net::Shutdown::write));
   net::BufferedReader reader(in.second);
   CHECK(reader.read_line().value == "head");
   CHECK(net::copy(reader, out.first).value == 4);
@@ -128,11 +128,11 @@ FIBER_TEST_CASE("a relay continues in one direction after the other has ended") 
   net::UnixStreamPair server = make_pair();
   auto relaying = spawn([&] { return net::relay(client.second, server.first); });
   CHECK(client.first.write_all(bytes("question")).value == 8);
-  CHECK_FALSE(client.first.shutdown(net::Shutdown::write));
+  CHECK(client.first.shutdown(net::Shutdown::write));
   CHECK(read_text(server.second, 9) == "question");  // And the end.
   CHECK(server.second.write_all(bytes("an answer")).value == 9);
   CHECK(read_text(client.first, 9) == "an answer");
-  CHECK_FALSE(server.second.shutdown(net::Shutdown::write));
+  CHECK(server.second.shutdown(net::Shutdown::write));
   CHECK(read_text(client.first, 1).empty());
   const auto relayed = relaying.join();
   CHECK_FALSE(relayed.error);

@@ -61,7 +61,7 @@ class LateResolver final : public net::AnyResolver {
   }
   net::Result<std::vector<Address>> look_up_rest(const std::string&, std::span<const Address>,
                                                  const Until& until) override {
-    if (!allowed.wait_until(until)) return {.error = ended = until.error()};
+    if (!allowed.wait_until(until)) return {.error = ended = until.reason()};
     if (late_.port() == 0) throw std::bad_alloc();
     return {.value = {late_, late_}};
   }

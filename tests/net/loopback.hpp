@@ -63,8 +63,8 @@ inline std::size_t echo(net::ByteStream& stream) {
 
 // So small that a sender soon has to wait.
 inline void shrink_buffers(net::ByteStream& stream, int size = 4096) {
-  CHECK(!stream.set_send_buffer(size));
-  CHECK(!stream.set_receive_buffer(size));
+  CHECK(stream.set_send_buffer(size));
+  CHECK(stream.set_receive_buffer(size));
 }
 
 }  // namespace weft::test

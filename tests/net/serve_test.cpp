@@ -318,7 +318,7 @@ FIBER_TEST_CASE("a server survives a burst beyond its descriptors") {
     CHECK(error == std::error_code{});
     clients.push_back(std::move(stream));
   }
-  JoinHandle<std::error_code> running;
+  JoinHandle<Result<void>> running;
   {
     const DescriptorLimit limit(limit_that_leaves(64));
     running = spawn([&] { return server.serve(listener); });
@@ -354,7 +354,7 @@ FIBER_TEST_CASE("the reserve descriptor returns after a fiber has answered a ref
     CHECK(error == std::error_code{});
     clients.push_back(std::move(stream));
   }
-  JoinHandle<std::error_code> running;
+  JoinHandle<Result<void>> running;
   {
     const DescriptorLimit limit(limit_that_leaves(16));
     running = spawn([&] { return server.serve(listener); });

@@ -57,7 +57,7 @@ class Serving {
   Server server_;
   TcpListener listener_;
   net::Address address_;
-  JoinHandle<std::error_code> running_;
+  JoinHandle<Result<void>> running_;
 };
 
 // Whether the peer has closed, without another byte.

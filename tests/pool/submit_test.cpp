@@ -240,7 +240,7 @@ FIBER_TEST_CASE("an empty callable is refused and nothing else happens") {
   const std::function<void()> empty;
   void (*null)() = nullptr;
   CHECK(pool.submit(empty) == Errc::empty_task);
-  CHECK(pool.submit(empty).error() == std::errc::invalid_argument);
+  CHECK(pool.submit(empty).error == std::errc::invalid_argument);
   CHECK(pool.try_submit(null) == Errc::empty_task);
   CHECK(pool.submit_until(1ms, empty) == Errc::empty_task);
   CHECK_THROWS_AS((void)pool.async(empty), std::system_error);

@@ -96,9 +96,9 @@ TEST_CASE("a file is whole, or a call has failed") {
       for (int i = 1; i < 50; ++i) {
         const std::string next = std::to_string(i);
         if (files::replace_file("/state", next)) {
-          ++errors;
-        } else {
           state = next;
+        } else {
+          ++errors;
         }
         const auto [now, error] = files::read_file("/state");
         if (!error) sim::check(now == state, "the file is the last that was written");

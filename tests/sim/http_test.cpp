@@ -107,7 +107,7 @@ TEST_CASE("an unused connection is closed by the server's idle limit, in virtual
     auto [stream, error] = net::dial("server:80");
     REQUIRE(!error);
     const auto before = weft::Clock::now();
-    CHECK(!stream.wait_readable());
+    CHECK(stream.wait_readable());
     std::array<std::byte, 1> one{};
     CHECK(stream.read_some(one).error == weft::Errc::end_of_stream);
     CHECK(weft::Clock::now() - before >= 24h);
@@ -172,7 +172,7 @@ TEST_CASE("a server shows the date of its host, and its limits go by that clock"
     auto [stream, error] = net::dial("server:80");
     CHECK(!error);
     const auto before = weft::Clock::now();
-    CHECK(!stream.wait_readable());  // The server closes it.
+    CHECK(stream.wait_readable());  // The server closes it.
     CHECK(weft::Clock::now() - before > 29s);
     CHECK(weft::Clock::now() - before < 35s);
   });

@@ -69,7 +69,7 @@ std::string long_text(std::size_t size) {
 std::string echo_of(net::TcpStream& stream, const std::string& text) {
   auto reader = weft::spawn([&] { return read_all(stream); });
   CHECK(!stream.write_all(bytes_of(text)).error);
-  CHECK(!stream.shutdown(net::Shutdown::write));
+  CHECK(stream.shutdown(net::Shutdown::write));
   return reader.join();
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("datagrams are lost, come twice and overtake each other") {
       auto [sender, error] = net::UdpSocket::connected(net::resolve("world", 9).value.at(0));
       CHECK(!error);
       for (int i = 0; i < 200; ++i) {
-        CHECK(!sender.send(std::as_bytes(std::span(&i, 1))));
+        CHECK(sender.send(std::as_bytes(std::span(&i, 1))));
         weft::this_fiber::sleep_for(1ms);
       }
     });
@@ -318,7 +318,7 @@ TEST_CASE("Unix sockets connect within a host") {
       auto [stream, error] = net::UnixStream::connect(address);
       REQUIRE(!error);
       CHECK(!stream.write_all(bytes_of("hello")).error);
-      CHECK(!stream.shutdown(net::Shutdown::write));
+      CHECK(stream.shutdown(net::Shutdown::write));
       CHECK(read_all(stream) == "hello");
     }
     std::error_code elsewhere;

@@ -36,13 +36,13 @@ class HttpServer {
   // True if no deadline was needed.
   bool stop(Deadline grace = Deadline::past()) {
     const bool in_time = server_.shutdown(grace);
-    if (loop_.joinable()) CHECK_FALSE(loop_.join());
+    if (loop_.joinable()) CHECK(loop_.join());
     listener_.close();  // Clients that wait to be accepted learn that they will not be.
     return in_time;
   }
 
   // Waits until serve() has returned, which something else has to end.
-  void join() { CHECK_FALSE(loop_.join()); }
+  void join() { CHECK(loop_.join()); }
   [[nodiscard]] bool has_ended() const { return loop_.done(); }
 
   [[nodiscard]] net::Address address() const { return address_; }
@@ -57,14 +57,14 @@ class HttpServer {
   net::TcpListener listener_;
   http::Server server_;
   const net::Address address_;
-  JoinHandle<std::error_code> loop_;
+  JoinHandle<Result<void>> loop_;
 };
 
 // Parks until `context` is over, and says why it is.
 inline std::error_code wait_for_end(const Context& context) {
   Event never;
   CHECK_FALSE(never.wait_until(context));
-  return context.error();
+  return context.status();
 }
 
 inline void send_text(net::TcpStream& stream, std::string_view text) {

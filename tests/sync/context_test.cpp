@@ -51,8 +51,8 @@ FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and lat
   std::optional<int> value;
   for (int i = 0; i < 3; ++i)
     CHECK(channel.receive_until(value, context) == ChannelStatus::stopped);
-  CHECK(context.error() == Errc::cancelled);
-  CHECK(context.error() == std::errc::operation_canceled);
+  CHECK(context.status() == Errc::cancelled);
+  CHECK(context.status() == std::errc::operation_canceled);
   CHECK(context.cause() == nullptr);
   CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
 }
@@ -64,7 +64,7 @@ FIBER_TEST_CASE("the first cause counts, and children have it too") {
   CHECK_FALSE(parent.cancel(exception_of("too late")));
   CHECK_FALSE(child.cancel());
   CHECK_THROWS_WITH(child.throw_if_over(), "the disk is full");
-  CHECK(child.error() == Errc::cancelled);
+  CHECK(child.status() == Errc::cancelled);
   const Context late(&parent);
   CHECK_THROWS_WITH(late.throw_if_over(), "the disk is full");
 }
@@ -87,8 +87,8 @@ SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
   weft::Semaphore permits(0);
   CHECK_FALSE(permits.try_acquire_until(context));
   CHECK(context.is_over());
-  CHECK(context.error() == Errc::timed_out);
-  CHECK(context.error() == std::errc::timed_out);
+  CHECK(context.status() == Errc::timed_out);
+  CHECK(context.status() == std::errc::timed_out);
 
   Context other(Deadline::after(1h));
   const std::stop_token token = other.token();
@@ -96,7 +96,7 @@ SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
   CHECK(world.now() >= 2h);
   CHECK(world.now() < 2h + 1s);
   CHECK(token.stop_requested());
-  CHECK(other.error() == Errc::timed_out);
+  CHECK(other.status() == Errc::timed_out);
 }
 
 SIM_TEST_CASE("a call that reports its end takes the caller's context as its limit") {
@@ -145,8 +145,8 @@ FIBER_TEST_CASE("a child's deadline is never after its parent's") {
   const Deadline earlier = Deadline::after(1min);
   CHECK(Context(&parent, earlier).deadline() == earlier);
   Context past(&parent, Deadline::past());
-  CHECK(past.error() == Errc::timed_out);
-  CHECK(Context(&past).error() == Errc::timed_out);
+  CHECK(past.status() == Errc::timed_out);
+  CHECK(Context(&past).status() == Errc::timed_out);
   CHECK_FALSE(parent.is_over());
 }
 
@@ -235,7 +235,7 @@ SIM_TEST_CASE("work with a timeout ends at it, or at that of the work around it"
       CHECK(weft::this_fiber::until().deadline() == context.deadline());
       return never.receive_until(value, weft::this_fiber::until());
     });
-    CHECK(context.error() == Errc::timed_out);
+    CHECK(context.status() == Errc::timed_out);
     return inner;
   });
   CHECK(status == ChannelStatus::timed_out);
@@ -257,7 +257,7 @@ THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
   await_parked(runtime, "channel receive", 1);
   context.cancel();
   CHECK(waiting.join() == ChannelStatus::stopped);
-  CHECK(own.error() == Errc::timed_out);
+  CHECK(own.status() == Errc::timed_out);
 }
 
 FIBER_TEST_CASE("contexts whose callbacks cancel each other end all, once each") {
@@ -321,7 +321,7 @@ SIM_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadline
     }
     CHECK_FALSE(waiting.join());
     for (const auto& layer : layers) {
-      CHECK(layer->error() == (by_deadline ? Errc::timed_out : Errc::cancelled));
+      CHECK(layer->status() == (by_deadline ? Errc::timed_out : Errc::cancelled));
     }
     while (!layers.empty()) layers.pop_back();
   }

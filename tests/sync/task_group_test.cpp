@@ -275,7 +275,7 @@ FIBER_TEST_CASE("a group ends with its parent's context, and at its deadline") {
   TaskGroup timed({.deadline = Deadline::after(2ms)});
   timed.spawn([&](std::stop_token token) { CHECK_FALSE(weft::this_fiber::sleep_for(1h, token)); });
   timed.join();
-  CHECK(timed.context().error() == weft::Errc::timed_out);
+  CHECK(timed.context().status() == weft::Errc::timed_out);
 }
 
 FIBER_TEST_CASE("a task's captures are destroyed when join returns") {

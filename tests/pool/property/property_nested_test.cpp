@@ -240,7 +240,7 @@ class Tree {
     }
     ++member.rejected;
     const bool is_told_so = member.closed ? accepted == Errc::closed : accepted == Errc::full;
-    expect(is_told_so, "a refusal is '" + accepted.error().message() + "'", member);
+    expect(is_told_so, "a refusal is '" + accepted.error.message() + "'", member);
     std::erase(member.waiting, number);
   }
   void open_one(Random& random) {
