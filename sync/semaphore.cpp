@@ -76,7 +76,7 @@ Waiter* Semaphore::grant() noexcept {
   return head;
 }
 
-std::uint64_t Semaphore::available_hint() noexcept {
+std::uint64_t Semaphore::available_hint() const noexcept {
   const detail::SpinGuard guard(lock_);
   return available_ < 0 ? 0 : static_cast<std::uint64_t>(available_);
 }

@@ -1,20 +1,16 @@
 // Typed queues between callers.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 #include <weft/channel_status.hpp>
 #include <weft/detail/channel_iterator.hpp>
-#include <weft/detail/exceptions.hpp>
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/late_wait.hpp>
 #include <weft/detail/waiter.hpp>
@@ -49,11 +45,7 @@ class Channel {
   // Holds at most `capacity` values; with 0, each send waits for its receiver.
   // Throws: std::invalid_argument for a capacity above the largest, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
-    if (capacity > kMaxCapacity) {
-      WEFT_THROW(std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
-                                       ", at most " + std::to_string(kMaxCapacity) +
-                                       " values of this type"));
-    }
+    if (capacity > kMaxCapacity) detail::refuse_capacity(capacity, kMaxCapacity);
     if (capacity > 0) buffer_ = std::make_unique<Place[]>(capacity);
   }
   Channel(const Channel&) = delete;
@@ -158,9 +150,10 @@ class Channel {
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
     if (most == 0) return 0;
-    const std::size_t needed = values.size() + std::min(most, capacity_ + 1);
+    const std::size_t needed = values.size() + (most <= capacity_ ? most : capacity_ + 1);
     // The capacity at least doubles, so that repeated calls do not copy the vector each time.
-    if (needed > values.capacity()) values.reserve(std::max(needed, 2 * values.capacity()));
+    const std::size_t doubled = 2 * values.capacity();
+    if (needed > values.capacity()) values.reserve(needed > doubled ? needed : doubled);
     std::optional<T> value;
     if (receive_until(value, until) != ChannelStatus::ok) return 0;
     values.push_back(std::move(*value));
@@ -206,14 +199,14 @@ class Channel {
   // Returns the constructor's capacity.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   // Returns the number of values inside, which may be stale.
-  [[nodiscard]] std::size_t size_hint() noexcept {
+  [[nodiscard]] std::size_t size_hint() const noexcept {
     lock_.lock();
     const std::size_t count = count_;
     lock_.unlock();
     return count;
   }
   // Returns whether close() has been called; once true, it stays true.
-  [[nodiscard]] bool is_closed_hint() noexcept {
+  [[nodiscard]] bool is_closed_hint() const noexcept {
     lock_.lock();
     const bool closed = closed_;
     lock_.unlock();
@@ -312,15 +305,7 @@ class Channel {
   // Called if there is no value and no waiting sender, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
-#if defined(WEFT_TELLS_LATE_WAITS)
-    if (count_ == 0 && !closed_) {
-      lock_.unlock();
-      const detail::LateWait late_wait(detail::WaitReason::channel_receive);
-      lock_.lock();
-      (void)receive_or_wait(value, {});
-      return value;
-    }
-#endif
+    WEFT_TELL_LATE_WAIT_LOCKED(count_ == 0 && !closed_, lock_, channel_receive);
     (void)receive_or_wait(value, {});
     return value;
   }
@@ -353,7 +338,7 @@ class Channel {
     detail::Waiter* let_in = nullptr;
     detail::Waiter** last = &let_in;
     lock_.lock();
-    const std::size_t taken = std::min(most, count_);
+    const std::size_t taken = most < count_ ? most : count_;
     for (std::size_t i = 0; i < taken; ++i) {
       values.push_back(std::move(buffer_[head_].value));
       drop_front();
@@ -399,7 +384,7 @@ class Channel {
     --count_;
   }
 
-  detail::SpinLock lock_;
+  mutable detail::SpinLock lock_;
   bool closed_ WEFT_GUARDED_BY(lock_) = false;
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;

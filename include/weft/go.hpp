@@ -2,7 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>

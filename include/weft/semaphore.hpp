@@ -1,7 +1,6 @@
 // A bounded number of permits.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -49,11 +48,11 @@ class Semaphore {
   // gets one.
   void resize(std::uint64_t permits) noexcept;
   // Returns the number of free permits, which may be stale.
-  [[nodiscard]] std::uint64_t available_hint() noexcept;
+  [[nodiscard]] std::uint64_t available_hint() const noexcept;
 
  private:
   static constexpr std::int64_t clamp(std::uint64_t permits) noexcept {
-    return static_cast<std::int64_t>(std::min(permits, kMost));
+    return static_cast<std::int64_t>(permits < kMost ? permits : kMost);
   }
   // Changes the number of free permits, within the allowed range.
   void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
@@ -61,7 +60,7 @@ class Semaphore {
   // Takes out every waiter that the free permits can serve, in order.
   [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
-  detail::SpinLock lock_;
+  mutable detail::SpinLock lock_;
   std::int64_t size_ WEFT_GUARDED_BY(lock_);
   // Negative after a resize() to less than the permits in use.
   std::int64_t available_ WEFT_GUARDED_BY(lock_);

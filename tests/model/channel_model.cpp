@@ -3,7 +3,7 @@
 // or the channel, for longer than allowed.
 #include "tests/model/model_stop.hpp"
 
-#include <weft/channel.hpp>
+#include "sync/channel.cpp"
 
 #include <optional>
 

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "sync/channel.cpp"
 #include "sync/select.cpp"
 #include "tests/model/model_waist.hpp"
 

@@ -1,5 +1,6 @@
 #include <weft/parallel.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -19,7 +20,7 @@ FIBER_TEST_CASE("every element is visited once, whatever the grain and the concu
       for (const std::size_t concurrency : {0U, 1U, 3U, 100U}) {
         std::vector<int> visits(count);
         weft::for_each(visits, [](int& visit) { ++visit; },
-                       {.concurrency = concurrency, .grain = grain});
+                       {.max_running = concurrency, .grain = grain});
         CHECK(static_cast<std::size_t>(std::count(visits.begin(), visits.end(), 1)) == count);
       }
     }
@@ -36,7 +37,7 @@ FIBER_TEST_CASE("no more steps are under way than the concurrency says") {
                    weft::this_fiber::yield();
                    --running;
                  },
-                 {.concurrency = 5});
+                 {.max_running = 5});
   CHECK_FALSE(exceeded);
 }
 
@@ -49,7 +50,7 @@ FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun
     // However late that throws, the others do not get ahead of it.
     while (number > 10 && !weft::this_fiber::context()->is_over()) weft::this_fiber::yield();
   };
-  CHECK_THROWS_WITH(weft::for_each(elements, visit, {.concurrency = 4}), "the tenth");
+  CHECK_THROWS_WITH(weft::for_each(elements, visit, {.max_running = 4}), "the tenth");
   CHECK(visited <= 10 + 3);  // Each of the others was in the middle of one at most.
 }
 
@@ -63,7 +64,7 @@ FIBER_TEST_CASE("the end of the caller's context skips later elements, and its r
       while (number > 10 && !weft::this_fiber::context()->is_over()) weft::this_fiber::yield();
       return 1;
     };
-    CHECK_THROWS_WITH((void)weft::transform(elements, visit, {.concurrency = 4}), "enough");
+    CHECK_THROWS_WITH((void)weft::transform(elements, visit, {.max_running = 4}), "enough");
     CHECK_THROWS_WITH(weft::for_each(elements, visit), "enough");
   });
   CHECK(visited <= 10 + 3);

@@ -1,5 +1,6 @@
 // Scenarios of Go's suites about select (runtime/chan_test.go, test/chan), for ours. The table
 // in tests/README.md says which case stands for which of theirs.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>

@@ -12,6 +12,10 @@ class Channel;
 
 namespace detail {
 
+// For the constructor of a Channel.
+// Throws: std::invalid_argument.
+[[noreturn]] void refuse_capacity(std::size_t capacity, std::size_t most);
+
 // Holds the value that was received last; at the end once the channel is closed and drained.
 template <class T>
 class ChannelIterator {

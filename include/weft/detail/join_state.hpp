@@ -6,7 +6,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <weft/detail/end_wait.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/small_block.hpp>
@@ -87,8 +86,9 @@ class JoinCore {
 // pointer.
 template <class T>
 class JoinState : public JoinCore, public SmallBlock {
+  struct Nothing {};
   using Stored = std::conditional_t<
-      std::is_void_v<T>, std::monostate,
+      std::is_void_v<T>, Nothing,
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
