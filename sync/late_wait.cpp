@@ -1,7 +1,5 @@
 #include <weft/detail/late_wait.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -33,7 +31,8 @@ LateWait::LateWait(WaitReason reason) noexcept {
   try {
     registration_.add(context->token(), caller);
   } catch (const std::exception&) {
-    // Without a runtime or memory there is no timer: the wait is told if a call ends the context.
+    // Without a runtime or memory there is no timer, so only a call that ends the context is
+    // noticed.
     if (const std::stop_token* token = context->until().token()) registration_.add(*token, caller);
   }
 }
@@ -48,10 +47,10 @@ void LateWait::Caller::operator()() const noexcept {
       "limit; call the form that takes an Until, or wait in a NoCancel scope",
       static_cast<unsigned long long>(id), name.data(), to_string(reason));
   if (size < 0) return;
-  auto length = std::min(static_cast<std::size_t>(size), line.size() - 2);
+  const auto length = std::min(static_cast<std::size_t>(size), line.size() - 2);
   base::make_printable({line.data(), length});
-  line[length++] = '\n';
-  (void)!::write(STDERR_FILENO, line.data(), length);
+  line[length] = '\n';
+  (void)std::fwrite(line.data(), 1, length + 1, stderr);  // Unbuffered: one write.
 }
 
 }  // namespace weft::detail

@@ -24,7 +24,7 @@ namespace {
 // about as long as parking and waking: during a longer wait, running other fibers is better.
 constexpr int kLongestPause = 16;
 
-// A lock that takes longer, in a context that has ended, is told as a late wait.
+// A lock that takes longer, in a context that has ended, counts as a late wait.
 [[maybe_unused]] constexpr std::chrono::milliseconds kLongLock(10);
 
 }  // namespace

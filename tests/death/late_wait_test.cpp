@@ -21,7 +21,7 @@ TEST_SUITE_BEGIN("death/late_wait");
 using std::chrono::milliseconds;
 
 // Nothing else could end these waits: the report of the deadlock ends the process.
-DEATH_TEST_CASE("a receive() beyond the deadline of its context is told",
+DEATH_TEST_CASE("a receive() beyond the deadline of its context has a line on stderr",
                 "'reader' waits on (channel receive) beyond the end of its context") {
   weft::run([] {
     weft::this_fiber::set_name("reader");
@@ -30,7 +30,7 @@ DEATH_TEST_CASE("a receive() beyond the deadline of its context is told",
   });
 }
 
-DEATH_TEST_CASE("a send() in a group that is cancelled is told",
+DEATH_TEST_CASE("a send() in a group that is cancelled has a line on stderr",
                 "waits on (channel send) beyond the end of its context") {
   weft::run([] {
     weft::Channel<int> never;
@@ -41,7 +41,7 @@ DEATH_TEST_CASE("a send() in a group that is cancelled is told",
   });
 }
 
-DEATH_TEST_CASE("a wait that begins after the end of its context is told",
+DEATH_TEST_CASE("a wait that begins after the end of its context has a line on stderr",
                 "waits on (semaphore) beyond the end of its context") {
   weft::run([] {
     weft::Semaphore none(0);
@@ -49,7 +49,7 @@ DEATH_TEST_CASE("a wait that begins after the end of its context is told",
   });
 }
 
-DEATH_TEST_CASE("a long lock() in a context that has ended is told",
+DEATH_TEST_CASE("a long lock() in a context that has ended has a line on stderr",
                 "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;

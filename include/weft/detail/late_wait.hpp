@@ -33,17 +33,27 @@ class LateWait {
 
 }  // namespace weft::detail
 
-// Begins such a wait, until the end of the scope, in programs with assertions. `polls` does not
-// wait; if it is true the enclosing function returns.
+// Begin such a wait, until the end of the scope, in programs with assertions. `polls` does not
+// wait; if it is true the enclosing function returns. The second form is for a caller that holds a
+// lock, which looks at the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS
-#define WEFT_TELL_LATE_WAIT(reason, polls)                                         \
-  std::optional<::weft::detail::LateWait> late_wait;                               \
-  if (::weft::detail::ContextNode::current() != nullptr) {                         \
-    if (polls) return;                                                             \
-    late_wait.emplace(::weft::detail::WaitReason::reason);                         \
-  }                                                                                \
+#define WEFT_TELL_LATE_WAIT(reason, polls)                 \
+  std::optional<::weft::detail::LateWait> late_wait;       \
+  if (::weft::detail::ContextNode::current() != nullptr) { \
+    if (polls) return;                                     \
+    late_wait.emplace(::weft::detail::WaitReason::reason); \
+  }                                                        \
+  static_assert(true)
+#define WEFT_TELL_LATE_WAIT_LOCKED(waits, lock, reason)    \
+  std::optional<::weft::detail::LateWait> late_wait;       \
+  if (waits) {                                             \
+    (lock).unlock();                                       \
+    late_wait.emplace(::weft::detail::WaitReason::reason); \
+    (lock).lock();                                         \
+  }                                                        \
   static_assert(true)
 #else
 #define WEFT_TELL_LATE_WAIT(reason, polls) static_cast<void>(0)
+#define WEFT_TELL_LATE_WAIT_LOCKED(waits, lock, reason) static_cast<void>(0)
 #endif
