@@ -27,9 +27,9 @@ namespace weft {
 struct ParallelOptions {
   // The largest number of concurrent steps. 0: the runtime's number of workers, which suits steps
   // that compute, or a pool's capacity. Steps that wait need more.
-  std::size_t concurrency = 0;
+  std::size_t max_running = 0;
   // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
-  // that the fibers finish together; 1 if `concurrency` is given.
+  // that the fibers finish together; 1 if `max_running` is given.
   std::size_t grain = 0;
 };
 
@@ -56,10 +56,10 @@ template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
   if (count == 0) return;
-  std::size_t most = options.concurrency;
+  std::size_t most = options.max_running;
   if (most == 0) most = where.pool ? where.pool.capacity() : concurrency();
   std::size_t grain = options.grain;
-  if (grain == 0) grain = options.concurrency != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
+  if (grain == 0) grain = options.max_running != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
@@ -122,6 +122,12 @@ void call_for_each(const LoopPool& where, Range& range, Step& step,
 
 template <class Range>
 concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
+// A callable that takes an element; Mapping: and returns a value.
+template <class F, class Range>
+concept StepOver = std::invocable<F&, std::ranges::range_reference_t<Range>>;
+template <class F, class Range>
+concept MappingOf = StepOver<F, Range> &&
+    !std::is_void_v<std::invoke_result_t<F&, std::ranges::range_reference_t<Range>>>;
 
 }  // namespace detail
 
@@ -132,14 +138,14 @@ concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::s
 // task, so it cannot wait for that task's end.
 // Throws: the first exception of a step, the cause of the context's end or std::system_error with
 // its error, and as go().
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
 // Does the same by tasks of `pool`. The first task is submitted as on_full specifies; if later ones
 // are refused, there are fewer. A calling task of the pool frees its slot while it waits.
 // Throws: also std::system_error with the pool's code if the first task is refused.
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
@@ -147,7 +153,7 @@ void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& 
 // effect of the end of the caller's context. Tasks dropped at their deadline leave their elements
 // to other tasks.
 // Throws: also std::system_error if no task is left, and std::invalid_argument for a timeout.
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
               const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool), &submit_options}, range, step, options);
@@ -155,16 +161,16 @@ void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& rang
 
 // Does the same as for_each(), and returns the results of all calls in the order of the elements.
 // Throws: as for_each().
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
   return detail::results_of({}, range, step, options);
 }
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(FiberPool& pool, Range&& range, Step step,
                              const ParallelOptions& options = {}) {
   return detail::results_of({detail::group_pool(pool)}, range, step, options);
 }
-template <detail::IndexedRange Range, class Step>
+template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(FiberPool& pool, const SubmitOptions& submit_options, Range&& range,
                              Step step, const ParallelOptions& options = {}) {
   return detail::results_of({detail::group_pool(pool), &submit_options}, range, step, options);

@@ -22,6 +22,10 @@ template <class F>
 inline constexpr bool kTakesTokenOnly = !kTakesContext<F> && std::invocable<F&, std::stop_token>;
 template <class F>
 inline constexpr bool kHearsOfStop = kTakesContext<F> || kTakesTokenOnly<F>;
+// A callable that a group can run.
+template <class F>
+concept GroupTask = std::invocable < std::decay_t<F>
+& > || kHearsOfStop<std::decay_t<F>>;
 
 // The argument that a task of a group may take: the group's context, a stop_token, or nothing.
 template <class F>
