@@ -16,7 +16,7 @@ class Category final : public std::error_category {
       case Errc::too_many_fibers:
         return "as many fibers exist as RuntimeOptions::max_fibers allows, a fiber waits for a "
                "stack, or memory_goal is reached: bound what is spawned, by a FiberPool or "
-               "TaskGroupOptions::limit";
+               "TaskGroupOptions::max_running";
       case Errc::invalid_stack_size:
         return "SpawnOptions::stack_size is above 16 MiB, the most: put large data on the heap";
       case Errc::closed:

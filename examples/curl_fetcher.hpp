@@ -25,7 +25,8 @@ class Fetcher {
       : set_(checked(weft::io::WatchSet::create())),
         wake_(checked(weft::io::make_pipe())),
         multi_(curl_multi_init()) {
-    if (const std::error_code error = set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake)) {
+    if (const std::error_code error =
+            set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake)) {
       throw std::system_error(error);
     }
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Fetcher::on_socket);

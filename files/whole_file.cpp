@@ -139,7 +139,7 @@ std::error_code resize(std::string& text, std::size_t size) noexcept {
 
 }  // namespace
 
-Result<std::string> read_file(std::string path, const Until& until, std::size_t most) {
+Result<std::string> read_file(std::string path, std::size_t most, const Until& until) {
   auto [file, unopened] = File::open(std::move(path), {}, until);
   if (unopened) return {.error = unopened};
   // An estimate: files of /proc have no size, and other files grow.
@@ -163,6 +163,10 @@ Result<std::string> read_file(std::string path, const Until& until, std::size_t 
   }
   text.resize(done);
   return {.value = std::move(text)};
+}
+
+Result<std::string> read_file(std::string path, const Until& until) {
+  return read_file(std::move(path), std::numeric_limits<std::size_t>::max(), until);
 }
 
 Result<void> write_file(std::string path, std::string data, const Until& until) {

@@ -138,7 +138,7 @@ Result<WatchSet> WatchSet::create() {
 }
 
 Result<void> WatchSet::control(int operation, int descriptor, Ready what,
-                                  std::uint64_t key) noexcept {
+                               std::uint64_t key) noexcept {
   const IoUse use(epoll_.handle());
   if (!use) return Errc::closed;
   const auto bits = static_cast<unsigned>(what);

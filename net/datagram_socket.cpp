@@ -165,7 +165,7 @@ Result<std::size_t> DatagramSocket<Where>::receive_batch(std::span<DatagramSlot<
 
 template <class Where>
 Result<void> DatagramSocket<Where>::send_to(std::span<const std::byte> data, const Where& to,
-                                               const Until& until) {
+                                            const Until& until) {
   return send_all<1>(socket_, 1, until, kSendTo<Where>,
                      [&](Batch<1>& batch, std::size_t i, std::size_t) {
                        batch.set(i, data);

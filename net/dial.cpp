@@ -235,9 +235,13 @@ Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uin
   return std::move(answer);
 }
 
-Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port, const Until& until,
-                                     AnyResolver* resolver) {
+Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                     AnyResolver* resolver, const Until& until) {
   return (resolver != nullptr ? *resolver : Resolver::shared()).resolve(host, port, until);
+}
+Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                     const Until& until) {
+  return resolve(host, port, nullptr, until);
 }
 
 Result<HostPort> parse_host_port(std::string_view text) {
@@ -258,15 +262,19 @@ Result<HostPort> parse_host_port(std::string_view text) {
   return {.value = std::move(result)};
 }
 
-Result<TcpStream> dial(std::span<const Address> addresses, const Until& until,
-                       const DialOptions& options) {
+Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
+                       const Until& until) {
   if (addresses.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
   if (addresses.size() == 1) return TcpStream::connect(addresses.front(), until);
   Race race(addresses.size());
   return win(race, interleave(addresses), until, options);
 }
 
-Result<TcpStream> dial(std::string_view host_port, const Until& until, const DialOptions& options) {
+Result<TcpStream> dial(std::span<const Address> addresses, const Until& until) {
+  return dial(addresses, DialOptions{}, until);
+}
+
+Result<TcpStream> dial(std::string_view host_port, const DialOptions& options, const Until& until) {
   const auto [target, malformed] = parse_host_port(host_port);
   if (malformed) return {.error = malformed};
   const std::string& host = target.host;
@@ -274,13 +282,16 @@ Result<TcpStream> dial(std::string_view host_port, const Until& until, const Dia
   const auto answer = resolver.resolve(host, target.port, until);
   if (answer.error) return {.error = answer.error};
   const std::vector<Address>& found = answer.value;
-  if (!may_lack_some(host, found)) return dial(found, until, options);
+  if (!may_lack_some(host, found)) return dial(found, options, until);
   Race race(found.size() + 1);
   // An answer that could not be had adds none.
   race.start([&](const std::stop_token& token) {
     return resolver.resolve_rest(host, found, token).value;
   });
   return win(race, found, until, options);
+}
+Result<TcpStream> dial(std::string_view host_port, const Until& until) {
+  return dial(host_port, DialOptions{}, until);
 }
 
 }  // namespace weft::net

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <weft/detail/guard.hpp>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
@@ -17,6 +18,11 @@ using detail::relaxed;
 using detail::release;
 
 namespace {
+
+std::size_t at_least_one(std::size_t max_connections) {
+  if (max_connections > 0) return max_connections;
+  throw std::invalid_argument("weft::net::ServerOptions: max_connections = 0; must be at least 1");
+}
 
 // The service of a connection, as a task: destroyed without having been run it refuses it.
 class Start {
@@ -100,13 +106,13 @@ void Server::Core::start(Served& connection) noexcept {
 }
 
 bool Server::Core::take_place(const Until& until) noexcept {
-  if (options_.max_connections == 0) return true;
+  if (options_.max_connections == kUnlimited) return true;
   return options_.at_limit == AtLimit::wait ? slots_.try_acquire_until(until)
                                             : slots_.try_acquire();
 }
 
 void Server::Core::give_place() noexcept {
-  if (options_.max_connections != 0) slots_.release();
+  if (options_.max_connections != kUnlimited) slots_.release();
 }
 
 // Returns it with a place for it, if places are limited.
@@ -331,7 +337,7 @@ void Server::Core::sweep() {
 Server::Core::Core(Handler handler, ServerOptions options)
     : handler_(std::move(handler)),
       options_(std::move(options)),
-      slots_(options_.max_connections),
+      slots_(at_least_one(options_.max_connections)),
       counts_{.shown = make_metrics(options_.name, [this] { return stats(); })},
       stop_(options_.stop, [this] { stop(); }) {}
 

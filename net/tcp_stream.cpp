@@ -56,8 +56,8 @@ int option_of(std::chrono::duration<Rep, Period> time) noexcept {
 
 }  // namespace
 
-Result<TcpStream> TcpStream::connect(const Address& address, const Until& until,
-                                     const ConnectOptions& options) {
+Result<TcpStream> TcpStream::connect(const Address& address, const ConnectOptions& options,
+                                     const Until& until) {
   CallResult started;
   // Registered only when begun: a socket that has not been told to connect counts as hung up.
   auto [socket, error] =

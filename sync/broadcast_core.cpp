@@ -231,12 +231,12 @@ ChannelStatus BroadcastCore::receive(BroadcastReader& reader, void* out,
   }
 }
 
-std::size_t BroadcastCore::subscriptions_hint() noexcept {
+std::size_t BroadcastCore::subscriptions_hint() const noexcept {
   const SpinGuard guard(lock_);
   return subscriptions_;
 }
 
-bool BroadcastCore::is_closed_hint() noexcept {
+bool BroadcastCore::is_closed_hint() const noexcept {
   const SpinGuard guard(lock_);
   return closed_;
 }

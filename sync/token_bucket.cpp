@@ -41,12 +41,15 @@ void TokenBucket::check(std::uint64_t count) const {
                                    ", at most burst = " + std::to_string(options_.burst)));
 }
 
-void TokenBucket::refill(std::int64_t now) noexcept {
-  if (now <= refilled_) return;
+TokenBucket::Parts TokenBucket::parts_at(std::int64_t now) const noexcept {
+  if (now <= refilled_) return parts_;
   const Parts come = static_cast<Parts>(now - refilled_) * static_cast<Parts>(options_.tokens);
-  refilled_ = now;
-  const Parts missing = parts_of(options_.burst) - parts_;
-  parts_ += std::min(come, missing);
+  return parts_ + std::min(come, parts_of(options_.burst) - parts_);
+}
+
+void TokenBucket::refill(std::int64_t now) noexcept {
+  parts_ = parts_at(now);
+  refilled_ = std::max(refilled_, now);
 }
 
 bool TokenBucket::take_at(std::int64_t now, std::uint64_t count) noexcept {
@@ -97,11 +100,10 @@ bool TokenBucket::take_until(const Until& until, std::uint64_t count) {
   return is_taken;
 }
 
-std::uint64_t TokenBucket::available_hint() noexcept {
+std::uint64_t TokenBucket::available_hint() const noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   const detail::SpinGuard guard(lock_);
-  refill(now);
-  return static_cast<std::uint64_t>(parts_ / options_.per.count());
+  return static_cast<std::uint64_t>(parts_at(now) / options_.per.count());
 }
 
 }  // namespace weft

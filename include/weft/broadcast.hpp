@@ -81,9 +81,11 @@ class Broadcast {
   // Returns the constructor's capacity.
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
   // Returns the number of subscriptions, which may be stale.
-  [[nodiscard]] std::size_t subscriptions_hint() noexcept { return core_.subscriptions_hint(); }
+  [[nodiscard]] std::size_t subscriptions_hint() const noexcept {
+    return core_.subscriptions_hint();
+  }
   // Returns whether close() has been called; once true, it stays true.
-  [[nodiscard]] bool is_closed_hint() noexcept { return core_.is_closed_hint(); }
+  [[nodiscard]] bool is_closed_hint() const noexcept { return core_.is_closed_hint(); }
 
   // Returns the core, for a select.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return core_; }

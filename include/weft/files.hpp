@@ -91,20 +91,23 @@ class File {
 };
 
 // Reads a whole file.
-// Errors: also File::open()'s; file_too_large above `most` bytes; not_enough_memory.
-Result<std::string> read_file(std::string path, const Until& until = Until::ambient(),
-                              std::size_t most = ~std::size_t{0});
+// Errors: also File::open()'s; not_enough_memory.
+Result<std::string> read_file(std::string path, const Until& until = Until::ambient());
+// Does the same with a file of at most `most` bytes.
+// Errors: also file_too_large.
+Result<std::string> read_file(std::string path, std::size_t most,
+                              const Until& until = Until::ambient());
 // Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part.
 // Errors: also as File::open().
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
-                                         const Until& until = Until::ambient());
+                                      const Until& until = Until::ambient());
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
 // writes a file in the same folder (.weft.*.new), syncs it and renames it. As with rename(2), a
 // symbolic link itself is replaced. A link to a device, a pipe, a socket or a directory is refused
 // with the errors of File::open(). From its first byte on the new file has the rights of the old
 // one, or fewer. It also has its owner and group, if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
-                                           const Until& until = Until::ambient());
+                                        const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 

@@ -111,9 +111,9 @@ class FunctionPool {
                        [&](auto& call) { return pool_.submit_until(until, std::move(call)); });
   }
   template <detail::ArgumentFor<In> A = In>
-  Accepted invoke_until(const Until& until, const SubmitOptions& options, A&& argument) {
+  Accepted invoke_until(const SubmitOptions& options, const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
-                 [&](auto& call) { return pool_.submit_until(until, options, std::move(call)); });
+                 [&](auto& call) { return pool_.submit_until(options, until, std::move(call)); });
   }
   // Corresponds to FiberPool::run(): parks for the function's result or exception.
   template <detail::ArgumentFor<In> A = In>
@@ -133,10 +133,10 @@ class FunctionPool {
                  [&](auto& call) { return pool_.run_until(until, std::move(call)); });
   }
   template <detail::ArgumentFor<In> A = In>
-  [[nodiscard]] InTime process_until(const Until& until, const SubmitOptions& options,
+  [[nodiscard]] InTime process_until(const SubmitOptions& options, const Until& until,
                                      A&& argument) {
     return start(std::forward<A>(argument),
-                 [&](auto& call) { return pool_.run_until(until, options, std::move(call)); });
+                 [&](auto& call) { return pool_.run_until(options, until, std::move(call)); });
   }
   // Corresponds to FiberPool::async(); PoolTask::get() returns the result.
   template <detail::ArgumentFor<In> A = In>
@@ -156,10 +156,10 @@ class FunctionPool {
                  [&](auto& call) { return pool_.async_until(until, std::move(call)); });
   }
   template <detail::ArgumentFor<In> A = In>
-  [[nodiscard]] PoolTask<Out> async_until(const Until& until, const SubmitOptions& options,
+  [[nodiscard]] PoolTask<Out> async_until(const SubmitOptions& options, const Until& until,
                                           A&& argument) {
     return start(std::forward<A>(argument),
-                 [&](auto& call) { return pool_.async_until(until, options, std::move(call)); });
+                 [&](auto& call) { return pool_.async_until(options, until, std::move(call)); });
   }
   // Corresponds to FiberPool::try_async(): does not park; returns a refusal as an error.
   template <detail::ArgumentFor<In> A = In>

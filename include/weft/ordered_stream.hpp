@@ -85,12 +85,12 @@ class OrderedStream {
   // Throws: as TaskGroup::spawn().
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
-    return submit_until({}, options, std::forward<F>(task));
+    return submit_until(options, {}, std::forward<F>(task));
   }
   // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
   // Throws: as TaskGroup::spawn().
   template <class F>
-  Accepted submit_until(const Until& until, const SubmitOptions& options, F&& task) {
+  Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
     if (!pool_) {
       WEFT_THROW(std::invalid_argument("weft::OrderedStream::submit: options without a pool"));
     }

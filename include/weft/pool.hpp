@@ -99,7 +99,7 @@ class FiberPool {
     return entry().hand_over(Room::awaited, std::forward<F>(callable), until);
   }
   template <detail::PoolCallable F>
-  Accepted submit_until(const Until& until, const SubmitOptions& options, F&& callable) {
+  Accepted submit_until(const SubmitOptions& options, const Until& until, F&& callable) {
     return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
   }
   // Submits a task whose refusal would be a mistake.
@@ -140,7 +140,7 @@ class FiberPool {
   }
   // Does the same, with these options for each task.
   template <detail::RangeOfTasks Range>
-  Result<std::size_t> submit_bulk_until(const Until& until, const SubmitOptions& options,
+  Result<std::size_t> submit_bulk_until(const SubmitOptions& options, const Until& until,
                                         Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until, options);
   }
@@ -162,7 +162,7 @@ class FiberPool {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
-  [[nodiscard]] TaskOf<F> async_until(const Until& until, const SubmitOptions& options,
+  [[nodiscard]] TaskOf<F> async_until(const SubmitOptions& options, const Until& until,
                                       F&& callable) {
     return entry().started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
@@ -203,7 +203,7 @@ class FiberPool {
                            entry().start(Room::as_configured, until, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
-  [[nodiscard]] auto run_until(const Until& until, const SubmitOptions& options, F&& callable) {
+  [[nodiscard]] auto run_until(const SubmitOptions& options, const Until& until, F&& callable) {
     return entry().in_time(
         until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
   }

@@ -11,10 +11,9 @@
 #include <weft/deadline.hpp>
 #include <weft/grow_policy.hpp>
 #include <weft/pool_hooks.hpp>
+#include <weft/unlimited.hpp>
 
 namespace weft {
-
-inline constexpr std::size_t kUnlimited = SIZE_MAX;
 
 class FiberPool;
 

@@ -134,7 +134,7 @@ struct AttemptResult<Attempt<T>> {
 // may_try_again. Other results and exceptions end the loop at once. After the last attempt its
 // value is returned or its exception thrown.
 //
-//   const Response response = retry_until(context, {.attempts = 3, .budget = &budget}, [&] {
+//   const Response response = retry_until({.attempts = 3, .budget = &budget}, context, [&] {
 //     Response answer = ask();
 //     const bool is_busy = answer.status == 503;
 //     return Attempt<Response>{std::move(answer), is_busy};
@@ -145,7 +145,7 @@ struct AttemptResult<Attempt<T>> {
 // Context: fibers and plain threads; parks for the delays, outside of attempts.
 // Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
 template <std::invocable F>
-auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
+auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
     typename detail::AttemptResult<std::invoke_result_t<F&>>::Type {
   using Result = std::invoke_result_t<F&>;
   detail::RetryPlan plan(until, options);
@@ -171,7 +171,7 @@ auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
 // Context, Throws: as retry_until().
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
-  return retry_until({}, options, std::move(attempt));
+  return retry_until(options, {}, std::move(attempt));
 }
 
 }  // namespace weft

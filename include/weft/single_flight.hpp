@@ -48,12 +48,12 @@ class SingleFlight {
   // Throws: also what the run and copies throw, as go() if it cannot begin, std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
-    return *run_until({}, key, std::forward<F>(callable));
+    return *run_until(key, {}, std::forward<F>(callable));
   }
   // Waits as run() does. Returns nothing if `until` ended the wait; the run continues.
   // Throws: as run().
   template <std::invocable F>
-  [[nodiscard]] std::optional<Value> run_until(const Until& until, const Key& key, F&& callable) {
+  [[nodiscard]] std::optional<Value> run_until(const Key& key, const Until& until, F&& callable) {
     const std::shared_ptr<Flight> flight = join_or_begin(key, std::forward<F>(callable));
     if (!flight->ended.wait_until(until)) return std::nullopt;
     if (flight->failure != nullptr) std::rethrow_exception(flight->failure);

@@ -28,23 +28,11 @@
 #include <weft/mutex.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/submit_options.hpp>
+#include <weft/task_group_options.hpp>
+#include <weft/unlimited.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft {
-
-// What happens to the other tasks of a group when one throws.
-enum class OnError : std::uint8_t {
-  cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // They continue; all exceptions are kept, the first one even without memory.
-};
-
-struct TaskGroupOptions {
-  // The largest number of tasks that run at once. At least 1.
-  std::size_t limit = SIZE_MAX;
-  OnError on_error = OnError::cancel_rest;
-  // The deadline of the group's context.
-  Deadline deadline = Deadline::never();
-};
 
 // Fibers that end before their scope is left; Go's errgroup. A task takes nothing, a
 // std::stop_token, or the group's Context&. The first exception cancels the group's context, and
@@ -87,20 +75,19 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `limit` tasks run, FIFO; a pool then applies its on_full. A spawn by
-  // a task of the group never waits for the limit, because that task holds a place: the new task is
-  // queued. When a task of the group ends, its fiber runs a queued task before waiting spawns
-  // continue. Tasks of groups made by these tasks are treated the same way.
-  // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
-  // unchanged.
-  template <class F>
+  // Starts a task. Parks while `max_running` tasks run, FIFO; a pool then applies its on_full. A
+  // spawn by a task of the group never waits for the limit, because that task holds a place: the
+  // new task is queued. When a task of the group ends, its fiber runs a queued task before waiting
+  // spawns continue. Tasks of groups made by these tasks are treated the same way. Throws: as
+  // weft::go() or FiberPool::go(). No task has then been started; a refused task is unchanged.
+  template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
   // Does the same, but returns a refusal of the pool.
-  template <class F>
+  template <detail::GroupTask F>
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
@@ -108,37 +95,37 @@ class TaskGroup {
   // std::stop_token receives one of its own, for its options' stop and timeout and the group's end.
   // A task that is queued at the group's limit is not in the pool's queue, whatever its options.
   // Throws: also std::invalid_argument for a group without a pool, and as FiberPool::submit().
-  template <class F>
+  template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
   // Does the same, but returns a refusal of the pool.
-  template <class F>
+  template <detail::GroupTask F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Starts a task without waiting. Refuses it with Errc::full if `limit` tasks run, or as
+  // Starts a task without waiting. Refuses it with Errc::full if `max_running` tasks run, or as
   // FiberPool::try_submit().
-  template <class F>
+  template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
   }
   // Does the same in a pool with options; throws as spawn().
-  template <class F>
+  template <detail::GroupTask F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Waits for a place until `until`, also in the pool. Refuses the task with Errc::timed_out or
   // cancelled, or as FiberPool::submit_until(). A task of the group does not wait for the limit.
-  template <class F>
+  template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
   }
   // Does the same in a pool with options; throws as spawn().
-  template <class F>
-  Accepted spawn_until(const Until& until, const SubmitOptions& options, F&& task) {
+  template <detail::GroupTask F>
+  Accepted spawn_until(const SubmitOptions& options, const Until& until, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
@@ -146,7 +133,7 @@ class TaskGroup {
   // the end of the context drops it. The delay uses no place of the limit. Does not park. join()
   // throws what the start throws, and a refusal of the pool.
   // Throws: as weft::go().
-  template <class Rep, class Period, class F>
+  template <class Rep, class Period, detail::GroupTask F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
     running_.go([this, due = Deadline::after(delay),
                  late = std::decay_t<F>(std::forward<F>(task))]() mutable {
@@ -186,8 +173,8 @@ class TaskGroup {
 
  private:
   static const TaskGroupOptions& checked(const TaskGroupOptions& options) {
-    if (options.limit > 0) return options;
-    WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1"));
+    if (options.max_running > 0) return options;
+    WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::max_running = 0, at least 1"));
   }
   // The first one needs no memory: there is a reserved place for it, though not for others.
   struct Errors {
@@ -205,7 +192,11 @@ class TaskGroup {
     }
     return errors;
   }
-  [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
+  [[nodiscard]] bool has_plain_fibers() const noexcept {
+    const SpawnOptions& fibers = options_.fibers;
+    return fibers.stack_size == 0 && fibers.name.empty() && !fibers.pinned;
+  }
+  [[nodiscard]] bool is_limited() const noexcept { return options_.max_running != kUnlimited; }
 
   // One unit of the group's count, and one of its permits until the task has ended.
   struct Place {
@@ -283,7 +274,7 @@ class TaskGroup {
   TaskGroup(detail::GroupPool pool, const Context* parent, const TaskGroupOptions& options)
       : options_(checked(options)),
         pool_(pool),
-        permits_(options.limit),
+        permits_(options.max_running),
         context_(parent, options.deadline) {}
 
   template <class F>
@@ -338,7 +329,11 @@ class TaskGroup {
   Accepted admit(F&& task, Submit submit) {
     using MemberOf = Member<std::decay_t<F>>;
     if (!pool_) {
-      go(MemberOf(*this, std::forward<F>(task)));
+      if (has_plain_fibers()) {
+        go(MemberOf(*this, std::forward<F>(task)));
+      } else {
+        go(options_.fibers, MemberOf(*this, std::forward<F>(task)));
+      }
       return {};
     }
     detail::Task member(MemberOf(*this, std::forward<F>(task)));

@@ -54,7 +54,7 @@ class TokenBucket {
     return take_until(Deadline::after(duration), count);
   }
   // Returns the number of tokens now, which may be stale.
-  [[nodiscard]] std::uint64_t available_hint() noexcept;
+  [[nodiscard]] std::uint64_t available_hint() const noexcept;
 
  private:
   // Parts of a token: in each nanosecond `tokens` parts come, and a token has `per` parts. So no
@@ -66,6 +66,7 @@ class TokenBucket {
     return static_cast<Parts>(count) * options_.per.count();
   }
   // `now`: nanoseconds, read before the lock; another caller may have passed a later time.
+  [[nodiscard]] Parts parts_at(std::int64_t now) const noexcept WEFT_REQUIRES(lock_);
   void refill(std::int64_t now) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take_at(std::int64_t now, std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
   // Returns when `count` tokens will be available if no other caller takes any.
@@ -73,7 +74,7 @@ class TokenBucket {
 
   const TokenBucketOptions options_;
   Semaphore turn_{1};  // The turn of the waiting callers: its holder is the next one.
-  detail::SpinLock lock_;
+  mutable detail::SpinLock lock_;
   Parts parts_ WEFT_GUARDED_BY(lock_);            // The number of parts at the time refilled_.
   std::int64_t refilled_ WEFT_GUARDED_BY(lock_);  // Nanoseconds, by the clock of Deadline.
   // The number of callers that wait in take_until().

@@ -46,6 +46,11 @@ class WaitGroup {
   void go(F&& callable) {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
   }
+  template <std::invocable F>
+  void go(const SpawnOptions& options, F&& callable) {
+    detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}),
+                  options);
+  }
 
   // Parks until the count is 0. Fibers of this group's go() that have not started may run on the
   // caller's stack meanwhile, as in JoinHandle::join().

@@ -67,9 +67,11 @@
 #include <weft/stop_on_signal.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
+#include <weft/task_group_options.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
 #include <weft/token_bucket.hpp>
 #include <weft/trace.hpp>
+#include <weft/unlimited.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>

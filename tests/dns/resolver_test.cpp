@@ -226,7 +226,7 @@ FIBER_TEST_CASE("addresses of one kind do not wait long for the other kind") {
   CHECK(resolver.resolve("only6.test", 80).value == std::vector{address("[::1]:80")});
   TcpListener listener = listen_anywhere();
   const std::string port = std::to_string(listener.local_address().value.port());
-  CHECK_FALSE(net::dial("only4.test:" + port, {}, {.resolver = &resolver}).error);
+  CHECK_FALSE(net::dial("only4.test:" + port, {.resolver = &resolver}).error);
   // The delay is no limit for the first of them.
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(80ms)).error == Errc::timed_out);
 }
@@ -295,10 +295,10 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
   dns::Resolver resolver(patient({server.address()}));
   TcpListener listener = listen_anywhere();
   const std::string port = std::to_string(listener.local_address().value.port());
-  auto [stream, error] = net::dial("here.test:" + port, {}, {.resolver = &resolver});
+  auto [stream, error] = net::dial("here.test:" + port, {.resolver = &resolver});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == listener.local_address().value);
-  CHECK(net::dial("none.test:80", {}, {.resolver = &resolver}).error.category() ==
+  CHECK(net::dial("none.test:80", {.resolver = &resolver}).error.category() ==
         net::resolver_category());
 }
 
@@ -309,7 +309,7 @@ FIBER_TEST_CASE("dial waits for addresses of the late kind, and tries them") {
   TcpListener listener = listen_anywhere();
   const Address here = listener.local_address().value;
   auto [stream, error] =
-      net::dial("late4.test:" + std::to_string(here.port()), {}, {.resolver = &resolver});
+      net::dial("late4.test:" + std::to_string(here.port()), {.resolver = &resolver});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == here);
   // Of what has been found, which kind is missing; and nothing where none can be.

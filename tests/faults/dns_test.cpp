@@ -254,7 +254,7 @@ void dial_late() {
   expect_none(unknown);
   Late resolver(here);
   auto [stream, error] =
-      weft::net::dial("host.test:1", Deadline::after(20s), {.resolver = &resolver});
+      weft::net::dial("host.test:1", {.resolver = &resolver}, Deadline::after(20s));
   expect_none(error);
 }
 // The same, after a look at names.

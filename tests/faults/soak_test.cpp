@@ -164,7 +164,7 @@ void use_file(const std::string& path) {
 
 void dial(const weft::net::Address& address, weft::net::Resolver& resolver) {
   const std::string name = "localhost:" + std::to_string(address.port());
-  expect_none(weft::net::dial(name, Deadline::after(kLong), {.resolver = &resolver}).error);
+  expect_none(weft::net::dial(name, {.resolver = &resolver}, Deadline::after(kLong)).error);
 }
 
 void run_command() {

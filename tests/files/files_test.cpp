@@ -55,8 +55,8 @@ FIBER_TEST_CASE("written data is read back, whole and in parts at any offset") {
   const std::string text = some_text(3'000'000);
   CHECK(files::write_file(folder / "whole", text));
   CHECK(files::read_file(folder / "whole").value == text);
-  CHECK(files::read_file(folder / "whole", {}, text.size()).value == text);
-  CHECK(files::read_file(folder / "whole", {}, text.size() - 1).error == std::errc::file_too_large);
+  CHECK(files::read_file(folder / "whole", text.size()).value == text);
+  CHECK(files::read_file(folder / "whole", text.size() - 1).error == std::errc::file_too_large);
   CHECK(files::write_file(folder / "whole", "short"));
   CHECK(files::read_file(folder / "whole").value == "short");
   auto [file, error] = File::open(folder / "parts", {.access = Access::read_write, .create = true});
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a file that exceeds memory is an error") {
   // Where a file system bears such a file.
   if (file && ::ftruncate(file.get(), std::numeric_limits<off_t>::max()) == 0) {
     CHECK(files::read_file(path).error == std::errc::file_too_large);
-    CHECK(files::read_file(path, {}, 10).error == std::errc::file_too_large);
+    CHECK(files::read_file(path, 10).error == std::errc::file_too_large);
   }
   ::unlink(path.c_str());
 }

@@ -56,9 +56,8 @@ void echo(http::WebSocket& socket) {
   for (;;) {
     const auto [message, error] = socket.receive();
     if (error) return;
-    const auto sent = message.is_text
-                          ? socket.send_text(message.data)
-                          : socket.send_binary(std::as_bytes(std::span(message.data)));
+    const auto sent = message.is_text ? socket.send_text(message.data)
+                                      : socket.send_binary(std::as_bytes(std::span(message.data)));
     CHECK(sent);
   }
 }

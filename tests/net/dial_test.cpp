@@ -128,13 +128,13 @@ SIM_TEST_CASE("an address that does not answer delays the next one only by the p
   const FullListener full;
   const std::vector<Address> addresses{full.address(), listener.local_address().value};
   const auto began = Clock::now();
-  auto [stream, error] = net::dial(addresses, {}, {.attempt_delay = 5s});
+  auto [stream, error] = net::dial(addresses, {.attempt_delay = 5s});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == listener.local_address().value);
   CHECK(Clock::now() - began >= 5s);
   CHECK(Clock::now() - began < 6s);
   const std::vector<Address> hangs(2, full.address());
-  CHECK(net::dial(hangs, Deadline::after(20s), {.attempt_delay = 1s}).error == Errc::timed_out);
+  CHECK(net::dial(hangs, {.attempt_delay = 1s}, Deadline::after(20s)).error == Errc::timed_out);
   std::stop_source stop;
   auto caller = spawn([&] { return net::dial(hangs, stop.get_token()).error; });
   sim::settle();
@@ -155,7 +155,7 @@ SIM_TEST_CASE("dial also tries addresses that arrive late") {
   const Address alive = listener.local_address().value;
   const FullListener full;
   const auto dial = [](LateResolver& resolver, const Until& until = {}) {
-    return net::dial("late.test:1", until, {.attempt_delay = 1s, .resolver = &resolver});
+    return net::dial("late.test:1", {.attempt_delay = 1s, .resolver = &resolver}, until);
   };
   LateResolver resolver(full.address(), alive);
   auto dialled = spawn([&] { return dial(resolver); });
@@ -187,7 +187,7 @@ THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {
   CHECK(stream.peer_address().value == alive);
   const FullListener full;
   const std::vector<Address> hangs(2, full.address());
-  CHECK(net::dial(hangs, Deadline::after(2ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
+  CHECK(net::dial(hangs, {.attempt_delay = 1ms}, Deadline::after(2ms)).error == Errc::timed_out);
   std::stop_source stop;
   go([&] { (void)stop.request_stop(); });
   CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);

@@ -85,7 +85,7 @@ FIBER_TEST_CASE("a connection uses the requested local address, also with fast o
     net::TcpListener listener = listen_anywhere({.fast_open_queue = fast_open ? 16 : 0});
     const auto local = net::Address::parse("127.0.0.2:0").value;
     for (int round = 0; round < 3; ++round) {
-      auto [client, refused] = TcpStream::connect(listener.local_address().value, {},
+      auto [client, refused] = TcpStream::connect(listener.local_address().value,
                                                   {.local = local, .fast_open = fast_open});
       CHECK(refused == std::error_code{});
       CHECK(!client.write_all(bytes("hello")).error);

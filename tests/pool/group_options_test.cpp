@@ -57,7 +57,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   order.clear();
   pool.pause();
   CHECK(group.try_spawn({.priority = Priority::low}, [&] { order.push_back(2); }));
-  CHECK(group.spawn_until(1h, {.priority = Priority::high}, [&] { order.push_back(1); }));
+  CHECK(group.spawn_until({.priority = Priority::high}, 1h, [&] { order.push_back(1); }));
   pool.resume();
   group.join();
   CHECK(order == std::vector<int>{1, 2});
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   TaskGroup without_pool;
   CHECK_THROWS_AS(without_pool.spawn({.priority = Priority::high}, [] {}), std::invalid_argument);
   CHECK_THROWS_AS((void)without_pool.try_spawn({.weight = 2}, [] {}), std::invalid_argument);
-  CHECK_THROWS_AS((void)without_pool.spawn_until({}, {.weight = 2}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)without_pool.spawn_until({.weight = 2}, {}, [] {}), std::invalid_argument);
 }
 
 FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
   CHECK(task.value != nullptr);
   CHECK(group.try_spawn({.weight = 2}, std::move(task)) == Errc::too_heavy);
   CHECK(task.value != nullptr);
-  CHECK(group.spawn_until({}, {.weight = 2}, std::move(task)) == Errc::too_heavy);
+  CHECK(group.spawn_until({.weight = 2}, {}, std::move(task)) == Errc::too_heavy);
   CHECK(task.value != nullptr);
   group.join();
 }
@@ -160,7 +160,7 @@ FIBER_TEST_CASE("a stream forwards stop requests of options, and reports tasks t
   OrderedStream<int> stream(pool, 4, [&](int value) { delivered = value; });
   CHECK(stream.submit({.stop = stop.get_token()}, Stoppable{begun, stopped}));
   begun.wait();
-  CHECK(stream.submit_until(1h, {.stop = stop.get_token()}, [] { return 9; }));
+  CHECK(stream.submit_until({.stop = stop.get_token()}, 1h, [] { return 9; }));
   stop.request_stop();
   bool is_cancelled = false;
   try {
@@ -186,7 +186,7 @@ FIBER_TEST_CASE("loops have options") {
     return ++number;
   };
   for_each(pool, {.weight = 4}, numbers, step);
-  CHECK(transform(pool, {.key = "one"}, numbers, step, {.concurrency = 4}) ==
+  CHECK(transform(pool, {.key = "one"}, numbers, step, {.max_running = 4}) ==
         std::vector<int>(100, 3));
   CHECK(gauge.most() == 1);
   CHECK_THROWS_AS(for_each(pool, {.timeout = 1ms}, numbers, step), std::invalid_argument);

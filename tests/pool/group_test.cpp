@@ -85,7 +85,7 @@ FIBER_TEST_CASE("a task of a pool of one waits at the limit of its group") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   pool.run([&] {
-    TaskGroup group(pool, {.limit = 1});
+    TaskGroup group(pool, {.max_running = 1});
     for (int i = 0; i < 5; ++i) group.spawn([&] { ++ran; });
     CHECK(group.spawn_until(Deadline::after(1h), [&] { ++ran; }));
     group.join();
@@ -121,7 +121,7 @@ FIBER_TEST_CASE(
 FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it") {
   Gate release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
-  TaskGroup group(pool, {.limit = 2});
+  TaskGroup group(pool, {.max_running = 2});
   group.spawn([&] { release.wait(); });
   bool ran = false;
   for (int i = 0; i < 5; ++i) {
@@ -186,7 +186,7 @@ FIBER_TEST_CASE("the first exception cancels the others of the group, and no oth
 FIBER_TEST_CASE("tasks of a group start others, at the limit and in a full pool") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
-  TaskGroup group(pool, {.limit = 3});
+  TaskGroup group(pool, {.max_running = 3});
   std::function<void(int)> tree = [&](int depth) {
     ++ran;
     if (depth == 0) return;

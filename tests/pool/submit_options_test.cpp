@@ -37,9 +37,9 @@ SIM_TEST_CASE("a task that has not begun by its deadline never does, and its wai
 SIM_TEST_CASE("a deadline also ends the wait for room") {
   HeldPool held({.capacity = 1});
   CHECK(held.pool.submit({.deadline = Deadline::after(1ms)}, [] {}) == Errc::timed_out);
-  CHECK(held.pool.submit_until(Deadline::after(1h), {.deadline = Deadline::after(1ms)}, [] {}) ==
+  CHECK(held.pool.submit_until({.deadline = Deadline::after(1ms)}, Deadline::after(1h), [] {}) ==
         Errc::timed_out);
-  CHECK(held.pool.submit_until(Deadline::after(1ms), {.deadline = Deadline::after(1h)}, [] {}) ==
+  CHECK(held.pool.submit_until({.deadline = Deadline::after(1h)}, Deadline::after(1ms), [] {}) ==
         Errc::timed_out);
   held.run_all();
 }

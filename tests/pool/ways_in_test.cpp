@@ -72,7 +72,7 @@ void check_given_back() {
   CHECK(gives_back<Callable>([&](Callable&& c) { return pool.submit_until(1us, std::move(c)); },
                              Errc::timed_out));
   CHECK(gives_back<Callable>(
-      [&](Callable&& c) { return pool.submit_until(1us, options, std::move(c)); },
+      [&](Callable&& c) { return pool.submit_until(options, 1us, std::move(c)); },
       Errc::timed_out));
   CHECK(gives_back<Callable>([&](Callable&& c) { return pool.try_async(std::move(c)).error; }));
   CHECK(gives_back<Callable>(
@@ -148,9 +148,9 @@ FIBER_TEST_CASE("a bulk returns why it stopped, and gives refused callables back
   (void)stop.request_stop();
   CHECK(pool.submit_bulk_until(stop.get_token(), tasks).error == Errc::cancelled);
   CHECK(pool.submit_bulk({.key = 1}, tasks).error == Errc::full);
-  CHECK(pool.submit_bulk_until(1us, {.weight = 2}, tasks).error == Errc::too_heavy);
+  CHECK(pool.submit_bulk_until({.weight = 2}, 1us, tasks).error == Errc::too_heavy);
   release.set();
-  CHECK(pool.submit_bulk_until({}, {.key = 1}, tasks).value == 3);
+  CHECK(pool.submit_bulk_until({.key = 1}, {}, tasks).value == 3);
   pool.wait_idle();
   CHECK(balanced(pool.stats()));
 }
@@ -159,16 +159,16 @@ FIBER_TEST_CASE("a limit ends the wait for room, and that of run_until for the r
   Full full(OnFull::block);
   FiberPool& pool = full.pool;
   CHECK_THROWS_AS((void)pool.async_until(1us, [] {}), std::system_error);
-  CHECK_THROWS_AS((void)pool.async_until(1us, {.key = 1}, [] {}), std::system_error);
+  CHECK_THROWS_AS((void)pool.async_until({.key = 1}, 1us, [] {}), std::system_error);
   CHECK_FALSE(pool.run_until(1us, [] { return 1; }).has_value());
-  CHECK_FALSE(pool.run_until(1us, {.key = 1}, [] {}));
+  CHECK_FALSE(pool.run_until({.key = 1}, 1us, [] {}));
   std::stop_source stop;
   (void)stop.request_stop();
   CHECK_THROWS_AS((void)pool.async_until(stop.get_token(), [] {}), std::system_error);
   CHECK_FALSE(pool.run_until(stop.get_token(), [] {}));
   FiberPool free({.capacity = 1});
   CHECK(free.run_until(1h, [] { return 1; }) == 1);
-  CHECK(free.run_until(1h, {.priority = Priority::low}, [] {}));
+  CHECK(free.run_until({.priority = Priority::low}, 1h, [] {}));
   CHECK(free.async_until(1h, [] { return 2; }).get() == 2);
   CHECK(free.try_async([] { return 3; }).value.get() == 3);
   CHECK_THROWS_WITH((void)free.run_until(1h, [] { throw std::runtime_error("thrown"); }), "thrown");
@@ -192,7 +192,7 @@ FIBER_TEST_CASE(
   std::stop_source call, task;
   const auto blocked = [&] {
     return spawn([&] {
-      return full.pool.submit_until(call.get_token(), {.stop = task.get_token()}, [] {});
+      return full.pool.submit_until({.stop = task.get_token()}, call.get_token(), [] {});
     });
   };
   auto first = blocked();
@@ -204,8 +204,8 @@ FIBER_TEST_CASE(
   wait_until_true([&] { return full.pool.stats().blocked == 1; });
   call.request_stop();
   CHECK(second.join() == Errc::cancelled);
-  CHECK(full.pool.submit_until(1h, {.deadline = Deadline::after(1us)}, [] {}) == Errc::timed_out);
-  CHECK(full.pool.submit_until(1us, {.deadline = Deadline::after(1h)}, [] {}) == Errc::timed_out);
+  CHECK(full.pool.submit_until({.deadline = Deadline::after(1us)}, 1h, [] {}) == Errc::timed_out);
+  CHECK(full.pool.submit_until({.deadline = Deadline::after(1h)}, 1us, [] {}) == Errc::timed_out);
   // A limit that is kept holds the token that was moved into it.
   const Until kept{Deadline::after(1us), std::stop_source().get_token()};
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
@@ -218,11 +218,11 @@ FIBER_TEST_CASE("functions take options and limits") {
   });
   CHECK(pool.invoke({.priority = Priority::high}, 1));
   CHECK(pool.try_invoke({.key = "a key"}, 1));
-  CHECK(pool.invoke_until(1h, {.weight = 1}, 1));
+  CHECK(pool.invoke_until({.weight = 1}, 1h, 1));
   CHECK(pool.process({.key = 1}, 2) == 2);
-  CHECK(pool.process_until(1h, {.key = 1}, 3) == 3);
+  CHECK(pool.process_until({.key = 1}, 1h, 3) == 3);
   CHECK(pool.async_until(1h, 4).get() == 4);
-  CHECK(pool.async_until(1h, {.timeout = 1ms}, 0).get() == 0);
+  CHECK(pool.async_until({.timeout = 1ms}, 1h, 0).get() == 0);
   auto running = pool.try_async(0);
   CHECK(running.error == std::error_code());
   (void)running.value.cancel();  // Before or after it has begun.
@@ -243,7 +243,7 @@ FIBER_TEST_CASE("loops and streams use the slots of a pool") {
       return 2 * i;
     };
     const auto all = [&] {
-      for_each(pool, numbers, step, {.concurrency = 8});
+      for_each(pool, numbers, step, {.max_running = 8});
       const std::vector<int> doubled = transform(pool, numbers, step);
       CHECK(doubled[99] == 198);
       int next = 0;

@@ -185,7 +185,7 @@ TEST_CASE("a join of a cancelled pool returns after the dropped tasks are destro
 TEST_CASE("a task of a group at its limit starts another task of the group") {
   const weft::test::TestGuard guard("a task of a group at its limit starts another one");
   sim::explore(options(), [](sim::World&) {
-    weft::TaskGroup group({.limit = 2});
+    weft::TaskGroup group({.max_running = 2});
     for (int i = 0; i < 2; ++i) {
       group.spawn([&] { group.spawn([] { weft::this_fiber::yield(); }); });
     }

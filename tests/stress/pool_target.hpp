@@ -271,8 +271,8 @@ class PoolTarget {
       case 0:
         return count(pool_.try_submit(attributes.options, std::move(job)));
       case 1:
-        return count(pool_.submit_until(Deadline::after(hardly_any_time(random)),
-                                        attributes.options, std::move(job)));
+        return count(pool_.submit_until(attributes.options,
+                                        Deadline::after(hardly_any_time(random)), std::move(job)));
       case 2:
         attributes.options.timeout = std::chrono::microseconds(1 + random.below(50));
         return count(pool_.submit(attributes.options, StoppableJob{std::move(job)}));

@@ -69,13 +69,13 @@ FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no at
   int count = 0;
   const auto attempt = [&] { return Attempt<int>{++count, true}; };
   std::stop_source stop;
-  auto stopped = weft::spawn([&] { return weft::retry_until(stop.get_token(), slow, attempt); });
+  auto stopped = weft::spawn([&] { return weft::retry_until(slow, stop.get_token(), attempt); });
   await_parked(runtime, "sleep", 1);
   stop.request_stop();
   CHECK(stopped.join() == 1);
-  CHECK(weft::retry_until(stop.get_token(), slow, attempt) == 2);
+  CHECK(weft::retry_until(slow, stop.get_token(), attempt) == 2);
   // Unless chance makes 1 ms of 1000 h, the delay would end too late: it is not even begun.
-  CHECK(weft::retry_until(Deadline::after(1ms), slow, attempt) == 3);
+  CHECK(weft::retry_until(slow, Deadline::after(1ms), attempt) == 3);
   CHECK(weft::retry({.attempts = 100, .first_delay = 1000h, .max_delay = 1000h, .total = 1ms},
                     attempt) == 4);
   CHECK(weft::retry({.attempts = 100, .first_delay = 0ns, .total = 0ns}, attempt) == 5);

@@ -72,12 +72,12 @@ FIBER_TEST_CASE("a caller that gives up, also the first one, leaves the run to t
   weft::Context context;
   auto first = weft::spawn([&] {
     const weft::ContextScope scope(context);
-    return flights.run_until(context, 7, load);
+    return flights.run_until(7, context, load);
   });
   await_parked(runtime, "event", 2);
   auto second = weft::spawn([&] { return flights.run(7, load); });
   await_parked(runtime, "event", 3);
-  CHECK(flights.run_until(100us, 7, load) == std::nullopt);
+  CHECK(flights.run_until(7, 100us, load) == std::nullopt);
   context.cancel();
   CHECK(first.join() == std::nullopt);
   open.set();
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("the destructor waits for a run that all callers have left") {
   });
   {
     Flights flights;
-    CHECK(flights.run_until(weft::Deadline::past(), 7, [&] {
+    CHECK(flights.run_until(7, weft::Deadline::past(), [&] {
       open.wait();
       has_ended = true;
       return std::string();

@@ -1,6 +1,7 @@
 #include <weft/result_group.hpp>
 #include <weft/task_group.hpp>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -93,8 +94,8 @@ FIBER_TEST_CASE("a group may let all tasks run on, and keeps all exceptions") {
 }
 
 FIBER_TEST_CASE("no more tasks run at once than the limit says") {
-  CHECK_THROWS_AS(TaskGroup({.limit = 0}), std::invalid_argument);
-  TaskGroup group({.limit = 3});
+  CHECK_THROWS_AS(TaskGroup({.max_running = 0}), std::invalid_argument);
+  TaskGroup group({.max_running = 3});
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   for (int i = 0; i < 50; ++i) {
@@ -113,7 +114,7 @@ FIBER_TEST_CASE("no more tasks run at once than the limit says") {
 }
 
 FIBER_TEST_CASE("tasks started by tasks at the limit run after them, in their places") {
-  TaskGroup group({.limit = 2});
+  TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
   std::atomic<bool> exceeded{false};
@@ -133,7 +134,7 @@ FIBER_TEST_CASE("tasks started by tasks at the limit run after them, in their pl
 }
 
 FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, uses no stack") {
-  TaskGroup group({.limit = 4});
+  TaskGroup group({.max_running = 4});
   std::atomic<int> ran{0};
   const std::function<void(int)> go_deeper = [&](int left) {
     ++ran;
@@ -147,14 +148,14 @@ FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, 
 
 FIBER_TEST_CASE("a task at the limit starts another under NoCancel and from an inner group") {
   const Context unrelated;
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
   group.spawn([&] {
     const weft::this_fiber::NoCancel shield;
     group.spawn([&] { ++ran; });
     TaskGroup inner(&unrelated);
     inner.spawn([&] {
-      TaskGroup innermost(nullptr, {.limit = 1});
+      TaskGroup innermost(nullptr, {.max_running = 1});
       innermost.spawn([&] { group.spawn([&] { ++ran; }); });
       innermost.join();
       CHECK(group.spawn_until(Deadline::past(), [&] { ++ran; }));
@@ -169,7 +170,7 @@ FIBER_TEST_CASE("a task at the limit starts another under NoCancel and from an i
 
 FIBER_TEST_CASE("a task at the limit may hold a lock while it starts another that needs it") {
   weft::Mutex mutex;
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   std::vector<int> order;
   group.spawn([&] {
     const std::lock_guard guard(mutex);
@@ -187,7 +188,7 @@ FIBER_TEST_CASE("a task at the limit may hold a lock while it starts another tha
 
 FIBER_TEST_CASE("a queued task is a task like any other: context, exception, locals") {
   static weft::FiberLocal<int> local;
-  TaskGroup group({.limit = 1, .on_error = OnError::run_rest});
+  TaskGroup group({.max_running = 1, .on_error = OnError::run_rest});
   group.spawn([&] {
     *local = 1;
     group.spawn([&](Context& context) {
@@ -205,7 +206,7 @@ FIBER_TEST_CASE("a queued task is a task like any other: context, exception, loc
 
 FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks end in between") {
   for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
-    TaskGroup group({.limit = 2});
+    TaskGroup group({.max_running = 2});
     std::atomic<int> ran{0};
     for (int i = 0; i < 4; ++i) {
       group.spawn([&] {
@@ -232,8 +233,22 @@ FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the ca
   });
 }
 
+FIBER_TEST_CASE("the fibers of a group have its options") {
+  TaskGroup group({.fibers = {.stack_size = 256 * 1024, .name = "reader"}});
+  std::string name;
+  group.spawn([&] {
+    name = weft::this_fiber::name();
+    std::array<volatile char, 128 * 1024> more_than_the_usual_stack;
+    for (std::size_t i = 0; i < more_than_the_usual_stack.size(); i += 1024) {
+      more_than_the_usual_stack[i] = 1;
+    }
+  });
+  group.join();
+  CHECK(name == "reader");
+}
+
 FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   Channel<int> gate;
   group.spawn([&] { (void)gate.receive(); });
   CHECK_FALSE(group.try_spawn([] { FAIL_CHECK("refused"); }));
@@ -287,7 +302,7 @@ FIBER_TEST_CASE("a task's captures are destroyed when join returns") {
 }
 
 FIBER_TEST_CASE("results come in the order of the spawns, whichever task was first") {
-  ResultGroup<std::unique_ptr<int>> group({.limit = 4});
+  ResultGroup<std::unique_ptr<int>> group({.max_running = 4});
   for (int i = 0; i < 100; ++i) {
     group.spawn([i] {
       for (int k = i % 7; k > 0; --k) weft::this_fiber::yield();
@@ -315,7 +330,7 @@ FIBER_TEST_CASE("a result group throws the first exception") {
 }
 
 THREAD_TEST_CASE("a plain thread has groups too") {
-  TaskGroup group({.limit = 2});
+  TaskGroup group({.max_running = 2});
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) group.spawn([&] { ++ended; });
   group.join();
@@ -326,7 +341,7 @@ THREAD_TEST_CASE("a plain thread has groups too") {
 
 THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of a group") {
   Channel<int> gate;
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   group.spawn([&] { CHECK(gate.receive() == 1); });
   std::stop_source source;
   weft::go([source]() mutable { (void)source.request_stop(); });
@@ -344,7 +359,7 @@ THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of 
 
 FIBER_TEST_CASE("a task that is spawned after a delay runs then, and join waits for it") {
   const auto begin = Deadline::Clock::now();
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   int count = 0;
   group.spawn_after(2ms, [&] {
     CHECK(Deadline::Clock::now() - begin >= 2ms);
@@ -359,7 +374,7 @@ FIBER_TEST_CASE("a task that is spawned after a delay runs then, and join waits 
 FIBER_TEST_CASE("a group that is cancelled drops the tasks whose delay has not passed") {
   bool has_run = false;
   const auto task = [&has_run] { has_run = true; };
-  TaskGroup group({.limit = 1});
+  TaskGroup group({.max_running = 1});
   group.spawn_after(1h, task);
   CHECK(group.try_spawn([] {}));  // The delay takes no place.
   CHECK_FALSE(group.wait_until(Deadline::past()));
@@ -372,7 +387,7 @@ FIBER_TEST_CASE("a group that is cancelled drops the tasks whose delay has not p
   }
   // At the limit the start waits for a place, and is given up.
   weft::Event open;
-  TaskGroup full({.limit = 1});
+  TaskGroup full({.max_running = 1});
   full.spawn([&] { open.wait(); });
   full.spawn_after(0ms, task);
   await_parked(runtime, "semaphore", 1);

@@ -70,8 +70,8 @@ class BroadcastCore {
   [[nodiscard]] ChannelStatus try_receive(BroadcastReader& reader, void* out) noexcept;
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] std::size_t subscriptions_hint() noexcept;
-  [[nodiscard]] bool is_closed_hint() noexcept;
+  [[nodiscard]] std::size_t subscriptions_hint() const noexcept;
+  [[nodiscard]] bool is_closed_hint() const noexcept;
 
   // For a select, which holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
@@ -112,7 +112,7 @@ class BroadcastCore {
   const std::size_t capacity_;
   BroadcastPlaces& values_;
   const std::unique_ptr<Place[]> places_;
-  SpinLock lock_;
+  mutable SpinLock lock_;
   bool closed_ WEFT_GUARDED_BY(lock_) = false;
   std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the value to be sent next.
   std::size_t subscriptions_ WEFT_GUARDED_BY(lock_) = 0;

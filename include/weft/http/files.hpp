@@ -23,7 +23,7 @@ struct FileOptions {
 // Errors: as Response::write().
 // Throws: std::bad_alloc.
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
-                          const FileOptions& options = {});
+                            const FileOptions& options = {});
 
 // Makes a handler for the files below `folder` by Request::rest_of_path(), with index.html for
 // folders. It serves a route such as "/files/{path...}" or a whole server. Neither dots nor links

@@ -45,7 +45,7 @@ struct ForwardOptions {
 // set, and the handler can still answer.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
-                              const Until& until = Until::ambient());
+                                const Until& until = Until::ambient());
 
 // Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
 // (h2c) does not count: its requests would bypass the proxy.
@@ -60,8 +60,8 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // the handler can still answer.
 // Throws: std::bad_alloc; the relay also as spawn().
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
-                                              std::string_view origin,
-                                              const ForwardOptions& options = {},
-                                              const Until& until = Until::ambient());
+                                                std::string_view origin,
+                                                const ForwardOptions& options = {},
+                                                const Until& until = Until::ambient());
 
 }  // namespace weft::http

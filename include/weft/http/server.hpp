@@ -23,6 +23,7 @@
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool_options.hpp>
+#include <weft/unlimited.hpp>
 
 namespace weft::http {
 

@@ -76,7 +76,7 @@ class WebSocket {
   net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
   // Sends any bytes, as send_text() does.
   net::Result<void> send_binary(std::span<const std::byte> data,
-                              const Until& until = Until::ambient());
+                                const Until& until = Until::ambient());
 
   // Performs the close handshake and ends the connection, at the latest after
   // WebSocketOptions::close. Messages that come before the peer's part are dropped. A further
@@ -84,7 +84,7 @@ class WebSocket {
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
-                        const Until& until = Until::never());
+                          const Until& until = Until::never());
 
   // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
   // next one, after receive() has returned weft::Errc::end_of_stream.
@@ -106,8 +106,8 @@ class WebSocket {
 // 400 or 426.
 // Throws: std::bad_alloc.
 net::Result<void> accept_websocket(Request& request, Response& response,
-                                 std::function<void(WebSocket&)> talk,
-                                 const WebSocketOptions& options = {});
+                                   std::function<void(WebSocket&)> talk,
+                                   const WebSocketOptions& options = {});
 
 // A WebSocket to be opened.
 struct WebSocketCall {

@@ -71,10 +71,10 @@ class DatagramSocket {
   // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. One
   // that is not connected polls after pauses of up to 50 ms, since the system has no better way.
   [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
-                                        const Until& until = Until::ambient());
+                                     const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
   [[nodiscard]] Result<void> send(std::span<const std::byte> data,
-                                     const Until& until = Until::ambient());
+                                  const Until& until = Until::ambient());
   // Sends all in order, up to 64 by each system call (sendmmsg). After an error the first `value`
   // have been sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,

@@ -95,8 +95,9 @@ Result<HostPort> parse_host_port(std::string_view text);
 
 // Does the same as AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null.
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
-                                     const Until& until = Until::ambient(),
-                                     AnyResolver* resolver = nullptr);
+                                     AnyResolver* resolver, const Until& until = Until::ambient());
+Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                     const Until& until = Until::ambient());
 
 struct DialOptions {
   // The time of an attempt before the next address is tried alongside it (RFC 8305: 250 ms).
@@ -110,12 +111,14 @@ struct DialOptions {
 // Losing attempts are closed. Plain threads need a runtime.
 // Errors: the first attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an
 // address.
-Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient(),
-                       const DialOptions& options = {});
+Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
+                       const Until& until = Until::ambient());
+Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());
 // Does the same with the addresses of a name: "example.org:443". If they are all IPv6 or all IPv4,
 // the other kind is resolved meanwhile and tried, too.
 // Errors: also as resolve().
-Result<TcpStream> dial(std::string_view host_port, const Until& until = Until::ambient(),
-                       const DialOptions& options = {});
+Result<TcpStream> dial(std::string_view host_port, const DialOptions& options,
+                       const Until& until = Until::ambient());
+Result<TcpStream> dial(std::string_view host_port, const Until& until = Until::ambient());
 
 }  // namespace weft::net

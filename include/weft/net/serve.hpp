@@ -24,6 +24,7 @@
 #include <weft/net/unix_listener.hpp>
 #include <weft/net/unix_stream.hpp>
 #include <weft/pool.hpp>
+#include <weft/unlimited.hpp>
 #include <weft/until.hpp>
 
 namespace weft::net {
@@ -119,8 +120,9 @@ enum class AtLimit : std::uint8_t {
 };
 
 struct ServerOptions {
-  // The largest number of connections served at once, with idle ones; 0: limited by descriptors.
-  std::size_t max_connections = 0;
+  // The largest number of connections served at once, with idle ones. kUnlimited: only descriptors
+  // limit them.
+  std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
   // Receives connections that are not served, for a last answer before the close. The accepting
   // fiber, or the one that gave the connection up, calls it. It must not wait or throw; it may move
@@ -191,6 +193,7 @@ class Server {
   class Core;  // Private to the server.
 
   // Serves nothing yet; serve() does.
+  // Throws: also std::invalid_argument for a max_connections of 0.
   explicit Server(Handler handler, ServerOptions options = {});
   // Takes a handler of any form, also one that can only be moved.
   template <ConnectionHandler H>

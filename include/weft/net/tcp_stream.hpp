@@ -37,8 +37,11 @@ class TcpStream : public ByteStream {
   // Connects, with TCP_NODELAY set; parks.
   // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without one; the
   // system's (connection_refused, ...).
-  static Result<TcpStream> connect(const Address& address, const Until& until = Until::ambient(),
-                                   const ConnectOptions& options = {});
+  static Result<TcpStream> connect(const Address& address, const ConnectOptions& options,
+                                   const Until& until = Until::ambient());
+  static Result<TcpStream> connect(const Address& address, const Until& until = Until::ambient()) {
+    return connect(address, ConnectOptions{}, until);
+  }
 
   // Takes a connected socket of another library and makes it non-blocking; release() is the
   // opposite. After an error the caller still owns the descriptor.

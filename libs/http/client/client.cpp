@@ -208,7 +208,7 @@ net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
                                                            const Until& until) {
   const bool is_secure = url.scheme == "https";
   if (is_secure && !secure) return {.error = Errc::unsupported};
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, until, resolver);
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, resolver, until);
   if (unknown) return {.error = unknown};
   auto [stream, unreachable] = net::dial(addresses, until);
   if (unreachable) return {.error = unreachable};

@@ -223,7 +223,7 @@ bool asks_for_upgrade(const Request& request) noexcept {
 }
 
 net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
-                                const ForwardOptions& options, const Until& until) {
+                                  const ForwardOptions& options, const Until& until) {
   if (!asks_for_upgrade(request)) return Errc::unsupported;
   const Call call = forward_call(request, origin, options);
   const auto [url, malformed] = Url::parse(call.url);

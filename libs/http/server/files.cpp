@@ -273,7 +273,7 @@ bool is_hidden(std::string_view path) noexcept {
 }  // namespace
 
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
-                          const FileOptions& options) {
+                            const FileOptions& options) {
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return send_open_file(request, response, file, path, options);
 }

@@ -236,7 +236,8 @@ net::Result<void> WebSocket::send_binary(std::span<const std::byte> data, const 
                     until);
 }
 
-net::Result<void> WebSocket::close(std::uint16_t code, std::string_view reason, const Until& until) {
+net::Result<void> WebSocket::close(std::uint16_t code, std::string_view reason,
+                                   const Until& until) {
   return core_.close(code, reason, until);
 }
 
@@ -245,8 +246,8 @@ std::string_view WebSocket::close_reason() const noexcept { return core_.close_r
 std::string_view WebSocket::protocol() const noexcept { return core_.protocol(); }
 
 net::Result<void> accept_websocket(Request& request, Response& response,
-                                 std::function<void(WebSocket&)> talk,
-                                 const WebSocketOptions& options) {
+                                   std::function<void(WebSocket&)> talk,
+                                   const WebSocketOptions& options) {
   Opening opening = check_opening(request.headers(), options.protocols);
   if (request.method() != "GET") opening.status = 400;
   const auto terms =

@@ -34,7 +34,7 @@ int sum_of(int end, Run run) {
              if (number % 3 == 1) this_fiber::yield();
              sum += run(number);
            },
-           {.concurrency = 4});
+           {.max_running = 4});
   return sum;
 }
 

@@ -113,10 +113,10 @@ class Player {
       case Act::try_submit:
         return answer(op.id, pool_.try_submit(options..., std::move(task)));
       case Act::submit_past:
-        return answer(op.id, pool_.submit_until(Deadline::past(), options..., std::move(task)));
+        return answer(op.id, pool_.submit_until(options..., Deadline::past(), std::move(task)));
       case Act::submit_stopping: {
         const std::stop_token token = stops_[op.id].get_token();
-        return answer(op.id, pool_.submit_until(token, options..., std::move(task)));
+        return answer(op.id, pool_.submit_until(options..., token, std::move(task)));
       }
       case Act::run:
         return answer_end(op.id, [&] { pool_.run(options..., task); });

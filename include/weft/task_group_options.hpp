@@ -1,0 +1,30 @@
+// The options of a group of tasks.
+// Context: plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/spawn_options.hpp>
+#include <weft/unlimited.hpp>
+
+namespace weft {
+
+// What happens to the other tasks of a group when one throws.
+enum class OnError : std::uint8_t {
+  cancel_rest,  // The group's context is cancelled; the first exception is kept.
+  run_rest,     // They continue; all exceptions are kept, the first one even without memory.
+};
+
+struct TaskGroupOptions {
+  // The largest number of tasks that run at once. At least 1.
+  std::size_t max_running = kUnlimited;
+  OnError on_error = OnError::cancel_rest;
+  // The deadline of the group's context.
+  Deadline deadline = Deadline::never();
+  // The stack size and the name of the tasks' fibers in a group without a pool. The name's
+  // characters must outlive the group.
+  SpawnOptions fibers = {};
+};
+
+}  // namespace weft

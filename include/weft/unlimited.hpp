@@ -1,0 +1,13 @@
+// The value of a bound that there is not.
+// Context: plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft {
+
+// The value of a bound on a number, such as ServerOptions::max_connections, that means no bound.
+inline constexpr std::size_t kUnlimited = SIZE_MAX;
+
+}  // namespace weft
