@@ -45,15 +45,15 @@ class LateWait {
     late_wait.emplace(::weft::detail::WaitReason::reason); \
   }                                                        \
   static_assert(true)
-#define WEFT_TELL_LATE_WAIT_LOCKED(waits, lock, reason)    \
+#define WEFT_TELL_LATE_WAIT_LOCKED(waits, held, reason)    \
   std::optional<::weft::detail::LateWait> late_wait;       \
   if (waits) {                                             \
-    (lock).unlock();                                       \
+    (held).unlock();                                       \
     late_wait.emplace(::weft::detail::WaitReason::reason); \
-    (lock).lock();                                         \
+    (held).lock();                                         \
   }                                                        \
   static_assert(true)
 #else
 #define WEFT_TELL_LATE_WAIT(reason, polls) static_cast<void>(0)
-#define WEFT_TELL_LATE_WAIT_LOCKED(waits, lock, reason) static_cast<void>(0)
+#define WEFT_TELL_LATE_WAIT_LOCKED(waits, held, reason) static_cast<void>(0)
 #endif
