@@ -1,5 +1,4 @@
-// A server's listeners, and its end.
-#include <algorithm>
+#include <cstdio>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -13,7 +12,7 @@
 
 namespace weft::net {
 
-// Relaxed: numbers that are only counted, and hints before an edge; see server_core.hpp.
+// Relaxed: numbers that are only counted, and hints before an edge.
 using detail::relaxed;
 using detail::release;
 
@@ -42,49 +41,75 @@ class Start {
   Served* connection_;
 };
 
-// Accepts one connection, as accept_once() does; the listener may be closed by now.
-Result<Socket> accept_from_open(const AnyListener& listener, const Until& until) {
-  const io::IoUse use(listener.socket().handle());
-  if (!use) return {.error = Errc::closed};
-  return accept_once(*use, until);
-}
-
 }  // namespace
 
-template <class Visit>
-void Server::Core::for_each(Visit visit) {
-  for (Shard& shard : shards_) {
-    const detail::Guard lock(shard.mutex);
-    for (Served* each = shard.first; each != nullptr; each = each->next) visit(*each);
+Result<void> Connection::wait_readable(const Until& until) {
+  const io::IoUse use(bytes().socket().handle());
+  if (!use) return Errc::closed;
+  io::IoDirection& direction = use->read();
+  for (bool tries = direction.worth_trying();; tries = true) {
+    const bool ends = is_stopping();
+    if ((tries || ends) && is_readable(use->descriptor())) {
+      direction.set_drained(false);  // The wait may have used up the edge.
+      return {};
+    }
+    if (ends) return Errc::cancelled;
+    if (direction.deadline().passed()) return Errc::timed_out;
+    const io::WaitOutcome outcome = direction.wait(until, detail::WaitReason::readable);
+    if (outcome == io::WaitOutcome::ready) continue;
+    if (tries || outcome == io::WaitOutcome::closed || !is_readable(use->descriptor())) {
+      return to_error(outcome);
+    }
   }
 }
 
+Connection::AnyStream Connection::take() noexcept {
+  const detail::Guard guard(lock_);
+  return std::move(stream_);
+}
+
+Server::Core::Core(Handler handler, ServerOptions options)
+    : Acceptor(options.at_limit),
+      handler_(std::move(handler)),
+      options_(std::move(options)),
+      slots_(at_least_one(options_.max_connections)),
+      connections_(
+          [](ConnectionRecord& connection) noexcept {
+            return static_cast<Served&>(connection).handle();
+          },
+          options_.idle_timeout),
+      counts_{.shown = make_metrics(options_.name, [this] { return stats(); })},
+      asked_to_stop_(options_.stop, [this] { stop(); }) {}
+
+bool Server::Core::take_place(const Until& until) noexcept {
+  if (options_.max_connections == kUnlimited) return true;
+  return options_.at_limit == AtLimit::wait ? slots_.try_acquire_until(until)
+                                            : slots_.try_acquire();
+}
+
+void Server::Core::give_place() noexcept {
+  if (options_.max_connections != kUnlimited) slots_.release();
+}
+
 void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
-  const std::uint64_t number = counts_.accepted.fetch_add(1, relaxed);
-  Shard& shard = shards_[number % shards_.size()];
-  auto* connection = new (std::nothrow) Served(*this, std::move(stream), shard);
+  counts_.accepted.fetch_add(1, relaxed);
+  auto* connection = new (std::nothrow) Served(*this, std::move(stream));
   if (connection == nullptr) {
     counts_.refused.fetch_add(1, relaxed);
     counts_.ended.fetch_add(1, relaxed);
     give_place();
     return;
   }
-  open_.add();
-  others_.add();
-  {
-    const detail::Guard lock(shard.mutex);
-    connection->next = shard.first;
-    if (shard.first != nullptr) shard.first->previous = connection;
-    shard.first = connection;
-  }
+  connections_.add(*connection);
   // The fiber that closes all that is left may have gone through the list before.
-  if (late_.stop_requested()) return refuse(*connection);
+  if (refuses_rest()) return refuse(*connection);
   start(*connection);
 }
 
 // Has the connection served, by `run` or by a fiber; now or, if `run` waits, later.
 void Server::Core::start(Served& connection) noexcept {
-  open_.add();  // The connection may end, and with it the server, before `run` has returned.
+  connections_
+      .hold();  // The connection may end, and with it the server, before `run` has returned.
   try {
     detail::Task task{Start(connection)};
     if (options_.run) {
@@ -102,134 +127,134 @@ void Server::Core::start(Served& connection) noexcept {
     }
     stop();
   }
-  open_.done();  // The last access.
+  connections_.release();  // The last access.
 }
 
-bool Server::Core::take_place(const Until& until) noexcept {
-  if (options_.max_connections == kUnlimited) return true;
-  return options_.at_limit == AtLimit::wait ? slots_.try_acquire_until(until)
-                                            : slots_.try_acquire();
+Connection Server::Core::shown(Served& connection) noexcept {
+  return {connection.stream, connections_.lock_of(connection), draining_, connection.state};
 }
 
-void Server::Core::give_place() noexcept {
-  if (options_.max_connections != kUnlimited) slots_.release();
+void Server::Core::finish(Served& connection) noexcept {
+  connection.state.reset();  // What it does may need the stream, and the server's end closes that.
+  connections_.remove(connection);
+  delete &connection;
+  counts_.ended.fetch_add(1, relaxed);
+  give_place();
+  connections_.release();  // The last access.
 }
 
-// Returns it with a place for it, if places are limited.
-Result<Socket> Server::Core::next_connection(const AnyListener& listener, const Until& until) {
-  const bool waits = options_.at_limit == AtLimit::wait;
-  if (waits && !take_place(until)) return {.error = Errc::cancelled};
-  for (;;) {
-    Result<Socket> result = accept_from_open(listener, until);
-    if (result.error) {
-      if (waits) give_place();
-      return result;
-    }
-    if (waits || take_place(until)) return result;
-    turn_away(std::move(result.value));
-  }
+void Server::Core::refuse(Served& connection) noexcept {
+  counts_.refused.fetch_add(1, relaxed);
+  connection.state.reset();
+  Connection::AnyStream stream = shown(connection).take();
+  give_away(std::visit([](auto& each) { return ByteStream(std::move(each)); }, stream));
+  finish(connection);
 }
 
-std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept {
-  const std::stop_token token = drain_.get_token();
-  Pauses pauses;
-  ReserveDescriptor reserve;
-  std::error_code failure;
-  while (!is_stopping()) {
-    auto [socket, error] = next_connection(listener, token);
-    if (!error) {
-      pauses.reset();
-      // A refused client may still have the reserve. Until it is back each free descriptor lets one
-      // more client be answered, instead of being served while the others wait for an answer.
-      if (reserve.take()) {
-        begin(listener.to_stream(std::move(socket)));
-      } else {
-        give_place();
-        turn_away(std::move(socket));
-      }
-    } else if (passes_by_itself(error)) {
-      wait_out(listener, error, pauses, reserve);
-    } else {
-      if (error != Errc::cancelled && error != Errc::closed) failure = error;
-      stop();
-    }
-  }
-  begin_last(listener);
-  return failure;
-}
-
-// A client that has connected before the end is served as places come, until the grace is over.
-void Server::Core::begin_last(const AnyListener& listener) noexcept {
-  const std::stop_token late = late_.get_token();
-  std::vector<Socket> last;
-  while (!late.stop_requested()) {
-    auto [socket, error] = accept_from_open(listener, Deadline::past());
-    if (error) break;
-    try {
-      last.push_back(std::move(socket));
-    } catch (const std::bad_alloc&) {
-      turn_away(std::move(socket));
-    }
-  }
-  listener.close();
-  for (Socket& each : last) {
-    if (!late.stop_requested() && take_place(late)) {
-      begin(listener.to_stream(std::move(each)));
-    } else {
-      turn_away(std::move(each));
-    }
-  }
-}
-
-void Server::Core::wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
-                            ReserveDescriptor& reserve) {
-  counts_.pauses.fetch_add(1, relaxed);
-  const bool lacks_descriptors =
-      error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
-  if (pauses.count() == kRefusalsToReport) report_refusals(error);
-  // A burst passes in a moment; a client that waits longer is better refused.
-  if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
-  (void)this_fiber::sleep_for(pauses.next(), drain_.get_token());
-}
-
-void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve) {
-  constexpr int kMost = 64;
-  for (int i = 0; i < kMost; ++i) {
-    (void)reserve.take();
-    if (!reserve.give()) return;
-    auto [socket, error] = accept_from_open(listener, Deadline::past());
-    if (error) break;
-    turn_away(std::move(socket));
-  }
-  (void)reserve.take();
-}
-
-// Refuses a connection for which there is no place.
-void Server::Core::turn_away(Socket&& socket) noexcept {
+// A connection for which there is no place.
+void Server::Core::turn_away(ByteStream&& stream) noexcept {
   counts_.accepted.fetch_add(1, relaxed);
   counts_.refused.fetch_add(1, relaxed);
   counts_.ended.fetch_add(1, relaxed);
-  give_away(ByteStream(std::move(socket)));
+  give_away(std::move(stream));
 }
 
-void Server::Core::start_accepting(std::span<const AnyListener> listeners,
-                                   std::span<std::error_code> errors) {
-  // Until all accept: shutdown() waits for each of them.
-  struct Starting {
-    WaitGroup& accepting;
-    ~Starting() { accepting.done(); }
+void Server::Core::give_away(ByteStream&& stream) noexcept {
+  if (options_.on_refused) options_.on_refused(std::move(stream));
+}
+
+void Server::Core::serve(Served& connection) {
+  struct Finish {
+    Served* connection;
+    ~Finish() {
+      if (connection != nullptr) connection->core.finish(*connection);
+    }
   };
-  accepting_.add();
-  const Starting starting{accepting_};
-  for (std::size_t i = 0; i < listeners.size(); ++i) {
-    accepting_.go(
-        [this, &listener = listeners[i], &error = errors[i]] { error = accept_from(listener); });
+  Finish finish{&connection};
+  Connection view = shown(connection);
+  for (;;) {
+    if (handle(connection, view) == Next::close) return;
+    if (options_.idle_timeout != kNever) connection.note_activity(Deadline::now_nanoseconds());
+    const Idle idle = become_idle(connection);
+    if (idle == Idle::over) return;
+    if (idle == Idle::readable) continue;
+    finish.connection = nullptr;  // Perhaps gone by now.
+    return;
+  }
+}
+
+// Calls the handler. What it throws concerns its connection alone, which is closed.
+Next Server::Core::handle(Served& served, Connection& connection) noexcept {
+  served.note_activity(Served::kBusy);
+  served.set_caller(this_fiber::id());
+  Next next = Next::close;
+  try {
+    next = handler_(connection);
+  } catch (...) {
+    report(std::current_exception());
+  }
+  served.set_caller(0);
+  return next;
+}
+
+// What on_exception throws itself is written to stderr, too.
+void Server::Core::report(const std::exception_ptr& exception) const noexcept {
+  try {
+    if (options_.on_exception) return options_.on_exception(exception);
+    std::rethrow_exception(exception);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "weft::net: a handler has thrown: %s\n", failure.what());
+  } catch (...) {
+    std::fprintf(stderr, "weft::net: a handler has thrown\n");
+  }
+}
+
+Server::Core::Idle Server::Core::become_idle(Served& connection) {
+  const io::IoUse use(connection.handle());
+  if (!use) return Idle::over;
+  io::IoDirection& direction = use->read();
+  // A request that has come is not lost, even where the idle time is over.
+  if (direction.worth_trying() && is_readable(use->descriptor())) {
+    direction.set_drained(false);
+    return Idle::readable;
+  }
+  // The edge of a drain may have been taken for one of the peer's. The call that took it, above or
+  // in the handler, sees the flag here. One that comes later is left for the watch.
+  if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
+  if (connections_.has_been_idle_for_long(connection)) {
+    counts_.timed_out.fetch_add(1, relaxed);
+    return Idle::over;
+  }
+  const auto resumed = [&connection] { connection.core.resume(connection); };
+  if (connection.wait_for_bytes(&*use, detail::Task(resumed))) return Idle::parked;
+  // No record for a fiber that waits: this one does.
+  const Deadline limit =
+      Deadline::at_nanoseconds(later(connection.active_at(), options_.idle_timeout));
+  const std::error_code error = shown(connection).wait_readable(limit);
+  if (error == Errc::timed_out) counts_.timed_out.fetch_add(1, relaxed);
+  return error ? Idle::over : Idle::readable;
+}
+
+// Runs in the fiber of a connection that was idle, once that has been notified of an edge.
+void Server::Core::resume(Served& connection) {
+  Idle found = Idle::over;
+  if (const io::IoUse use(connection.handle()); use) {
+    use->read().set_drained(false);  // The watch has used up the edge, which may tell of nothing.
+    found = become_idle(connection);
+  }
+  if (found == Idle::readable) {
+    // This fiber is as good as a new one, except for its stack.
+    if (options_.run || options_.stack_size != 0) {
+      start(connection);
+    } else {
+      serve(connection);
+    }
+  } else if (found == Idle::over) {
+    finish(connection);
   }
 }
 
 std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
-  std::optional<JoinHandle<void>> sweeper;
-  std::vector<std::error_code> errors;  // One for each listener.
   {
     // Runs also if a fiber cannot be started. The grace is counted here: accepting fibers may be
     // waiting for `run`.
@@ -243,103 +268,62 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
       }
     };
     const End end{*this, listeners};
-    errors.resize(listeners.size());
-    if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
-    start_accepting(listeners, errors);
-    if (!listeners.empty()) {
-      (void)this_fiber::sleep_until(Deadline::never(), drain_.get_token());
-    }
+    connections_.start_keeper();
+    Acceptor::start(listeners);
+    if (!listeners.empty()) (void)this_fiber::sleep_until(Deadline::never(), stop_token());
   }
   if (failure_) std::rethrow_exception(failure_);  // No fiber is left to set it.
-  const auto first = std::ranges::find_if(errors, [](std::error_code error) { return !!error; });
-  return first != errors.end() ? *first : std::error_code();
-}
-
-bool Server::Core::wait_for_end(WaitGroup& connections, const Until& until) noexcept {
-  return accepting_.wait_until(until) && connections.wait_until(until);
+  return error();
 }
 
 // A connection that begins later is refused.
-void Server::Core::close_all(const Served* except) noexcept {
-  (void)late_.request_stop();
-  for_each([this, except](Served& each) {
-    if (&each == except) return;
-    if (!std::exchange(each.is_closed_late, true)) counts_.closed_late.fetch_add(1, relaxed);
-    each.bytes().close();
-  });
+void Server::Core::close_all(const ConnectionRecord* spared) noexcept {
+  refuse_rest();
+  counts_.closed_late.fetch_add(connections_.close_all(spared), relaxed);
 }
 
 void Server::Core::end_connections() noexcept {
   draining_.store(true, release);  // [draining]
-  for_each([](Served& each) {
-    const io::IoUse use(each.handle());
-    if (use) (void)use->read().notify();
-  });
+  connections_.end_keeper();
+  connections_.poke_all();
+  const auto all_have_ended = [this](const Until& until) {
+    return wait_until(until) && connections_.wait_for_all(until);
+  };
   const std::stop_token taken_over = taken_over_.request.get_token();
-  if (wait_for_end(open_, {Deadline::after(options_.grace), taken_over})) return;
+  if (all_have_ended({Deadline::after(options_.grace), taken_over})) return;
   if (taken_over.stop_requested()) {
     // Handlers that have called shutdown() have the grace once it is over for the others.
-    (void)wait_for_end(others_, Deadline::at_nanoseconds(taken_over_.limit.load(relaxed)));
-    if (wait_for_end(open_, Deadline::after(options_.grace))) return;
+    const auto limit = Deadline::at_nanoseconds(taken_over_.limit.load(relaxed));
+    if (wait_until(limit)) (void)connections_.wait_for_others(limit);
+    if (all_have_ended(Deadline::after(options_.grace))) return;
   }
   close_all(nullptr);
-  (void)wait_for_end(open_, {});
-}
-
-Served* Server::Core::find_caller() noexcept {
-  const std::uint64_t fiber = this_fiber::id();
-  Served* found = nullptr;
-  if (fiber == 0) return found;
-  for_each([&](Served& each) {
-    if (each.fiber.load(relaxed) == fiber) found = &each;
-  });
-  return found;
+  (void)all_have_ended({});
 }
 
 bool Server::Core::shutdown(Deadline grace) {
   taken_over_.limit.store(grace.nanoseconds(), relaxed);
   (void)taken_over_.request.request_stop();
   stop();
-  if (Served* const own = find_caller()) return shut_down_in(*own, grace);
-  if (wait_for_end(open_, grace)) return true;
+  if (ConnectionRecord* const own = connections_.find_caller(this_fiber::id())) {
+    return shut_down_in(*own, grace);
+  }
+  if (wait_until(grace) && connections_.wait_for_all(grace)) return true;
   close_all(nullptr);
-  (void)wait_for_end(open_, {});
+  (void)wait_until({});
+  (void)connections_.wait_for_all({});
   return false;
 }
 
 // A handler waits for all connections but its own, and for none whose handler waits likewise. It
 // does not wait without a limit for one that may need its place, nor for a fiber that accepts,
 // which may be its own.
-bool Server::Core::shut_down_in(Served& own, Deadline grace) noexcept {
-  if (!std::exchange(own.is_excused, true)) others_.done();
-  if (others_.wait_until(grace)) return true;
+bool Server::Core::shut_down_in(ConnectionRecord& own, Deadline grace) noexcept {
+  connections_.excuse(own);
+  if (connections_.wait_for_others(grace)) return true;
   close_all(&own);
   return false;
 }
-
-// Ends connections that have been idle for too long.
-void Server::Core::sweep() {
-  const std::stop_token token = drain_.get_token();
-  const auto pause =
-      std::max<std::chrono::nanoseconds>(options_.idle_timeout / 4, std::chrono::milliseconds(1));
-  while (this_fiber::sleep_for(pause, token)) {
-    const std::int64_t oldest = Deadline::now_nanoseconds() - options_.idle_timeout.count();
-    for_each([oldest](Served& each) {
-      const std::int64_t since = each.idle_since.load(relaxed);
-      if (since == 0 || since > oldest) return;
-      each.expired.store(true, relaxed);
-      const io::IoUse use(each.handle());
-      if (use) (void)use->read().notify();
-    });
-  }
-}
-
-Server::Core::Core(Handler handler, ServerOptions options)
-    : handler_(std::move(handler)),
-      options_(std::move(options)),
-      slots_(at_least_one(options_.max_connections)),
-      counts_{.shown = make_metrics(options_.name, [this] { return stats(); })},
-      stop_(options_.stop, [this] { stop(); }) {}
 
 ServerStats Server::Core::stats() const noexcept {
   ServerStats stats;

@@ -1,7 +1,6 @@
 // The inside of a Server.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -10,47 +9,46 @@
 #include <stop_token>
 #include <system_error>
 #include <utility>
-#include <weft/detail/io_watch.hpp>
 #include <weft/detail/metrics_source.hpp>
-#include <weft/detail/thread_annotations.hpp>
-#include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/semaphore.hpp>
-#include <weft/wait_group.hpp>
 
-#include "net/accept.hpp"
+#include "net/acceptor.hpp"
+#include "net/connections.hpp"
 
 namespace weft::net {
 
-struct Served;
+// One connection.
+struct Served : ConnectionRecord {
+  Served(Server::Core& server, Connection::AnyStream&& connected) noexcept
+      : ConnectionRecord(kBusy), core(server), stream(std::move(connected)) {}
 
-// The connections of a server, so that its end finds them; in parts, so that connections that come
-// and go seldom meet.
-struct Shard {
-  Mutex mutex;  // Guards also the links, and whether a connection still has its stream.
-  Served* first WEFT_GUARDED_BY(mutex) = nullptr;
+  [[nodiscard]] ByteStream& bytes() noexcept {
+    return std::visit([](auto& each) -> ByteStream& { return each; }, stream);
+  }
+  [[nodiscard]] io::IoHandle* handle() noexcept { return bytes().socket().handle(); }
+
+  Server::Core& core;
+  Connection::AnyStream stream;
+  std::unique_ptr<Connection::AnyState> state;  // It ends before the stream.
 };
 
 // The inside of a server.
-class Server::Core {
+class Server::Core final : private Acceptor {
  public:
   Core(Handler handler, ServerOptions options);
 
   std::error_code serve(std::span<const AnyListener> listeners);
-  // The copy keeps what is requested, also if it ends the server.
-  void stop() noexcept { (void)std::stop_source(drain_).request_stop(); }
+  using Acceptor::is_stopping;
+  using Acceptor::stop;
   bool shutdown(Deadline grace);
-  [[nodiscard]] bool is_stopping() const noexcept { return drain_.stop_requested(); }
   [[nodiscard]] ServerStats stats() const noexcept;
 
   // The fiber of a connection calls the handler until the connection ends or is idle.
   void serve(Served& connection);
-  // The fiber of one that was idle calls it, once it has been notified of an edge.
-  void resume(Served& connection);
   // Refuses it instead of serving it.
   void refuse(Served& connection) noexcept;
-  void finish(Served& connection) noexcept;
 
  private:
   // Relaxed, all of them: they are only counted.
@@ -71,80 +69,34 @@ class Server::Core {
   };
   enum class Idle : std::uint8_t { readable, parked, over };
 
-  [[nodiscard]] std::error_code accept_from(const AnyListener& listener) noexcept;
-  [[nodiscard]] Result<Socket> next_connection(const AnyListener& listener, const Until& until);
-  void begin_last(const AnyListener& listener) noexcept;
-  void begin(Connection::AnyStream&& stream) noexcept;
+  [[nodiscard]] bool take_place(const Until& until) noexcept override;
+  void give_place() noexcept override;
+  void begin(Connection::AnyStream&& stream) noexcept override;
+  void turn_away(ByteStream&& stream) noexcept override;
+  void count_pause() noexcept override { counts_.pauses.fetch_add(1, detail::relaxed); }
+
   void start(Served& connection) noexcept;
-  void wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
-                ReserveDescriptor& reserve);
-  void refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve);
-  void turn_away(Socket&& socket) noexcept;
-  void give_away(ByteStream&& stream) noexcept;
-  [[nodiscard]] bool take_place(const Until& until) noexcept;
-  void give_place() noexcept;
+  void resume(Served& connection);
+  void finish(Served& connection) noexcept;
+  [[nodiscard]] Connection shown(Served& connection) noexcept;
   [[nodiscard]] Next handle(Served& served, Connection& connection) noexcept;
   void report(const std::exception_ptr& exception) const noexcept;
+  void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
-  template <class Visit>
-  void for_each(Visit visit);
-  // The connection whose handler the caller is; null: none.
-  [[nodiscard]] Served* find_caller() noexcept;
-  [[nodiscard]] bool wait_for_end(WaitGroup& connections, const Until& until) noexcept;
-  void close_all(const Served* except) noexcept;
-  [[nodiscard]] bool shut_down_in(Served& own, Deadline grace) noexcept;
-  void start_accepting(std::span<const AnyListener> listeners, std::span<std::error_code> errors);
+  void close_all(const ConnectionRecord* spared) noexcept;
+  [[nodiscard]] bool shut_down_in(ConnectionRecord& own, Deadline grace) noexcept;
   void end_connections() noexcept;
-  void sweep();
 
   const Handler handler_;
   const ServerOptions options_;
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
-  std::stop_source drain_;
-  std::stop_source late_;  // The grace is over.
   Takeover taken_over_;
   Mutex failure_mutex_;
   std::exception_ptr failure_;  // The first one of ServerOptions::run; guarded until all has ended.
   Semaphore slots_;             // With max_connections only.
-  std::array<Shard, 16> shards_;
-  WaitGroup accepting_;  // Fibers that accept.
-  WaitGroup open_;
-  WaitGroup others_;  // The same, without connections whose handlers are in shutdown().
+  Connections connections_;
   Counts counts_;
-  std::stop_callback<std::function<void()>> stop_;  // Last: it may call at once.
-};
-
-// One connection. While it is idle, it is a watch in its socket's direction, with a fiber that has
-// not begun as the one to wake.
-struct Served : detail::IoWatch {
-  Served(Server::Core& server, Connection::AnyStream&& connected, Shard& home) noexcept
-      : IoWatch{[](IoWatch& watch) noexcept { return static_cast<Served&>(watch).waker; }},
-        core(server),
-        stream(std::move(connected)),
-        shard(home) {}
-
-  [[nodiscard]] ByteStream& bytes() noexcept {
-    return std::visit([](auto& each) -> ByteStream& { return each; }, stream);
-  }
-  [[nodiscard]] io::IoHandle* handle() noexcept { return bytes().socket().handle(); }
-  [[nodiscard]] Connection shown(const detail::Atomic<bool>& draining) noexcept {
-    return {stream, shard.mutex, draining};
-  }
-
-  Server::Core& core;
-  Connection::AnyStream stream;
-  Shard& shard;
-  Served* next = nullptr;  // Guarded by the shard's mutex, as is the next one.
-  Served* previous = nullptr;
-  detail::Waker waker;
-  bool is_closed_late = false;  // Guarded by the shard's mutex.
-  // Its handler has called shutdown(). Only the fiber that runs it reads and writes this.
-  bool is_excused = false;
-  // Relaxed: a fiber looks for itself. 0: no handler runs.
-  detail::Atomic<std::uint64_t> fiber{0};
-  // Relaxed, both: the edge that follows is what counts. 0: not idle.
-  detail::Atomic<std::int64_t> idle_since{0};
-  detail::Atomic<bool> expired{false};
+  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.
 };
 
 }  // namespace weft::net

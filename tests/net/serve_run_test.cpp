@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <exception>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 #include <weft/event.hpp>
@@ -36,6 +38,19 @@ Next answer_or_throw(Connection& connection) {
   return connection.stream().write_all(request).error ? Next::close : Next::idle;
 }
 
+// A message ends with a point, and may come in parts.
+struct Message {
+  Message(net::ByteStream& connected, std::atomic<int>& count) : stream(connected), alive(count) {
+    ++alive;
+  }
+  ~Message() {
+    if (stream.is_open_hint()) --alive;
+  }
+  net::ByteStream& stream;
+  std::atomic<int>& alive;
+  std::string text;
+};
+
 // Uses up more stack than a fiber has by default.
 [[gnu::noinline]] std::size_t use_stack(std::size_t kibibytes) {
   volatile char frame[1024];
@@ -54,6 +69,36 @@ FIBER_TEST_CASE("a handler of a stream keeps its connection when it returns Next
   });
   TcpStream stream = serving.connect();
   for (int i = 0; i < 3; ++i) CHECK(ask(stream, "a") == "a");
+}
+
+FIBER_TEST_CASE("the state of a connection is kept while it is idle, and ends before its stream") {
+  std::atomic<int> calls{0};
+  std::atomic<int> alive{0};
+  Serving serving({}, [&](Connection& connection) {
+    auto& text = connection.state<Message>(connection.bytes(), alive).text;
+    CHECK_THROWS_AS((void)connection.state<int>(), std::bad_cast);
+    std::array<std::byte, 8> part;
+    const auto [count, error] = connection.stream().read_some(part);
+    if (error) return Next::close;
+    text.append(reinterpret_cast<const char*>(part.data()), count);
+    ++calls;
+    if (text.ends_with('.') && connection.stream().write_all(std::exchange(text, {})).error) {
+      return Next::close;
+    }
+    return Next::idle;
+  });
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < 2; ++i) streams.push_back(serving.connect());
+  CHECK(!streams[0].write_all("good ").error);
+  CHECK(!streams[1].write_all("bad ").error);
+  wait_for([&] { return calls == 2; });
+  for (TcpStream& stream : streams) CHECK(!stream.write_all("day.").error);
+  CHECK(read_text(streams[0], 9) == "good day.");
+  CHECK(read_text(streams[1], 8) == "bad day.");
+  CHECK(alive == 2);
+  streams.clear();
+  wait_for([&] { return serving->stats().open == 0; });
+  CHECK(alive == 0);
 }
 
 FIBER_TEST_CASE("run starts each request after an idle time, like the first one") {

@@ -13,6 +13,7 @@
 #include <weft/latch.hpp>
 #include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
 
 #include "tests/net/serving.hpp"
 #include "tests/support/descriptor_limit.hpp"
@@ -184,8 +185,32 @@ SIM_TEST_CASE("connections that exceed the idle time are closed, and others cont
   CHECK(ask(busy, "still") == "still");
   const auto idle_until = ended.join();
   CHECK(idle_until >= 1h);
-  CHECK(idle_until < 2h);
-  CHECK(serving->stats().timed_out == 1);
+  CHECK(idle_until < 1h + 1s);
+  CHECK(has_ended(busy));
+  CHECK(world.now() >= 3h);
+  CHECK(world.now() < 3h + 1s);
+  CHECK(serving->stats().timed_out == 2);
+}
+
+SIM_TEST_CASE("each of many connections is closed when its own idle time ends") {
+  Serving serving({.idle_timeout = 1h}, answer_one);
+  WaitGroup clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.go([&, i] {
+      TcpStream stream = serving.connect();
+      for (int request = 0; request <= i % 4; ++request) {
+        CHECK(ask(stream, "ask") == "ask");
+        this_fiber::sleep_for(std::chrono::minutes(i * i % 59));
+      }
+      CHECK(ask(stream, "last") == "last");
+      const auto last = world.now();
+      CHECK(has_ended(stream));
+      CHECK(world.now() - last >= 1h);
+      CHECK(world.now() - last < 1h + 1s);
+    });
+  }
+  clients.wait();
+  CHECK(serving->stats().timed_out == 100);
 }
 
 FIBER_TEST_CASE("connections at the limit wait for earlier ones") {

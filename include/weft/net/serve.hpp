@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/detail/task.hpp>
-#include <weft/mutex.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
@@ -34,13 +34,13 @@ enum class Next : std::uint8_t {
   close,
   // The handler is called again when there is something to read. ServerOptions::run starts it and
   // may refuse the connection. Until then it has no running fiber and no stack. The handler must
-  // have processed the bytes that it read ahead.
+  // have processed the bytes that it read ahead, or keep the rest of them in Connection::state().
   idle,
 };
 
 // A connection of a Server, as its handler sees it; valid during the call.
-// Context: the handler; wait_readable() parks, and take() may park for a moment.
-// Throws: nothing but std::bad_variant_access.
+// Context: the handler; wait_readable() parks.
+// Throws: nothing but std::bad_variant_access, and what state() tells.
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the drain
 //               also leaves an edge in each connection, which makes it visible to a waiting one.
@@ -49,9 +49,15 @@ class Connection {
   // The stream of a connection.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
+  // A connection's state, of any type.
+  struct AnyState {
+    virtual ~AnyState() = default;
+  };
+
   // Refers to the parts of a server, which makes it.
-  Connection(AnyStream& stream, Mutex& mutex, const detail::Atomic<bool>& draining) noexcept
-      : stream_(stream), mutex_(mutex), draining_(draining) {}
+  Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
+             std::unique_ptr<AnyState>& state) noexcept
+      : stream_(stream), lock_(lock), draining_(draining), state_(state) {}
 
   // Returns the stream, of either kind.
   [[nodiscard]] ByteStream& bytes() noexcept {
@@ -67,9 +73,21 @@ class Connection {
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
+  // Returns the state of the connection, which the first call makes of `arguments`. It lives from
+  // one Next::idle to the next and is destroyed before the stream, in a fiber that serves the
+  // connection.
+  // Throws: std::bad_cast if the state has another type; std::bad_alloc, and as T's constructor.
+  template <class T, class... Arguments>
+  requires std::constructible_from<T, Arguments...>
+  [[nodiscard]] T& state(Arguments&&... arguments) {
+    if (state_ == nullptr) {
+      state_ = std::make_unique<State<T>>(std::forward<Arguments>(arguments)...);
+    }
+    return dynamic_cast<State<T>&>(*state_).value;
+  }
   // Takes the stream from the server, whose drain and grace no longer affect it. (They may close
   // one that is moved out of stream().) The handler may continue with it, give it to a fiber, and
-  // return. May park briefly.
+  // return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is about to end: the handler should complete the present work and
   // return.
@@ -81,9 +99,17 @@ class Connection {
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
 
  private:
+  template <class T>
+  struct State final : AnyState {
+    template <class... Arguments>
+    explicit State(Arguments&&... arguments) : value(std::forward<Arguments>(arguments)...) {}
+    T value;
+  };
+
   AnyStream& stream_;
-  Mutex& mutex_;  // Locked to access the server's streams from outside.
+  detail::SpinLock& lock_;  // Locked to access the server's streams from outside.
   const detail::Atomic<bool>& draining_;
+  std::unique_ptr<AnyState>& state_;
 };
 
 // A reference to a listener of either kind.
@@ -139,8 +165,7 @@ struct ServerOptions {
   // Receives an exception of a handler, in the connection's fiber, before the close; it may park.
   // Empty: the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection may be idle after Next::idle; it is closed at most a quarter of that
-  // later.
+  // How long a connection may be idle after Next::idle; it is closed a few milliseconds later.
   std::chrono::nanoseconds idle_timeout = kNever;
   // How long connections may continue once the server stops. Then they are closed, and waiting ones
   // refused.

@@ -15,23 +15,11 @@
 namespace weft::http {
 
 Connection::Connection(net::TcpStream stream, ServerCore& server) noexcept
-    : IoWatch{&Connection::start_fiber},
-      stream_(std::move(stream)),
-      server_(server),
-      active_at_(Deadline::now_nanoseconds()) {}
+    : ConnectionRecord(Deadline::now_nanoseconds()), stream_(std::move(stream)), server_(server) {}
 
 bool Connection::wait_for_bytes() noexcept {
-  try {
-    fiber_ = detail::spawn_parked(detail::Task([this] { serve(); }), detail::WaitReason::readable);
-  } catch (const std::exception&) {
-    return false;
-  }
-  if (io::IoDirection* const direction = reading()) {
-    direction->add_watch(*this);
-  } else {
-    detail::wake(fiber_);  // The fiber will see that there is no socket.
-  }
-  return true;
+  return ConnectionRecord::wait_for_bytes(stream_.socket().handle(),
+                                          detail::Task([this] { serve(); }));
 }
 
 // Closed or not, the direction is there as long as the stream has its socket, which a conversation
@@ -39,10 +27,6 @@ bool Connection::wait_for_bytes() noexcept {
 io::IoDirection* Connection::reading() noexcept {
   io::IoHandle* const handle = stream_.socket().handle();
   return handle == nullptr ? nullptr : &handle->read();
-}
-
-detail::Waker Connection::start_fiber(IoWatch& watch) noexcept {
-  return static_cast<Connection&>(watch).fiber_;
 }
 
 // Runs in a new fiber.

@@ -11,14 +11,13 @@
 #include <utility>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/io_watch.hpp>
-#include <weft/detail/waist.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/response.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
 #include "libs/http/server/progress.hpp"
+#include "net/connections.hpp"
 
 namespace weft::io {
 class IoDirection;
@@ -30,22 +29,13 @@ class Allowance;
 class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
-// All that there is of a connection on which nothing is asked: its socket, a watch for bytes, and a
-// fiber that has not started, which is a record and no stack.
-// Invariants
-//   I1  Either one fiber serves the connection, or its watch waits, or has been notified and its
-//       fiber is on its way. So one caller at a time uses the record, except for its links.
-//       Unchecked: needs the view of the fiber and that of the direction.
-//   I2  It is in its server's registry from its birth to its end, which that fiber brings about.
-class Connection : private detail::IoWatch {
+// All that there is of a connection on which nothing is asked: its socket, and what waits for bytes
+// without a stack.
+class Connection : public net::ConnectionRecord {
  public:
   Connection(net::TcpStream stream, ServerCore& server) noexcept;
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
-  // Leaves the connection alone until there are bytes, the stream's end, or the registry pokes it:
-  // then a new fiber serves it. The caller must not touch the connection any more. False if there
-  // is no fiber to be had; then it is still the caller's. Never parks.
+  // As net::ConnectionRecord has it; a fiber then serves the connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
 
   // Whether a read may find something: false if all that has come has been read. Then more makes an
@@ -79,10 +69,6 @@ class Connection : private detail::IoWatch {
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   [[nodiscard]] ServerCore& server() const noexcept { return server_; }
 
-  // When a request was last answered, by Deadline's clock. The serving fiber writes it, and the
-  // keeper reads it. Relaxed: a moment that is a little stale is as good.
-  void note_activity(std::int64_t now) noexcept { active_at_.store(now, detail::relaxed); }
-  [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
   // Requests that came by it. Relaxed: only a number.
   void count_request() noexcept {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
@@ -93,20 +79,8 @@ class Connection : private detail::IoWatch {
   [[nodiscard]] Progress& progress() noexcept { return progress_; }
   [[nodiscard]] const Progress& progress() const noexcept { return progress_; }
 
-  // The number of the fiber that may call what the program has given to the server: handlers,
-  // talks, logs. That fiber writes it; a shutdown reads it, and looks for its own. Relaxed: a fiber
-  // sees what it has written, and no two fibers have the same number.
-  void set_caller(std::uint64_t fiber) noexcept { caller_.store(fiber, detail::relaxed); }
-  [[nodiscard]] std::uint64_t caller() const noexcept { return caller_.load(detail::relaxed); }
-  // The caller shuts the server down: no shutdown in a handler waits for this connection. That
-  // caller calls it; true the first time.
-  [[nodiscard]] bool excuse() noexcept { return !std::exchange(is_excused_, true); }
-  [[nodiscard]] bool is_excused() const noexcept { return is_excused_; }
-
  private:
-  friend class Registry;
   std::error_code write_by_layer(std::span<const std::byte> bytes, Allowance& allowance);
-  static detail::Waker start_fiber(IoWatch& watch) noexcept;
   [[nodiscard]] io::IoDirection* reading() noexcept;
   void serve() noexcept;
   [[nodiscard]] SessionEnd serve_bytes();
@@ -123,17 +97,8 @@ class Connection : private detail::IoWatch {
   std::unique_ptr<Layer> layer_;
   std::unique_ptr<Conversation> conversation_;
   ServerCore& server_;
-  detail::Waker fiber_;
-  detail::Atomic<std::int64_t> active_at_;
-  detail::Atomic<std::uint64_t> caller_{0};
   Progress progress_;
   detail::Atomic<std::uint32_t> requests_{0};
-  bool is_excused_ = false;
-  // Guarded by the registry's lock, as is all below.
-  std::uint32_t round_ = 0;
-  std::int64_t look_at_ = 0;
-  Connection* previous_ = nullptr;
-  Connection* next_ = nullptr;
 };
 
 }  // namespace weft::http

@@ -11,11 +11,12 @@
 #include <new>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <weft/detail/guard.hpp>
-#include <weft/go.hpp>
+#include <variant>
+#include <vector>
 #include <weft/net/serve.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -23,6 +24,7 @@
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/printable.hpp"
+#include "net/acceptor.hpp"
 
 namespace weft::http {
 
@@ -32,7 +34,7 @@ namespace {
 
 // How long a client that connected before the stop may take to ask.
 constexpr std::chrono::milliseconds kPatience(500);
-// A longer list of requests would keep the registry locked for too long.
+// A longer list of requests would keep a part of the connections locked for too long.
 constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
@@ -91,7 +93,7 @@ std::uint64_t permits(std::size_t most) noexcept {
 }
 
 // There is no descriptor for it except one that is needed elsewhere.
-void turn_away(net::ByteStream stream) noexcept {
+void answer_unavailable(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
       "Connection: close\r\n\r\n";
@@ -105,6 +107,11 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       options_(checked(std::move(options))),
       own_pool_(make_pool(options_)),
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
+      connections_(
+          [](net::ConnectionRecord& connection) noexcept {
+            return static_cast<Connection&>(connection).stream().socket().handle();
+          },
+          options_.limits.idle),
       room_(permits(options_.max_connections)),
       meter_(
           options_.name, [this] { return stats(); },
@@ -114,55 +121,56 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
 }
 
 // One call of serve(): accepts, and hands connections over.
-class ServerCore::Loop {
+class ServerCore::Loop final : private net::Acceptor {
  public:
   explicit Loop(ServerCore& core)
-      : core_(core),
-        server_(
-            [this](net::Connection& connection) {
-              core_.take_in(std::get<net::TcpStream>(connection.take()));
-            },
-            make_options(core)) {
-    core_.helpers_.add();
-    const detail::Guard guard(core_.loops_lock_);
-    next_ = std::exchange(core_.loops_, this);
+      : Acceptor(net::AtLimit::wait),
+        core_(core),
+        asked_to_stop_(core.stop_.get_token(), Stop{*this}) {
+    core_.loops_.add();
   }
-  ~Loop() {
-    {
-      const detail::Guard guard(core_.loops_lock_);
-      Loop** link = &core_.loops_;
-      while (*link != this) link = &(*link)->next_;
-      *link = next_;
-      add_to(core_.ended_loops_);
-    }
-    core_.helpers_.done();
-  }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
+  ~Loop() { core_.loops_.done(); }
 
-  std::error_code run(std::span<net::TcpListener> listeners) { return server_.serve(listeners); }
-  void add_to(LoopStats& sum) const noexcept {
-    const net::ServerStats stats = server_.stats();
-    sum.pauses += stats.pauses;
-    sum.turned_away += stats.refused;
+  std::error_code run(std::span<net::TcpListener> listeners) {
+    const std::vector<net::AnyListener> all(listeners.begin(), listeners.end());
+    {
+      // Runs also if a fiber cannot be started.
+      struct End {
+        Loop& loop;
+        std::span<const net::AnyListener> listeners;
+        ~End() {
+          loop.stop();
+          (void)loop.wait_until({});
+          for (const net::AnyListener& each : listeners) each.close();  // Some may have no fiber.
+        }
+      };
+      const End end{*this, all};
+      start(all);
+      if (!all.empty()) (void)this_fiber::sleep_until(Deadline::never(), stop_token());
+    }
+    return error();
   }
-  [[nodiscard]] const Loop* next() const noexcept { return next_; }
 
  private:
-  static net::ServerOptions make_options(ServerCore& core) {
-    return {.on_refused = turn_away,
-            // The work to be done with a connection here is none for a fiber.
-            .run =
-                [](detail::Task&& task) {
-                  task.run();
-                  return std::error_code();
-                },
-            .stop = core.stop_.get_token()};
+  struct Stop {
+    Loop& loop;
+    void operator()() const noexcept { loop.stop(); }
+  };
+
+  // A connection waits for its place once it has been accepted: see take_in().
+  [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
+  void give_place() noexcept override {}
+  void begin(net::Connection::AnyStream&& stream) noexcept override {
+    core_.take_in(std::get<net::TcpStream>(std::move(stream)));
   }
+  void turn_away(net::ByteStream&& stream) noexcept override {
+    core_.turned_away_.fetch_add(1, relaxed);
+    answer_unavailable(stream);
+  }
+  void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  net::Server server_;
-  Loop* next_ = nullptr;  // Guarded by the core's loops_lock_.
+  std::stop_callback<Stop> asked_to_stop_;  // Last: it may call at once.
 };
 
 std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
@@ -178,7 +186,7 @@ std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
   };
   const End end{*this};
   Loop loop(*this);
-  start_keeper();
+  connections_.start_keeper();
   return loop.run(listeners);
 }
 
@@ -187,77 +195,47 @@ void ServerCore::stop() noexcept {
   (void)std::stop_source(stop_).request_stop();  // The copy lives on if this ends the server.
 }
 
-void ServerCore::take_in(net::TcpStream stream) {
+void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
   // A server that stops takes connected clients beyond the limit: the grace bounds how long, and no
   // caller waits for room any more.
   (void)room_.try_acquire_until(stop);
-  std::unique_ptr<Connection> connection;
-  try {
-    connection = std::make_unique<Connection>(std::move(stream), *this);
-  } catch (const std::bad_alloc&) {
-    room_.release();
-    return;
-  }
-  connections_.add();
-  others_.add();
-  registry_.add(*connection, options_.limits.idle);
-  Connection& served = *connection.release();
+  auto* const connection = new (std::nothrow) Connection(std::move(stream), *this);
+  if (connection == nullptr) return room_.release();
+  connections_.add(*connection);
   // With the first edge a fiber comes. A server that stops looks for connections that have none.
-  if (!served.wait_for_bytes()) end_connection(served);
+  if (!connection->wait_for_bytes()) end_connection(*connection);
 }
 
 void ServerCore::end_connection(Connection& connection) noexcept {
-  registry_.remove(connection);
-  if (!connection.is_excused()) others_.done();
+  connections_.remove(connection);
   delete &connection;
   room_.release();
-  connections_.done();
-}
-
-void ServerCore::start_keeper() {
-  // Relaxed: one of several calls has to win, and that is all.
-  if (options_.limits.idle == kNever || keeper_started_.exchange(true, relaxed)) return;
-  helpers_.add();
-  try {
-    go([this] { keep(); });
-  } catch (...) {
-    keeper_started_.store(false, relaxed);  // The next call may have more luck.
-    helpers_.done();
-    throw;
-  }
-}
-
-// A fiber that looks for connections that have been idle for too long.
-void ServerCore::keep() noexcept {
-  std::int64_t next = 0;
-  while (!stopped_.wait_until(Deadline::at_nanoseconds(next))) {
-    // Connections whose time ends shortly after are looked at together.
-    next = later(registry_.poke_idle(options_.limits.idle), std::chrono::milliseconds(5));
-  }
-  helpers_.done();
+  connections_.release();  // The last access.
 }
 
 bool ServerCore::shutdown(Deadline grace) {
-  Connection* const own = registry_.find_caller(this_fiber::id());
-  if (own != nullptr && own->excuse()) others_.done();
+  net::ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
+  if (own != nullptr) connections_.excuse(*own);
   // A handler waits for all connections but its own, and for none whose handler waits likewise.
-  WaitGroup& left = own != nullptr ? others_ : connections_;
+  const auto wait_until = [&](const Until& until) {
+    return own != nullptr ? connections_.wait_for_others(until) : connections_.wait_for_all(until);
+  };
   stop_.request_stop();
-  stopped_.set();
-  helpers_.wait();  // From now on no connection is added.
-  registry_.poke_all();
-  bool in_time = left.wait_until(std::min(grace, Deadline::after(kPatience)));
+  connections_.end_keeper();
+  loops_.wait();  // From now on no connection is added.
+  connections_.poke_all();
+  bool in_time = wait_until(std::min(grace, Deadline::after(kPatience)));
   if (!in_time) {
     (void)new_end_.request_stop();
-    registry_.poke_all();
-    in_time = left.wait_until(grace);
+    connections_.poke_all();
+    in_time = wait_until(grace);
   }
   if (!in_time) {
     (void)scope_.cancel();
-    registry_.close_all(own);
+    (void)connections_.close_all(own);
     // A connection that waits for the caller's slot comes to its end after this call.
-    if (own == nullptr) left.wait();
+    if (own == nullptr) (void)wait_until({});
   }
   // The pool may be where the handler runs: another shutdown, the destructor's at last, ends it.
   if (own_pool_ != nullptr && own == nullptr) {
@@ -286,20 +264,14 @@ void ServerCore::report(std::exception_ptr exception) const noexcept {
 }
 
 ServerStats ServerCore::stats() const noexcept {
-  LoopStats loops;
-  {
-    const detail::Guard guard(loops_lock_);
-    loops = ended_loops_;
-    for (const Loop* each = loops_; each != nullptr; each = each->next()) each->add_to(loops);
-  }
-  const Counts counts = registry_.counts();
+  const net::Connections::Counts counts = connections_.counts();
   return {.accepted = counts.added,
           .connections = counts.present,
           .requests = meter_.requests(),
           .refused = meter_.refused(),
           .malformed = meter_.malformed(),
-          .accept_pauses = loops.pauses,
-          .turned_away = loops.turned_away};
+          .accept_pauses = accept_pauses_.load(relaxed),
+          .turned_away = turned_away_.load(relaxed)};
 }
 
 namespace {
@@ -319,7 +291,7 @@ std::chrono::nanoseconds waiting_time(const ProgressView& progress, std::int64_t
 
 std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, LongestBy by) const {
   std::vector<Busy> found(std::min(most, kMostShown));
-  found.resize(registry_.find_longest(found, by));
+  found.resize(find_longest(connections_, found, by));
   const std::int64_t now = Deadline::now_nanoseconds();
   std::vector<RequestInProgress> requests;
   for (const Busy& busy : found) {

@@ -9,15 +9,14 @@
 #include <system_error>
 #include <weft/context.hpp>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/spin_lock.hpp>
-#include <weft/event.hpp>
 #include <weft/http/server.hpp>
 #include <weft/pool.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
+#include "libs/http/server/longest.hpp"
 #include "libs/http/server/meter.hpp"
-#include "libs/http/server/registry.hpp"
+#include "net/connections.hpp"
 
 namespace weft::http {
 
@@ -58,32 +57,22 @@ class ServerCore {
 
  private:
   class Loop;
-  struct LoopStats {
-    std::uint64_t pauses = 0;
-    std::uint64_t turned_away = 0;
-  };
 
-  void take_in(net::TcpStream stream);
-  void start_keeper();
-  void keep() noexcept;
+  void take_in(net::TcpStream stream) noexcept;
 
   const Handler handler_;
   const ServerOptions options_;
   std::unique_ptr<FiberPool> own_pool_;
   FiberPool* const pool_;
-  Registry registry_;
-  WaitGroup connections_;
-  WaitGroup others_;   // The same, without connections whose handlers are in shutdown().
-  WaitGroup helpers_;  // Accept loops and the keeper.
-  mutable detail::SpinLock loops_lock_;
-  Loop* loops_ WEFT_GUARDED_BY(loops_lock_) = nullptr;
-  LoopStats ended_loops_ WEFT_GUARDED_BY(loops_lock_);
+  net::Connections connections_;
+  WaitGroup loops_;
+  // Relaxed, both: they are only counted.
+  detail::Atomic<std::uint64_t> accept_pauses_{0};
+  detail::Atomic<std::uint64_t> turned_away_{0};
   Semaphore room_;
   Context scope_;
   std::stop_source stop_;
   std::stop_source new_end_;
-  Event stopped_;
-  detail::Atomic<bool> keeper_started_{false};
   detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
   Meter meter_;
   std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.

@@ -1,0 +1,48 @@
+#include "libs/http/server/longest.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include "libs/http/server/connection.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// 0: not in the list.
+std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
+  const std::int64_t began = progress.began();
+  return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
+}
+
+// A connection is read once it is known to be among the longest ones of its part: the system is
+// asked for few addresses.
+void read(Busy& busy) noexcept {
+  const Connection* const connection = std::exchange(busy.connection, nullptr);
+  if (connection == nullptr) return;
+  busy.progress = connection->progress().read();
+  busy.fiber = connection->caller();
+  busy.peer = connection->peer();
+}
+
+}  // namespace
+
+std::size_t find_longest(const net::Connections& connections, std::span<Busy> room,
+                         LongestBy by) noexcept {
+  std::size_t count = 0;
+  const auto visit = [&](const net::ConnectionRecord& record) {
+    const auto& connection = static_cast<const Connection&>(record);
+    const std::int64_t since = moment_of(connection.progress(), by);
+    if (since == 0 || room.empty()) return;
+    if (count == room.size() && room[count - 1].since <= since) return;
+    std::size_t place = count < room.size() ? count++ : count - 1;
+    for (; place > 0 && room[place - 1].since > since; --place) room[place] = room[place - 1];
+    room[place] = {.connection = &connection, .since = since};
+  };
+  connections.visit(visit, [&] {
+    for (Busy& busy : room.first(count)) read(busy);
+  });
+  return count;
+}
+
+}  // namespace weft::http

@@ -1,0 +1,211 @@
+// The connections of a server.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/io_watch.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/task.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/event.hpp>
+#include <weft/mutex.hpp>
+#include <weft/until.hpp>
+#include <weft/wait_group.hpp>
+
+#include "base/cache_line.hpp"
+
+namespace weft::io {
+class IoHandle;
+}
+
+namespace weft::net {
+
+// The moment that is `by` later; the last one that there can be, where there is none.
+[[nodiscard]] constexpr std::int64_t later(std::int64_t moment,
+                                           std::chrono::nanoseconds by) noexcept {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  return by.count() > kLast - moment ? kLast : moment + by.count();
+}
+
+class Connections;
+
+// What a connection of any server has: its place among the others, and, while it is idle, a watch
+// for bytes and a fiber that has not begun, which is a record and no stack.
+// Invariants
+//   I1  Either one fiber serves the connection, or its watch waits, or has been notified and its
+//       fiber is on its way. So one caller at a time uses the record, except for its links.
+//       Unchecked: needs the view of the fiber and that of the direction.
+//   I2  It is in a list of its server from add() to remove(), which that fiber calls.
+class ConnectionRecord : private detail::IoWatch {
+ public:
+  // The activity of a connection whose idle time has not begun.
+  static constexpr std::int64_t kBusy = std::numeric_limits<std::int64_t>::max();
+
+  explicit ConnectionRecord(std::int64_t active_at) noexcept
+      : IoWatch{&ConnectionRecord::start_fiber}, active_at_(active_at) {}
+  ConnectionRecord(const ConnectionRecord&) = delete;
+  ConnectionRecord& operator=(const ConnectionRecord&) = delete;
+
+  // Leaves the connection alone until there are bytes, the stream's end, or its server pokes it:
+  // then a new fiber runs `serve`. The caller must not touch the connection any more. False if
+  // there is no fiber to be had; then it is still the caller's. A connection without a handle is
+  // served at once. Never parks.
+  [[nodiscard]] bool wait_for_bytes(io::IoHandle* handle, detail::Task&& serve) noexcept;
+
+  // When the idle time began, by Deadline's clock. The serving fiber writes it, and the keeper
+  // reads it. Relaxed: a moment that is a little stale is as good.
+  void note_activity(std::int64_t now) noexcept { active_at_.store(now, detail::relaxed); }
+  [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
+
+  // The number of the fiber that may call what the program has given to the server, such as
+  // handlers; 0: none. That fiber writes it; a shutdown reads it, and looks for its own. Relaxed: a
+  // fiber sees what it has written, and no two fibers have the same number.
+  void set_caller(std::uint64_t fiber) noexcept { caller_.store(fiber, detail::relaxed); }
+  [[nodiscard]] std::uint64_t caller() const noexcept { return caller_.load(detail::relaxed); }
+
+ protected:
+  ~ConnectionRecord() = default;
+
+ private:
+  friend class Connections;
+  static detail::Waker start_fiber(IoWatch& watch) noexcept;
+
+  detail::Waker fiber_;
+  detail::Atomic<std::int64_t> active_at_;
+  detail::Atomic<std::uint64_t> caller_{0};
+  bool is_excused_ = false;  // Only its caller, and then the fiber that ends it, touch it.
+  std::uint8_t part_ = 0;
+  // The lock of its part guards all below.
+  bool is_closed_ = false;
+  std::uint8_t delay_ = 0;
+  std::uint32_t round_ = 0;
+  std::int64_t look_at_ = 0;
+  ConnectionRecord* previous_ = nullptr;
+  ConnectionRecord* next_ = nullptr;
+};
+
+// The connections of a server: lists that shutdowns go through, the limit of their idle time, and
+// the waits for their end. The lists are in several parts, so that connections that come and go
+// seldom meet.
+// No connection is moved when it is used: the next look finds that it was, and how much of its idle
+// time is left. The look after that comes when half of this time or more has passed, but not all. A
+// part has a list for each such delay, the idle time divided by a power of two. So each list is in
+// the order of the next looks, and few of them find the moment of the end.
+class Connections {
+ public:
+  // Returns the handle of a connection's stream, null if another owner has it. Called under the
+  // lock of the connection's part.
+  using HandleOf = io::IoHandle* (*)(ConnectionRecord& connection) noexcept;
+  // One reading.
+  struct Counts {
+    std::uint64_t added = 0;  // Ever.
+    std::uint64_t present = 0;
+  };
+
+  // `idle`: how long a connection may be idle.
+  Connections(HandleOf handle_of, std::chrono::nanoseconds idle) noexcept;
+
+  void add(ConnectionRecord& connection) noexcept;
+  // The fiber that serves the connection, or gives it up, calls this before it deletes it, and
+  // release() afterwards.
+  void remove(ConnectionRecord& connection) noexcept;
+  // wait_for_all() waits for the matching release(), which may be the caller's last access.
+  void hold() noexcept { open_.add(); }
+  void release() noexcept { open_.done(); }
+  // The lock under which the connection's handle is read.
+  [[nodiscard]] detail::SpinLock& lock_of(ConnectionRecord& connection) noexcept {
+    return parts_[connection.part_].lock;
+  }
+
+  // Starts a fiber that pokes connections whose idle time is over, unless that is unlimited or the
+  // fiber has been started. Throws as go().
+  void start_keeper();
+  // Ends that fiber, if there is one, and waits for it.
+  void end_keeper() noexcept;
+  [[nodiscard]] bool has_been_idle_for_long(const ConnectionRecord& connection) const noexcept;
+
+  // Makes all connections look for bytes once, and notice that the server ends. Connections that
+  // come meanwhile are not reached.
+  void poke_all() noexcept;
+  // Closes all streams, except that of `spared` (may be null); the fibers that serve them, or will,
+  // end them. Returns how many connections that has not been done to before.
+  std::size_t close_all(const ConnectionRecord* spared) noexcept;
+
+  // The connection whose handler this fiber is in; null if there is none.
+  [[nodiscard]] ConnectionRecord* find_caller(std::uint64_t fiber) noexcept;
+  // The caller, which serves the connection, shuts the server down: no shutdown in a handler waits
+  // for this connection.
+  void excuse(ConnectionRecord& connection) noexcept;
+  // Wait until there are no connections; the second one leaves excused ones out. False: `until` was
+  // over first.
+  [[nodiscard]] bool wait_for_all(const Until& until) noexcept { return open_.wait_until(until); }
+  [[nodiscard]] bool wait_for_others(const Until& until) noexcept {
+    return others_.wait_until(until);
+  }
+
+  [[nodiscard]] Counts counts() const noexcept;
+  // Calls `each` with all connections, part by part, and `end_part` after each part: both under the
+  // lock of the part, so no connection ends meanwhile.
+  template <class Each, class EndPart>
+  void visit(Each each, EndPart end_part) const {
+    for (const Part& part : parts_) {
+      const detail::Guard guard(part.lock);
+      for (const List& list : part.lists) {
+        for (const ConnectionRecord* one = list.first; one != nullptr; one = one->next_) each(*one);
+      }
+      end_part();
+    }
+  }
+
+ private:
+  // The last delay is a few milliseconds for an hour.
+  static constexpr std::uint8_t kDelays = 20;
+
+  class Batch;
+  struct List {
+    ConnectionRecord* first = nullptr;
+    ConnectionRecord* last = nullptr;
+  };
+  struct alignas(base::kCacheLine) Part {
+    mutable detail::SpinLock lock;
+    std::array<List, kDelays> lists WEFT_GUARDED_BY(lock);
+    std::uint64_t added WEFT_GUARDED_BY(lock) = 0;
+    std::uint64_t removed WEFT_GUARDED_BY(lock) = 0;
+    std::uint32_t round WEFT_GUARDED_BY(lock) = 0;
+
+    void unlink(ConnectionRecord& connection) noexcept WEFT_REQUIRES(lock);
+    void append(ConnectionRecord& connection) noexcept WEFT_REQUIRES(lock);
+  };
+
+  template <class Note, class Act>
+  void for_each_stream(const ConnectionRecord* spared, Note note, Act act) noexcept;
+  [[nodiscard]] std::chrono::nanoseconds delay(std::uint8_t number) const noexcept;
+  [[nodiscard]] std::uint8_t longest_delay(std::chrono::nanoseconds most) const noexcept;
+  void look(Part& part, ConnectionRecord& connection, std::int64_t now, Batch& due) noexcept
+      WEFT_REQUIRES(part.lock);
+  [[nodiscard]] std::int64_t poke_idle() noexcept;
+  [[nodiscard]] std::int64_t poke_idle(Part& part, std::int64_t now) noexcept;
+  void keep() noexcept;
+
+  const HandleOf handle_of_;
+  const std::chrono::nanoseconds idle_;
+  // Held while connections are moved: a walk finds in front what it has not seen.
+  Mutex walk_;
+  std::array<Part, 16> parts_;
+  // Relaxed: it only spreads the connections.
+  detail::Atomic<std::uint32_t> next_part_{0};
+  WaitGroup open_;
+  WaitGroup others_;  // The same, without connections whose handlers are in shutdown().
+  WaitGroup keeper_;
+  Event ended_;  // Ends the keeper.
+  // Relaxed: one of several calls has to win, and that is all.
+  detail::Atomic<bool> keeper_started_{false};
+};
+
+}  // namespace weft::net
