@@ -10,6 +10,24 @@
 
 namespace weft::http {
 
+namespace {
+
+// The bytes of a body, for Body::read_some().
+struct Source {
+  ClientConnection& connection;
+  std::size_t most;
+  const Until& until;
+
+  [[nodiscard]] std::string_view rest() const noexcept { return connection.input.rest(); }
+  void consume(std::size_t size) noexcept { connection.input.consume(size); }
+  net::Result<std::size_t> receive(std::span<std::byte> buffer) {
+    return connection.read(buffer, until);
+  }
+  std::error_code receive_more() { return connection.receive(most, until); }
+};
+
+}  // namespace
+
 Fault Reply::State::parse(std::string text) {
   text_ = std::move(text);
   std::size_t most = std::min(max_headers_, Limits::kMaxHeaders);
@@ -34,31 +52,34 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
     head_.has_length = head_.keep_alive = false;
   }
   if (method == "HEAD" || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
+  body_ = Body(head_);
   if (head_.framing == Framing::chunked) {
-    decoder_.emplace(head_bytes_, max_headers_, ChunkDecoder::Folds::replaced);
+    body_.decode_by({head_bytes_, max_headers_, ChunkDecoder::Folds::replaced});
   }
-  left_ = head_.content_length;
-  if (head_.framing == Framing::none || (head_.framing == Framing::length && left_ == 0)) {
-    (void)end_body();
-  }
+  if (body_.over()) end_body();
 }
 
 net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, const Until& until) {
   if (error_) return {.error = error_};
-  if (over_) return {.error = weft::Errc::end_of_stream};
-  if (buffer.empty()) return {};
-  WEFT_INVARIANT(lease_.has_value(), "Reply::State I2: a body that goes on has its connection");
-  return decoder_ ? read_chunked(buffer, until) : read_plain(buffer, until);
+  WEFT_INVARIANT(body_.over() || lease_.has_value(),
+                 "Reply::State I2: a body that goes on has its connection");
+  if (body_.over()) return {.error = weft::Errc::end_of_stream};
+  Source source{**lease_, head_bytes_, until};
+  const auto result = body_.read_some(buffer, source);
+  if (body_.over()) {
+    end_body();
+  } else if (result.error) {
+    return fail(result.error);
+  }
+  return result;
 }
 
 // The connection is returned to the pool only if the next answer on it must belong to the next
 // request.
-net::Result<std::size_t> Reply::State::end_body() {
-  over_ = true;
+void Reply::State::end_body() {
   const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
   if (stays && (*lease_)->input.rest().empty()) lease_->keep();
   lease_.reset();
-  return {.error = weft::Errc::end_of_stream};
 }
 
 net::Result<std::size_t> Reply::State::fail(std::error_code error) {
@@ -68,55 +89,11 @@ net::Result<std::size_t> Reply::State::fail(std::error_code error) {
   return {.error = error};
 }
 
-net::Result<std::size_t> Reply::State::read_plain(std::span<std::byte> buffer, const Until& until) {
-  ClientConnection& connection = **lease_;
-  const bool counted = head_.framing == Framing::length;
-  if (counted) {
-    buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left_)));
-  }
-  std::size_t count = std::min(buffer.size(), connection.input.rest().size());
-  if (count > 0) {
-    (void)connection.input.rest().copy(reinterpret_cast<char*>(buffer.data()), count);
-    connection.input.consume(count);
-  } else {
-    const auto received = connection.read(buffer, until);
-    if (received.error == weft::Errc::end_of_stream) {
-      return counted ? fail(Errc::unexpected_end) : end_body();
-    }
-    if (received.error) return fail(received.error);
-    count = received.value;
-  }
-  if (counted) left_ -= count;
-  if (counted && left_ == 0) (void)end_body();
-  return {.value = count};
-}
-
-net::Result<std::size_t> Reply::State::read_chunked(std::span<std::byte> buffer,
-                                                    const Until& until) {
-  ClientConnection& connection = **lease_;
-  for (;;) {
-    const ChunkDecoder::Step step = decoder_->next(connection.input.rest(), buffer.size());
-    (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
-    connection.input.consume(step.consumed);
-    switch (step.state) {
-      case ChunkDecoder::State::data:
-        return {.value = step.data.size()};
-      case ChunkDecoder::State::end:
-        return end_body();
-      case ChunkDecoder::State::refused:
-        return fail(step.error);
-      case ChunkDecoder::State::wants_more:
-        break;
-    }
-    if (const auto error = connection.receive(head_bytes_, until)) return fail(error);
-  }
-}
-
 net::Result<std::string> Reply::State::read_all(const Until& until) {
   net::Result<std::string> all;
   if (head_.framing == Framing::length) {
-    if (left_ > body_bytes_) return {.error = Errc::body_too_large};
-    all.value.reserve(static_cast<std::size_t>(left_));
+    if (body_.left() > body_bytes_) return {.error = Errc::body_too_large};
+    all.value.reserve(static_cast<std::size_t>(body_.left()));
   }
   std::array<char, 4096> part;
   for (;;) {
@@ -128,7 +105,7 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
     }
     all.value.append(part.data(), count);
     // A server that always has more data must not extend the wait.
-    if (!over_ && until.is_over()) {
+    if (!body_.over() && until.is_over()) {
       all.error = until.reason();
       return all;
     }
@@ -138,7 +115,7 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
 void Reply::State::discard(const Until& until) {
   constexpr std::size_t kMost = 64 * 1024;
   std::array<std::byte, 2048> dropped;
-  for (std::size_t total = 0; total < kMost && !over_;) {
+  for (std::size_t total = 0; total < kMost && !body_.over();) {
     const auto [count, error] = read_some(dropped, until);
     if (error || until.is_over()) return;
     total += count;

@@ -8,7 +8,7 @@
 #include <weft/http/client.hpp>
 
 #include "libs/http/client/client_core.hpp"
-#include "libs/http/wire/chunk_decoder.hpp"
+#include "libs/http/wire/body.hpp"
 #include "libs/http/wire/head_parser.hpp"
 
 namespace weft::http {
@@ -37,9 +37,7 @@ class Reply::State {
   net::Result<std::string> read_all(const Until& until);
   // Reads the rest of an unwanted body if it is small, to keep the connection.
   void discard(const Until& until);
-  [[nodiscard]] std::span<const Header> trailers() const noexcept {
-    return decoder_ ? decoder_->trailers() : std::span<const Header>();
-  }
+  [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
  private:
   // Returns whether the texts are in text_; it checks the last header only.
@@ -48,9 +46,7 @@ class Reply::State {
     const std::string_view last = head_.headers().back().name;
     return last.data() >= text_.data() && last.data() + last.size() <= text_.data() + text_.size();
   }
-  net::Result<std::size_t> read_plain(std::span<std::byte> buffer, const Until& until);
-  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer, const Until& until);
-  net::Result<std::size_t> end_body();
+  void end_body();
   net::Result<std::size_t> fail(std::error_code error);
 
   const Url url_;
@@ -60,9 +56,7 @@ class Reply::State {
   std::string text_;
   Head head_;
   std::optional<Lease> lease_;
-  std::optional<ChunkDecoder> decoder_;
-  std::uint64_t left_ = 0;  // The remaining bytes of a body of known length.
-  bool over_ = false;
+  Body body_;
   std::error_code error_;
 };
 

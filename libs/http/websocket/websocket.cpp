@@ -10,6 +10,7 @@
 #include "libs/http/websocket/handshake.hpp"
 #include "libs/http/websocket/utf8.hpp"
 #include "libs/http/websocket/websocket_core.hpp"
+#include "libs/http/wire/link.hpp"
 
 namespace weft::http {
 
@@ -135,8 +136,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 void WebSocket::Core::drain() {
   const Deadline deadline = Deadline::after(options_.close);
   const Until until = deadline;
-  (void)(link_.layer != nullptr ? link_.layer->shutdown(until)
-                                : link_.stream.shutdown(net::Shutdown::write));
+  (void)Link{link_.stream, link_.layer}.end_writing(until);
   // The clock must be read, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     input_ = {};

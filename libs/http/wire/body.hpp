@@ -1,0 +1,117 @@
+// The body of a message, as it is read.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+#include <weft/http/header.hpp>
+#include <weft/net/result.hpp>
+
+#include "libs/http/wire/chunk_decoder.hpp"
+#include "libs/http/wire/head_parser.hpp"
+
+namespace weft::http {
+
+// Finds the data of a body of any framing, and its end. The bytes come from a source, which has:
+//   rest()           the bytes that have been received and not consumed
+//   consume(size)    consumes as many of them
+//   receive(buffer)  reads right into the caller's buffer; returns a Result
+//   receive_more()   adds to rest(); returns an error, which is end_of_stream at the stream's end
+class Body {
+ public:
+  // There is no body.
+  Body() noexcept = default;
+  // `most`: how many bytes chunks may have in all.
+  explicit Body(const Head& head,
+                std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) noexcept
+      : framing_(head.framing),
+        over_(head.framing == Framing::none ||
+              (head.framing == Framing::length && head.content_length == 0)),
+        left_(head.framing == Framing::length ? head.content_length : most) {}
+  // Has to be called for chunks, before they are read.
+  void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
+
+  // Reads at least one byte, or returns an error: end_of_stream at the end of the body,
+  // unexpected_end if the stream ends before, and the source's.
+  template <class Source>
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, Source& source) {
+    if (over_) return {.error = weft::Errc::end_of_stream};
+    if (buffer.empty()) return {};
+    return decoder_ ? read_chunked(buffer, source) : read_plain(buffer, source);
+  }
+
+  [[nodiscard]] bool over() const noexcept { return over_; }
+  [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
+  // The bytes that are left of a body of known length, or that chunks may still have.
+  [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
+  [[nodiscard]] std::span<const Header> trailers() const noexcept {
+    return decoder_ ? decoder_->trailers() : std::span<const Header>();
+  }
+
+ private:
+  template <class Source>
+  net::Result<std::size_t> read_plain(std::span<std::byte> buffer, Source& source) {
+    const bool is_counted = framing_ == Framing::length;
+    if (is_counted) {
+      buffer =
+          buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left_)));
+    }
+    std::size_t count = std::min(buffer.size(), source.rest().size());
+    if (count > 0) {
+      (void)source.rest().copy(reinterpret_cast<char*>(buffer.data()), count);
+      source.consume(count);
+    } else {
+      const net::Result<std::size_t> received = source.receive(buffer);
+      if (received.error == weft::Errc::end_of_stream) {
+        if (is_counted) return {.error = Errc::unexpected_end};
+        over_ = true;
+      }
+      if (received.error) return received;
+      count = received.value;
+    }
+    if (is_counted) {
+      left_ -= count;
+      over_ = left_ == 0;
+    }
+    return {.value = count};
+  }
+
+  template <class Source>
+  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer, Source& source) {
+    for (;;) {
+      const ChunkDecoder::Step step = decoder_->next(source.rest(), buffer.size());
+      (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
+      source.consume(step.consumed);
+      switch (step.state) {
+        case ChunkDecoder::State::data:
+          if (step.data.size() > left_) return {.error = Errc::body_too_large};
+          left_ -= step.data.size();
+          return {.value = step.data.size()};
+        case ChunkDecoder::State::end:
+          over_ = true;
+          return {.error = weft::Errc::end_of_stream};
+        case ChunkDecoder::State::refused:
+          return {.error = step.error};
+        case ChunkDecoder::State::wants_more:
+          break;
+      }
+      const std::error_code error = source.receive_more();
+      if (error == weft::Errc::end_of_stream) return {.error = Errc::unexpected_end};
+      if (error) return {.error = error};
+    }
+  }
+
+  Framing framing_ = Framing::none;
+  bool over_ = true;
+  std::uint64_t left_ = 0;
+  std::optional<ChunkDecoder> decoder_;
+};
+
+}  // namespace weft::http

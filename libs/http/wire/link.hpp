@@ -1,0 +1,45 @@
+// What HTTP is spoken on.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <weft/deadline.hpp>
+#include <weft/http/layer.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+// Refers to a stream, and to the layer on it, if there is one: all bytes go through that then.
+// Context, Errors, Throws: as net::TcpStream and Layer.
+struct Link {
+  net::TcpStream& stream;
+  Layer* layer = nullptr;
+
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) const {
+    return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
+  }
+  // With a layer, writes all.
+  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until) const {
+    return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
+  }
+  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) const {
+    return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
+  }
+  // Returns false only if no bytes have been taken from the stream that were not read here.
+  [[nodiscard]] bool may_have_read_ahead() const {
+    return layer != nullptr && layer->may_have_read_ahead();
+  }
+  // Tells the peer that nothing more will be sent.
+  std::error_code end_writing(const Until& until) const {
+    return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
+  }
+  // Tells the peer of a layer, if that needs no wait.
+  void announce_end() const {
+    if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+  }
+};
+
+}  // namespace weft::http
