@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <exception>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -6,6 +6,7 @@
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "net/report.hpp"
 #include "net/server_core.hpp"
 #include "net/server_metrics.hpp"
 #include "net/transfer.hpp"
@@ -191,22 +192,10 @@ Next Server::Core::handle(Served& served, Connection& connection) noexcept {
   try {
     next = handler_(connection);
   } catch (...) {
-    report(std::current_exception());
+    report_exception(options_.on_exception, std::current_exception(), "weft::net");
   }
   served.set_caller(0);
   return next;
-}
-
-// What on_exception throws itself is written to stderr, too.
-void Server::Core::report(const std::exception_ptr& exception) const noexcept {
-  try {
-    if (options_.on_exception) return options_.on_exception(exception);
-    std::rethrow_exception(exception);
-  } catch (const std::exception& failure) {
-    std::fprintf(stderr, "weft::net: a handler has thrown: %s\n", failure.what());
-  } catch (...) {
-    std::fprintf(stderr, "weft::net: a handler has thrown\n");
-  }
 }
 
 Server::Core::Idle Server::Core::become_idle(Served& connection) {

@@ -80,7 +80,6 @@ class Server::Core final : private Acceptor {
   void finish(Served& connection) noexcept;
   [[nodiscard]] Connection shown(Served& connection) noexcept;
   [[nodiscard]] Next handle(Served& served, Connection& connection) noexcept;
-  void report(const std::exception_ptr& exception) const noexcept;
   void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
   void close_all(const ConnectionRecord* spared) noexcept;

@@ -74,11 +74,6 @@ void Exchange::remove_header(std::string_view name) noexcept {
   }
 }
 
-// True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
-bool Exchange::has_no_body() const noexcept {
-  return head_.method == "HEAD" || status_ == 204 || status_ == 205 || status_ == 304;
-}
-
 bool Exchange::will_stay() const noexcept {
   return head_.keep_alive && !close_ && body_.may_be_discarded() &&
          !connection_.server().stopping();
@@ -182,17 +177,6 @@ std::error_code Exchange::write(std::string_view part) {
   if (gzip_ != nullptr) return write_coded(part, Gzip::Then::flush);
   append_part(part);
   return output_.flush();
-}
-
-void Exchange::append_part(std::string_view part) {
-  if (stage_ == Stage::chunks) {
-    output_.append_number(part.size(), 16);
-    output_.append("\r\n");
-    output_.append(part);
-    output_.append("\r\n");
-  } else {
-    output_.append(part);
-  }
 }
 
 void Exchange::end_stream() {

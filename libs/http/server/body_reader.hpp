@@ -4,25 +4,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
+#include <string_view>
+#include <system_error>
 #include <weft/http/header.hpp>
+#include <weft/http/limits.hpp>
 #include <weft/net/result.hpp>
 
 #include "libs/http/server/allowance.hpp"
-#include "libs/http/wire/chunk_decoder.hpp"
+#include "libs/http/wire/body.hpp"
 #include "libs/http/wire/head_parser.hpp"
+#include "libs/http/wire/input.hpp"
 
 namespace weft::http {
 
-class Connection;
-class Input;
 class Output;
+class Transport;
 
 // Reads a body of either framing, from what has come with the head and then from the connection.
 class BodyReader {
  public:
-  BodyReader(Connection& connection, Input& input, Output& output, const Head& head) noexcept;
+  BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
+             const Limits& limits) noexcept;
 
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
@@ -33,35 +36,38 @@ class BodyReader {
   // Moves the bytes that have come after the body to the front of the input, once it is over.
   void give_back();
 
-  [[nodiscard]] bool over() const noexcept { return over_; }
+  [[nodiscard]] bool over() const noexcept { return body_.over(); }
   // The answer begins: a client that waits to be asked for the body is not asked any more.
   void note_answer() noexcept { may_ask_ = false; }
   // Why the body cannot be read to its end; empty if nothing has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
-  [[nodiscard]] std::span<const Header> trailers() const noexcept {
-    return decoder_ ? decoder_->trailers() : std::span<const Header>();
-  }
+  [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
  private:
-  net::Result<std::size_t> read_plain(std::span<std::byte> buffer);
-  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer);
-  // Reads from the connection, and waits for it.
-  net::Result<std::size_t> receive(std::span<char> room);
-  [[nodiscard]] std::error_code fail(std::error_code error) noexcept;
+  friend class Body;
+  // Body::read_some() calls these.
+  [[nodiscard]] std::string_view rest() const noexcept {
+    if (!input_.rest().empty()) return input_.rest();
+    return {raw_.get() + raw_begin_, raw_end_ - raw_begin_};
+  }
+  void consume(std::size_t size) noexcept {
+    if (!input_.rest().empty()) return input_.consume(size);
+    raw_begin_ += size;
+  }
+  net::Result<std::size_t> receive(std::span<std::byte> room);
+  std::error_code receive_more();
 
   static constexpr std::size_t kRawSize = 8192;
   static constexpr std::uint64_t kMostDiscarded = 64 * 1024;
 
-  Connection& connection_;
+  Transport& transport_;
   Input& input_;
   Output& output_;
-  bool over_;
+  Body body_;
   bool must_ask_;  // The client waits to be asked for the body, and has not been.
   bool may_ask_ = true;
   std::error_code error_;
-  std::uint64_t left_;  // Bytes of a body of known length; otherwise bytes that are allowed.
   Allowance allowance_;
-  std::optional<ChunkDecoder> decoder_;
   // Chunks that have been received behind the input; [raw_begin_, raw_end_) is not decoded yet.
   std::unique_ptr<char[]> raw_;
   std::size_t raw_begin_ = 0;

@@ -25,7 +25,7 @@ Exchange::Exchange(Connection& connection, Input& input, Output& output, const H
       input_(input),
       output_(output),
       head_(head),
-      body_(connection, input, output, head),
+      body_(connection.transport(), input, output, head, connection.server().limits()),
       limit_(limit_of(connection.server().limits().request)) {}
 
 net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
@@ -45,10 +45,10 @@ Context& Exchange::context() {
 // Call it only once no fiber reads any more.
 void Exchange::watch_for_hang_up() {
   if (!context_ || hang_up_) return;
-  if (has_hung_up(connection_.stream())) {
+  if (has_hung_up(connection_.transport().stream())) {
     (void)context_->cancel();
   } else {
-    hang_up_.emplace(connection_.stream(), *context_);
+    hang_up_.emplace(connection_.transport().stream(), *context_);
   }
 }
 

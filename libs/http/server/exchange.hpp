@@ -78,7 +78,10 @@ class Exchange {
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
-  [[nodiscard]] bool has_no_body() const noexcept;
+  // True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
+  [[nodiscard]] bool has_no_body() const noexcept {
+    return head_.method == "HEAD" || status_ == 204 || status_ == 205 || status_ == 304;
+  }
   [[nodiscard]] bool will_stay() const noexcept;
   [[nodiscard]] bool was_given_up() const noexcept;
   [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
@@ -87,7 +90,10 @@ class Exchange {
   [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);
   std::error_code write_coded(std::string_view part, Gzip::Then then);
   std::error_code send_rest(std::string_view body);
-  void append_part(std::string_view part);
+  void append_part(std::string_view part) {
+    if (stage_ == Stage::chunks) return output_.append_chunk(part);
+    output_.append(part);
+  }
   void append_status_line();
   void append_fields();
   void append_connection_header();

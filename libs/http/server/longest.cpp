@@ -20,9 +20,9 @@ std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
 void read(Busy& busy) noexcept {
   const Connection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;
-  busy.progress = connection->progress().read();
+  busy.progress = connection->transport().progress().read();
   busy.fiber = connection->caller();
-  busy.peer = connection->peer();
+  busy.peer = connection->transport().peer();
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::size_t find_longest(const net::Connections& connections, std::span<Busy> ro
   std::size_t count = 0;
   const auto visit = [&](const net::ConnectionRecord& record) {
     const auto& connection = static_cast<const Connection&>(record);
-    const std::int64_t since = moment_of(connection.progress(), by);
+    const std::int64_t since = moment_of(connection.transport().progress(), by);
     if (since == 0 || room.empty()) return;
     if (count == room.size() && room[count - 1].since <= since) return;
     std::size_t place = count < room.size() ? count++ : count - 1;

@@ -5,8 +5,7 @@
 #include <ctime>
 #include <weft/detail/simulated.hpp>
 
-#include "libs/http/server/connection.hpp"
-#include "libs/http/server/server_core.hpp"
+#include "libs/http/server/transport.hpp"
 
 namespace weft::http {
 
@@ -71,16 +70,15 @@ struct DateText {
 
 }  // namespace
 
-Output::Output(Connection& connection) noexcept
-    : connection_(connection),
-      allowance_(connection.server().limits().write, connection.server().limits().least_rate) {}
+Output::Output(Transport& transport, const Limits& limits) noexcept
+    : transport_(transport), allowance_(limits.write, limits.least_rate) {}
 
 void Output::append(std::string_view text) {
   if (error_) return;
   if (text.size() > kSize - size_) {
     if (flush()) return;
     if (text.size() > kSize) {
-      error_ = connection_.write(text, allowance_);
+      error_ = transport_.write(text, allowance_);
       return;
     }
   }
@@ -95,6 +93,13 @@ void Output::append_number(std::size_t number, int base) {
   append({digits.begin(), static_cast<std::size_t>(end - digits.begin())});
 }
 
+void Output::append_chunk(std::string_view part) {
+  append_number(part.size(), 16);
+  append("\r\n");
+  append(part);
+  append("\r\n");
+}
+
 void Output::append_date() {
   std::array<char, kDateSize> text;
   copy_date(text.data());
@@ -102,7 +107,7 @@ void Output::append_date() {
 }
 
 std::error_code Output::flush() {
-  if (!error_ && size_ > 0) error_ = connection_.write({buffer_.data(), size_}, allowance_);
+  if (!error_ && size_ > 0) error_ = transport_.write({buffer_.data(), size_}, allowance_);
   size_ = 0;
   return error_;
 }

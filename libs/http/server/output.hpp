@@ -5,21 +5,24 @@
 #include <cstddef>
 #include <string_view>
 #include <system_error>
+#include <weft/http/limits.hpp>
 
 #include "libs/http/server/allowance.hpp"
 
 namespace weft::http {
 
-class Connection;
+class Transport;
 
 // A small buffer in front of a connection. The first error stays: what comes after it is dropped.
 class Output {
  public:
-  explicit Output(Connection& connection) noexcept;
+  Output(Transport& transport, const Limits& limits) noexcept;
 
   // Parks only when the buffer is full.
   void append(std::string_view text);
   void append_number(std::size_t number, int base = 10);
+  // A part of a chunked body.
+  void append_chunk(std::string_view part);
   // The current "Date: ...\r\n".
   void append_date();
   // Parks until the kernel has taken all.
@@ -31,7 +34,7 @@ class Output {
  private:
   static constexpr std::size_t kSize = 4096;
 
-  Connection& connection_;
+  Transport& transport_;
   Allowance allowance_;
   std::error_code error_;
   std::size_t size_ = 0;

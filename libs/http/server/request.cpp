@@ -135,11 +135,11 @@ std::span<const Header> Request::trailers() const noexcept { return exchange_.bo
 Context& Request::context() { return exchange_.context(); }
 
 net::Result<net::Address> Request::peer_address() const noexcept {
-  return exchange_.connection().stream().peer_address();
+  return exchange_.connection().transport().stream().peer_address();
 }
 
 std::optional<net::TlsInfo> Request::tls() const {
-  const Layer* const layer = exchange_.connection().layer();
+  const Layer* const layer = exchange_.connection().transport().layer();
   return layer != nullptr ? layer->tls_info() : std::nullopt;
 }
 

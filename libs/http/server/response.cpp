@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "libs/http/server/exchange.hpp"
+#include "libs/http/wire/link.hpp"
 
 namespace weft::http {
 
 net::Result<std::size_t> Upgraded::read_some(std::span<std::byte> buffer, const Until& until) {
-  if (early.empty()) {
-    return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
-  }
+  if (early.empty()) return Link{stream, layer}.read_some(buffer, until);
   const std::size_t count = std::min(early.size(), buffer.size());
   if (count > 0) std::memcpy(buffer.data(), early.data(), count);
   early.remove_prefix(count);
@@ -20,16 +19,16 @@ net::Result<std::size_t> Upgraded::read_some(std::span<std::byte> buffer, const 
 }
 
 net::Result<std::size_t> Upgraded::write_some(std::span<const std::byte> data, const Until& until) {
-  return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
+  return Link{stream, layer}.write_some(data, until);
 }
 
 net::Result<std::size_t> Upgraded::write_all(std::span<const std::byte> data, const Until& until) {
-  return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
+  return Link{stream, layer}.write_all(data, until);
 }
 
 void Upgraded::close() noexcept {
   try {
-    if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+    Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
     // The peer is not told of the end; it sees that the connection has closed.
   }

@@ -1,10 +1,8 @@
 #include <weft/http/server.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
@@ -23,7 +21,6 @@
 #include "libs/http/coding/gzip.hpp"
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/server_core.hpp"
-#include "libs/http/wire/printable.hpp"
 #include "net/acceptor.hpp"
 
 namespace weft::http {
@@ -109,7 +106,7 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
       connections_(
           [](net::ConnectionRecord& connection) noexcept {
-            return static_cast<Connection&>(connection).stream().socket().handle();
+            return static_cast<Connection&>(connection).transport().stream().socket().handle();
           },
           options_.limits.idle),
       room_(permits(options_.max_connections)),
@@ -207,13 +204,6 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
   if (!connection->wait_for_bytes()) end_connection(*connection);
 }
 
-void ServerCore::end_connection(Connection& connection) noexcept {
-  connections_.remove(connection);
-  delete &connection;
-  room_.release();
-  connections_.release();  // The last access.
-}
-
 bool ServerCore::shutdown(Deadline grace) {
   net::ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
   if (own != nullptr) connections_.excuse(*own);
@@ -243,24 +233,6 @@ bool ServerCore::shutdown(Deadline grace) {
     own_pool_->join();
   }
   return in_time;
-}
-
-void ServerCore::report(std::exception_ptr exception) const noexcept {
-  try {
-    if (options_.on_exception) {
-      options_.on_exception(exception);
-      return;
-    }
-    std::rethrow_exception(exception);
-  } catch (const std::exception& failure) {
-    // It may quote what a client has sent, and must not need memory.
-    std::array<char, 512> text{};
-    const std::string_view what(failure.what());
-    make_printable(std::span(text).first(what.copy(text.data(), text.size() - 1)));
-    std::fprintf(stderr, "weft::http: a handler has thrown: %s\n", text.data());
-  } catch (...) {
-    std::fprintf(stderr, "weft::http: a handler has thrown\n");
-  }
 }
 
 ServerStats ServerCore::stats() const noexcept {

@@ -14,13 +14,13 @@
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
+#include "libs/http/server/connection.hpp"
 #include "libs/http/server/longest.hpp"
 #include "libs/http/server/meter.hpp"
 #include "net/connections.hpp"
+#include "net/report.hpp"
 
 namespace weft::http {
-
-class Connection;
 
 class ServerCore {
  public:
@@ -30,7 +30,12 @@ class ServerCore {
   void stop() noexcept;
   bool shutdown(Deadline grace);
   // The fiber that serves it, or accepted it, calls this. Deletes it.
-  void end_connection(Connection& connection) noexcept;
+  void end_connection(Connection& connection) noexcept {
+    connections_.remove(connection);
+    delete &connection;
+    room_.release();
+    connections_.release();  // The last access.
+  }
 
   [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
@@ -44,11 +49,19 @@ class ServerCore {
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
+  // A fiber was started for the connection, and there are no bytes. True: the server stops, or
+  // nothing has been asked for too long. False: it was a false alarm.
+  [[nodiscard]] bool must_end(const Connection& connection) const noexcept {
+    const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
+    return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
+  }
   // Requested when the server stops.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   // The scope of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
-  void report(std::exception_ptr exception) const noexcept;
+  void report(const std::exception_ptr& exception) const noexcept {
+    net::report_exception(options_.on_exception, exception, "weft::http");
+  }
 
   [[nodiscard]] Meter& meter() noexcept { return meter_; }
   [[nodiscard]] ServerStats stats() const noexcept;

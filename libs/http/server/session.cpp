@@ -47,9 +47,12 @@ class TellOnEnd {
 class Session {
  public:
   explicit Session(Connection& connection) noexcept
-      : connection_(connection), server_(connection.server()), output_(connection) {}
+      : connection_(connection),
+        transport_(connection.transport()),
+        server_(connection.server()),
+        output_(transport_, server_.limits()) {}
   ~Session() {
-    if (in_progress_) connection_.progress().clear();
+    if (in_progress_) transport_.progress().clear();
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -62,7 +65,7 @@ class Session {
         case Found::end:
           return SessionEnd::over;
         case Found::refused:
-          connection_.linger();
+          transport_.linger();
           return SessionEnd::over;
         case Found::request:
           break;
@@ -91,7 +94,12 @@ class Session {
   }
   void report_access(Exchange& exchange, std::error_code why) noexcept;
 
+  [[nodiscard]] net::Result<std::size_t> receive(std::span<char> room, Deadline deadline) {
+    return transport_.read(std::as_writable_bytes(room), deadline);
+  }
+
   Connection& connection_;
+  Transport& transport_;
   ServerCore& server_;
   bool served_ = false;
   bool upgraded_ = false;
@@ -106,8 +114,8 @@ class Session {
 // Looks, and does not wait: for that no stack is needed.
 Session::Found Session::read_first_bytes() {
   // Whatever comes from now on makes an edge, for which the connection waits without a stack.
-  if (served_ && !connection_.may_have_bytes()) return nothing_asked();
-  const auto [count, error] = connection_.read(input_.make_room(4096), Deadline::past());
+  if (served_ && !transport_.may_have_bytes()) return nothing_asked();
+  const auto [count, error] = receive(input_.make_room(4096), Deadline::past());
   if (!error) {
     input_.filled(count);
     return Found::request;
@@ -117,7 +125,7 @@ Session::Found Session::read_first_bytes() {
 
 Session::Found Session::nothing_asked() const noexcept {
   // A connection that has just been answered has not been idle for long.
-  const bool must_end = served_ ? server_.stopping() : connection_.must_end();
+  const bool must_end = served_ ? server_.stopping() : server_.must_end(connection_);
   return must_end ? Found::end : Found::nothing;
 }
 
@@ -129,7 +137,7 @@ Session::Found Session::read_head() {
   }
   in_progress_ = true;
   began_ = Deadline::now_nanoseconds();
-  connection_.progress().begin(began_, input_.rest().size());
+  transport_.progress().begin(began_, input_.rest().size());
   head_.clear();
   HeadLines lines;
   Deadline deadline = Deadline::never();
@@ -153,7 +161,7 @@ Session::Found Session::read_head() {
       return refuse(in_target ? Errc::target_too_large : Errc::head_too_large);
     }
     const auto room = input_.make_room(limits.head_bytes);
-    auto received = connection_.read(room, Deadline::past());
+    auto received = receive(room, Deadline::past());
     // Behind a body some clients send a line's end that belongs to nothing, and asks for nothing.
     if (received.error && input_.rest() == "\r\n") {
       input_.consume(2);
@@ -161,7 +169,7 @@ Session::Found Session::read_head() {
     }
     if (received.error == weft::Errc::timed_out) {
       if (deadline.is_never()) deadline = Deadline::after(limits.head);
-      received = connection_.read(room, deadline);
+      received = receive(room, deadline);
     }
     if (received.error == weft::Errc::timed_out) return refuse(received.error);
     if (received.error == weft::Errc::end_of_stream) return refuse(Errc::truncated_head);
@@ -200,21 +208,21 @@ bool Session::answer() {
   connection_.count_request();
   server_.meter().count_request();
   Exchange exchange(connection_, input_, output_, head_);
-  connection_.progress().show(head_);
+  transport_.progress().show(head_);
   output_.allowance().renew();
   run_handler(exchange);
   const bool stays = exchange.finish();
   measure(exchange);
-  connection_.progress().clear();
+  transport_.progress().clear();
   in_progress_ = false;
   if (server_.options().on_access) report_access(exchange, exchange.body().error());
   if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {
     begin_to_talk(exchange);
   } else if (exchange.must_reset()) {
-    connection_.reset();
+    transport_.reset();
   } else if (!stays && !output_.error() && !exchange.was_the_last()) {
-    connection_.linger();
+    transport_.linger();
   }
   return stays;
 }
@@ -265,7 +273,7 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
 // The answer is over: it is counted.
 void Session::measure(const Exchange& exchange) noexcept {
   ended_ = Deadline::now_nanoseconds();
-  server_.meter().record(connection_.progress().route(), status_of_answer(exchange),
+  server_.meter().record(transport_.progress().route(), status_of_answer(exchange),
                          ended_ - began_);
 }
 

@@ -8,10 +8,8 @@
 #include <weft/http/error.hpp>
 
 #include "io/kernel.hpp"
-#include "libs/http/server/allowance.hpp"
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
-#include "libs/http/server/server_core.hpp"
 
 namespace weft::http {
 
@@ -40,36 +38,18 @@ std::error_code to_code(int error) noexcept { return {error, std::system_categor
 
 }  // namespace
 
-// In parts, as only the end of a call shows progress.
-std::error_code Connection::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
-                                       Allowance& allowance, std::uint64_t& written) {
-  constexpr std::uint64_t kPart = 256 * 1024;
-  while (written < size) {
-    const ClientWait wait(progress_, ClientWait::For::room);
-    const auto result = allowance.wait([&](const Deadline deadline) {
-      return stream_.send_file(descriptor, offset + written, std::min(kPart, size - written),
-                               deadline);
-    });
-    written += result.value;
-    // It has become shorter.
-    if (result.error == weft::Errc::end_of_stream) return Errc::wrong_length;
-    if (result.error && !allowance.covers(result)) return result.error;
-  }
-  return {};
-}
-
 std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   if (stage_ == Stage::complete || talk_) return Errc::already_started;
   if (promise_ && size > *promise_ - written_ && !has_no_body()) return Errc::wrong_length;
   if (!started()) begin_stream();
   if (has_no_body()) return output_.flush();
-  if (stage_ == Stage::chunks || gzip_ != nullptr || connection_.layer() != nullptr) {
+  if (stage_ == Stage::chunks || gzip_ != nullptr || connection_.transport().layer() != nullptr) {
     return copy_file(descriptor, offset, size);
   }
   if (const auto error = output_.flush()) return error;
   std::uint64_t sent = 0;
   const std::error_code error =
-      connection_.write_file(descriptor, offset, size, output_.allowance(), sent);
+      connection_.transport().write_file(descriptor, offset, size, output_.allowance(), sent);
   written_ += sent;
   if (error) break_off();
   return error;
