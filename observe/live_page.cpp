@@ -4,15 +4,11 @@
 #include <chrono>
 #include <exception>
 #include <functional>
-#include <new>
-#include <span>
 #include <sstream>
 #include <string>
-#include <weft/detail/guard.hpp>
 #include <weft/detail/metrics_source.hpp>
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
-#include <weft/mutex.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "base/printable.hpp"
@@ -35,11 +31,6 @@ constexpr std::string_view kJson = "application/json";
 // A page has at most this many groups; the rest is in /fibers.
 constexpr std::size_t kMostGroups = 100;
 constexpr std::size_t kMostRequests = 50;  // Each server has as many.
-// There are enough connections that idle clients keep no other client waiting.
-constexpr std::size_t kMostConnections = 64;
-constexpr std::size_t kMostHeadBytes = 8192;
-// A reading has tens of kilobytes in frames.
-constexpr std::size_t kStack = std::size_t{256} << 10;
 
 std::vector<FiberGroup> groups_now() { return group_fibers(observe::list_fibers()); }
 
@@ -172,121 +163,12 @@ struct Target {
   std::string_view query;
 };
 
-// `GET /path?query HTTP/1.1` and headers, without a body: no request here has one.
-struct Head {
-  std::string_view method;
-  std::string_view target;
-  std::string_view host;
-};
-
-char lower(char character) {
-  return character >= 'A' && character <= 'Z' ? static_cast<char>(character + 32) : character;
-}
-
-bool begins_as(std::string_view line, std::string_view name) {
-  if (line.size() < name.size()) return false;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (lower(line[i]) != name[i]) return false;
-  }
-  return true;
-}
-
-Head parse(std::string_view text) {
-  Head head;
-  std::string_view line = text.substr(0, text.find("\r\n"));
-  const std::size_t first = line.find(' ');
-  const std::size_t second = line.find(' ', first + 1);
-  if (first == std::string_view::npos || second == std::string_view::npos) return head;
-  head.method = line.substr(0, first);
-  head.target = line.substr(first + 1, second - first - 1);
-  while (text.find("\r\n") != std::string_view::npos) {
-    text.remove_prefix(text.find("\r\n") + 2);
-    line = text.substr(0, text.find("\r\n"));
-    if (!begins_as(line, "host:")) continue;
-    line.remove_prefix(5);
-    while (line.starts_with(' ')) line.remove_prefix(1);
-    head.host = line;
-    break;
-  }
-  return head;
-}
-
-// Up to the empty line; empty if there is none in time.
-std::string read_head(net::TcpStream& stream) {
-  std::string text;
-  const Deadline deadline = Deadline::after(5s);
-  while (text.find("\r\n\r\n") == std::string::npos) {
-    std::array<char, 1024> buffer{};
-    const auto [count, error] =
-        stream.read_some(std::as_writable_bytes(std::span(buffer)), deadline);
-    if (error || count == 0 || text.size() + count > kMostHeadBytes) return {};
-    text.append(buffer.data(), count);
-  }
-  return text;
-}
-
-std::string_view phrase_of(int status) {
-  switch (status) {
-    case 200:
-      return " OK";
-    case 400:
-      return " Bad Request";
-    case 403:
-      return " Forbidden";
-    case 404:
-      return " Not Found";
-    case 405:
-      return " Method Not Allowed\r\nAllow: GET, HEAD";
-    case 409:
-      return " Conflict";
-    default:
-      return " Service Unavailable";
-  }
-}
-
-void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) {
-  std::string text("HTTP/1.1 ");
-  text.append(std::to_string(answer.status)).append(phrase_of(answer.status));
-  text.append("\r\nContent-Type: ").append(answer.content_type);
-  text.append("\r\nContent-Length: ").append(std::to_string(answer.body.size()));
-  text.append("\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
-  if (with_body) text.append(answer.body);
-  // A trace has megabytes.
-  const auto limit = 10s + std::chrono::seconds(text.size() >> 20);
-  (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(limit));
-}
-
 Answer answer_by(const std::function<Answer()>& make) {
   try {
     return make();
   } catch (const std::exception& refusal) {
     return {503, kText, std::string("no reading: ").append(refusal.what()).append("\n")};
   }
-}
-
-// One reading is made at a time, however many clients ask. A recording lasts, so it holds up no
-// reading; it ends when its client goes away, and with the server.
-Answer answer_to(const Head& head, net::TcpStream& stream, Readers readers, Mutex& reading) {
-  const auto [peer, error] = stream.peer_address();
-  if (error || !may_read(readers, peer, head.host)) return {403, kText, "for this machine only\n"};
-  if (head.method != "GET" && head.method != "HEAD") return {405, kText, "only to be read\n"};
-  const Target target(head.target);
-  if (observe::is_timed_page(target.path)) {
-    return answer_by([&] {
-      return observe::answer_timed(target.path, target.query, [&stream](Deadline end) {
-        return stream.wait_readable(end) == Errc::timed_out;
-      });
-    });
-  }
-  const detail::Guard lock(reading);
-  return answer(target.path);
-}
-
-void serve_one(net::TcpStream& stream, Readers readers, Mutex& reading) {
-  const std::string text = read_head(stream);
-  if (text.empty()) return;
-  const Head head = parse(text);
-  write_answer(stream, answer_to(head, stream, readers, reading), head.method != "HEAD");
 }
 
 Answer answer_or_throw(std::string_view path) {
@@ -319,24 +201,14 @@ Answer answer(std::string_view target) {
   });
 }
 
+bool records(std::string_view target) noexcept {
+  return observe::is_timed_page(Target(target).path);
+}
+
 // A page of a stranger can make a browser ask for a name that leads here; the name tells.
 bool may_read(Readers readers, const net::Address& peer, std::string_view host) {
   if (readers == Readers::everybody) return true;
   return is_loopback(peer) && (host.empty() || is_loopback(host));
-}
-
-Result<void> serve(net::TcpListener& listener, const Options& options) {
-  net::ServerOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
-  serving.grace = 1s;
-  serving.stop = options.stop;
-  Mutex reading;
-  return net::serve(listener, std::move(serving), [&](net::TcpStream& stream) {
-    try {
-      serve_one(stream, options.readers, reading);
-    } catch (const std::bad_alloc&) {
-      // There is no memory even to say so: the end of the connection does.
-    }
-  });
 }
 
 }  // namespace weft::live

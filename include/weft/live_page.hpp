@@ -4,16 +4,9 @@
 #include <string>
 #include <string_view>
 #include <weft/net/address.hpp>
-#include <weft/net/serve.hpp>
-#include <weft/net/tcp_listener.hpp>
-#include <weft/result.hpp>
 
-// It serves browsers, weft-top, Prometheus and curl, and only reads and records.
-//
-//   auto listening = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
-//   weft::go([&] { (void)weft::live::serve(listening.value); });
-//
-// A server of weft-http mounts it by http::mount_live_page() in <weft/http/live_page.hpp>.
+// It is for browsers, weft-top, Prometheus and curl, and only reads and records. weft-http serves
+// it, see <weft/http/live_page.hpp>; any other server can call answer().
 // Throws: std::bad_alloc.
 namespace weft::live {
 
@@ -43,6 +36,9 @@ struct Answer {
 // Context: fibers and plain threads; blocks the thread for the time of a reading. A recording parks
 // the caller.
 [[nodiscard]] Answer answer(std::string_view target);
+// Returns whether answer() records for `target`, and so takes long.
+// Context: fibers and plain threads; does not park.
+[[nodiscard]] bool records(std::string_view target) noexcept;
 
 // Which clients receive answers. Other clients get 403: the page reveals much about a program.
 enum class Readers {
@@ -55,17 +51,5 @@ enum class Readers {
 // Host header, or empty. The only name of this machine is localhost.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
-
-struct Options {
-  Readers readers = Readers::this_machine;
-  std::stop_token stop = {};
-};
-// Answers on connections of `listener`, 64 at a time, with one request each. Readings are taken one
-// after the other. A client has 5 s for its request. If a reading fails for lack of memory or a
-// resource, the answer is 503 with the reason. A recording ends early if its client leaves.
-// Context: fibers and plain threads; parks until the listener is closed or options.stop is
-// requested.
-// Errors, Throws: as net::Server::serve().
-Result<void> serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

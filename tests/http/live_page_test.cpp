@@ -1,4 +1,6 @@
 #include <weft/http/live_page.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/trace.hpp>
 
 #include "tests/support/http_test.hpp"
 
@@ -18,6 +20,32 @@ std::string ask(const HttpServer& server, const std::string& method, const std::
             method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
   return receive_all(stream);
 }
+
+// The page in a server of its own, until close().
+class Page {
+ public:
+  Page() : listener_(net::TcpListener::listen(net::Address::loopback_v4(0)).value) {
+    serving_ = spawn([this] { return http::serve_live_page(listener_); });
+  }
+  ~Page() {
+    listener_.close();
+    CHECK(!serving_.join());
+  }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+  [[nodiscard]] net::TcpStream connect() const {
+    return net::TcpStream::connect(listener_.local_address().value).value;
+  }
+  [[nodiscard]] std::string ask(const std::string& line, const std::string& host) const {
+    net::TcpStream stream = connect();
+    send_text(stream, line + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+    return receive_all(stream);
+  }
+
+ private:
+  net::TcpListener listener_;
+  JoinHandle<std::error_code> serving_;
+};
 
 }  // namespace
 
@@ -53,6 +81,33 @@ FIBER_TEST_CASE("a live page for everybody is served under any host name") {
   http::mount_live_page(router, "/weft", live::Readers::everybody);
   const HttpServer server(router);
   CHECK(ask(server, "GET", "/weft/fibers", "example.org").starts_with("HTTP/1.1 200 "));
+}
+
+FIBER_TEST_CASE("a live page alone is served read-only, and to this machine by its address") {
+  const Page page;
+  const std::string good = page.ask("GET /metrics?x", "localhost:1");
+  CHECK(good.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(contains(good, "\r\n\r\n# HELP weft_workers_count "));
+  CHECK(page.ask("GET /", "[::1]:80").ends_with("</html>\n"));
+  CHECK(page.ask("HEAD /", "127.0.0.1").ends_with("\r\n\r\n"));
+  CHECK(page.ask("POST /", "localhost").starts_with("HTTP/1.1 405 "));
+  CHECK(page.ask("GET /", "evil.example").starts_with("HTTP/1.1 403 "));
+  CHECK(page.ask("GET /none", "localhost").starts_with("HTTP/1.1 404 "));
+}
+
+FIBER_TEST_CASE("a recording holds up no reading, and ends when its client leaves") {
+  const Page page;
+  {
+    net::TcpStream stream = page.connect();
+    send_text(stream, "GET /trace?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!trace::is_on()) this_fiber::yield();
+    CHECK(page.ask("GET /trace", "localhost").starts_with("HTTP/1.1 409 Conflict\r\n"));
+    CHECK(page.ask("GET /fibers", "localhost").starts_with("HTTP/1.1 200 OK\r\n"));
+  }
+  while (trace::is_on()) this_fiber::yield();
+  const std::string whole = page.ask("GET /trace?seconds=0.001", "localhost");
+  CHECK(whole.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(whole.ends_with("]}"));
 }
 
 TEST_SUITE_END();

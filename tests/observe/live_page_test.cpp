@@ -10,7 +10,8 @@
 #include <weft/context.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
-#include <weft/net/dial.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/trace.hpp>
@@ -25,20 +26,6 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-// All bytes until the end of the connection.
-std::string ask(const Address& address, const std::string& request) {
-  auto [stream, error] = weft::net::TcpStream::connect(address);
-  REQUIRE(!error);
-  CHECK(!stream.write_all(std::as_bytes(std::span(request))).error);
-  std::string text;
-  for (;;) {
-    std::array<char, 4096> buffer{};
-    const auto [count, end] = stream.read_some(std::as_writable_bytes(std::span(buffer)));
-    if (end || count == 0) return text;
-    text.append(buffer.data(), count);
-  }
 }
 
 // Each client gets `answer`, whatever it asks for.
@@ -93,32 +80,6 @@ FIBER_TEST_CASE("each page is answered, and other paths get 404") {
   event.set();
 }
 
-FIBER_TEST_CASE(
-    "the live page is served over a socket, read-only, and to this machine by its address") {
-  auto listening = weft::net::TcpListener::listen(Address::loopback_v4(0));
-  REQUIRE(!listening.error);
-  weft::net::TcpListener& listener = listening.value;
-  const Address address = listener.local_address().value;
-  auto serving = weft::spawn([&] { return weft::live::serve(listener); });
-  const std::string good = ask(address, "GET /metrics?x HTTP/1.1\r\nHost: localhost:1\r\n\r\n");
-  CHECK(good.starts_with("HTTP/1.1 200 OK\r\n"));
-  CHECK(contains(good, "\r\n\r\n# HELP weft_workers_count "));
-  const std::string head = ask(address, "HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-  CHECK(head.ends_with("\r\n\r\n"));
-  const std::string post = ask(address, "POST / HTTP/1.1\r\nhost: [::1]:80\r\n\r\n");
-  CHECK(post.starts_with("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"));
-  CHECK(ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-            .starts_with("HTTP/1.1 403 Forbidden\r\n"));
-  const std::string refused = ask(address, "HEAD / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
-  CHECK(refused.starts_with("HTTP/1.1 403 "));
-  CHECK(refused.ends_with("\r\n\r\n"));
-  CHECK(ask(address, "GET /none HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 Not Found\r\n"));
-  CHECK(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 405 "));
-  CHECK(ask(address, std::string(9000, 'x')).empty());
-  listener.close();
-  CHECK(serving.join());
-}
-
 FIBER_TEST_CASE("names in the list of fibers have no control characters for a terminal") {
   weft::Event event;
   auto fiber = weft::spawn({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
@@ -134,7 +95,8 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   const weft::FiberPool same({.capacity = 4, .name = "mail"});
   auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
   REQUIRE(!refused);
-  auto serving = weft::spawn([&listener = listener] { return weft::live::serve(listener); });
+  const std::string answer = "HTTP/1.1 200 OK\r\n\r\n" + weft::live::answer("/data.json").body;
+  auto serving = weft::spawn([&listener = listener, &answer] { answer_with(listener, answer); });
   const auto [shown, status] = run_weft_top(listener.local_address().value);
   const std::string& text = shown;  // Which a message may use.
   CHECK_MESSAGE(status == 0, text);
@@ -142,7 +104,7 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   CHECK(contains(text, "mail (2)"));
   CHECK(contains(text, "what they run, and where they were spawned"));
   listener.close();
-  CHECK(serving.join());
+  serving.join();
 }
 
 FIBER_TEST_CASE_WITH("weft-top reports an invalid answer", {.workers = {2}}) {
@@ -191,28 +153,6 @@ FIBER_TEST_CASE("a second trace is refused while one is recorded, and a context 
   context.cancel();
   CHECK(first.join() == 503);
   CHECK(!weft::trace::is_on());
-}
-
-FIBER_TEST_CASE("a recording over a socket holds up no reading, and ends when its client leaves") {
-  auto listening = weft::net::TcpListener::listen(Address::loopback_v4(0));
-  REQUIRE(!listening.error);
-  weft::net::TcpListener& listener = listening.value;
-  const Address address = listener.local_address().value;
-  auto serving = weft::spawn([&] { return weft::live::serve(listener); });
-  {
-    auto [stream, error] = weft::net::TcpStream::connect(address);
-    CHECK(!error);
-    CHECK(!stream.write_all("GET /trace?seconds=60 HTTP/1.1\r\n\r\n").error);
-    while (!weft::trace::is_on()) weft::this_fiber::yield();
-    CHECK(ask(address, "GET /trace HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 409 Conflict\r\n"));
-    CHECK(ask(address, "GET /fibers HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
-  }
-  while (weft::trace::is_on()) weft::this_fiber::yield();
-  const std::string whole = ask(address, "GET /trace?seconds=0.001 HTTP/1.1\r\n\r\n");
-  CHECK(whole.starts_with("HTTP/1.1 200 OK\r\n"));
-  CHECK(whole.ends_with("]}"));
-  listener.close();
-  CHECK(serving.join());
 }
 
 TEST_CASE("only this machine may read unless configured otherwise") {

@@ -1,31 +1,74 @@
 // The live page on a server of weft-http.
 #pragma once
 
+#include <chrono>
+#include <memory>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <weft/context.hpp>
+#include <weft/detail/guard.hpp>
 #include <weft/http/router.hpp>
+#include <weft/http/server.hpp>
 #include <weft/live_page.hpp>
+#include <weft/mutex.hpp>
+#include <weft/net/tcp_listener.hpp>
 
 namespace weft::http {
 
 // Mounts <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in a slash.
-// Its "/" is at prefix + "/".
+// Its "/" is at prefix + "/". Readings are taken one after the other. A recording ends early if its
+// client leaves.
 // Context: the caller that adds the routes; does not park.
 // Throws: as Router::route().
 inline void mount_live_page(Router& router, const std::string& prefix,
                             live::Readers readers = live::Readers::this_machine) {
-  router.get(prefix + "/{page...}", [readers](Request& request, Response& response) {
+  const auto one_reading = std::make_shared<Mutex>();
+  const auto answer = [readers, one_reading](Request& request) -> live::Answer {
     const auto [peer, error] = request.peer_address();
-    live::Answer answer{403, "text/plain", "for this machine only\n"};
-    if (!error && live::may_read(readers, peer, request.host())) {
-      std::string target = "/" + request.parameter("page");
-      answer = live::answer(target.append("?").append(request.query()));
+    if (error || !live::may_read(readers, peer, request.host())) {
+      return {403, "text/plain", "for this machine only\n"};
     }
-    response.set_status(answer.status);
-    response.add_header("Content-Type", answer.content_type);
+    std::string target = "/" + request.parameter("page");
+    target.append("?").append(request.query());
+    if (!live::records(target)) {
+      const detail::Guard guard(*one_reading);
+      return live::answer(target);
+    }
+    const ContextScope scope(request.context());
+    return live::answer(target);
+  };
+  router.get(prefix + "/{page...}", [answer](Request& request, Response& response) {
+    const live::Answer page = answer(request);
+    response.set_status(page.status);
+    response.add_header("Content-Type", page.content_type);
     response.add_header("Cache-Control", "no-store");
-    (void)response.send(answer.body);
+    (void)response.send(page.body);
   });
+}
+
+struct LivePageOptions {
+  live::Readers readers = live::Readers::this_machine;
+  std::stop_token stop = {};
+};
+// Serves the live page alone, at "/":
+//
+//   auto listening = net::TcpListener::listen(net::Address::loopback_v4(live::kPort));
+//   go([&] { (void)http::serve_live_page(listening.value); });
+//
+// Context: fibers and plain threads; parks until the listener is closed or options.stop is
+// requested.
+// Errors, Throws: as Server::serve().
+inline std::error_code serve_live_page(net::TcpListener& listener,
+                                       const LivePageOptions& options = {}) {
+  Router router;
+  mount_live_page(router, {}, options.readers);
+  ServerOptions serving{.max_connections = 64};
+  serving.grace = std::chrono::seconds(1);
+  serving.stop = options.stop;
+  serving.name = "live page";
+  return Server(std::move(router), std::move(serving)).serve(listener);
 }
 
 }  // namespace weft::http
