@@ -1,4 +1,5 @@
-// The writing half of an exchange.
+#include "libs/http/server/answer.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,7 +9,6 @@
 #include <weft/http/error.hpp>
 
 #include "libs/http/server/connection.hpp"
-#include "libs/http/server/exchange.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_rules.hpp"
@@ -29,13 +29,13 @@ bool is_ours(std::string_view name) noexcept {
 
 }  // namespace
 
-void Exchange::set_status(int status) noexcept {
+void Answer::set_status(int status) noexcept {
   if (started() || status < 200 || status > 599) return;
-  status_ = status;
-  status_is_set_ = true;
+  status_.code = status;
+  status_.is_set = true;
 }
 
-void Exchange::add_header(std::string_view name, std::string_view value, Earlier earlier) {
+void Answer::add_header(std::string_view name, std::string_view value, Earlier earlier) {
   if (!is_token(name) || !is_value(value) || is_ours(name)) {
     throw std::invalid_argument("weft::http::Response::add_header: '" + printable(name) +
                                 "' must be a token with a value on one line, and none of the "
@@ -61,7 +61,7 @@ void Exchange::add_header(std::string_view name, std::string_view value, Earlier
   fields_.append(name).append(": ").append(value).append("\r\n");
 }
 
-void Exchange::remove_header(std::string_view name) noexcept {
+void Answer::remove_header(std::string_view name) noexcept {
   if (equal_tokens(name, "content-length")) promise_.reset();
   for (std::size_t at = 0; at < fields_.size();) {
     const std::size_t size = fields_.find("\r\n", at) + 2 - at;
@@ -74,33 +74,33 @@ void Exchange::remove_header(std::string_view name) noexcept {
   }
 }
 
-bool Exchange::will_stay() const noexcept {
+bool Answer::will_stay() const noexcept {
   return head_.keep_alive && !close_ && body_.may_be_discarded() &&
          !connection_.server().stopping();
 }
 
-void Exchange::append_status_line() {
-  if (status_ == 200) {
+void Answer::append_status_line() {
+  if (status_.code == 200) {
     output_.append("HTTP/1.1 200 OK\r\n");
   } else {
     output_.append("HTTP/1.1 ");
-    output_.append_number(static_cast<std::size_t>(status_));
+    output_.append_number(static_cast<std::size_t>(status_.code));
     output_.append(" ");
-    output_.append(reason_phrase(status_));
+    output_.append(reason_phrase(status_.code));
     output_.append("\r\n");
   }
   output_.append_date();
 }
 
 // Appends the status before them.
-void Exchange::append_fields() {
+void Answer::append_fields() {
   // It would be about a body that the client has (RFC 9110, 15.4.5).
-  if (status_ == 304) remove_header("content-type");
+  if (status_.code == 304) remove_header("content-type");
   append_status_line();
   output_.append(fields_);
 }
 
-void Exchange::append_connection_header() {
+void Answer::append_connection_header() {
   keeps_ = will_stay() && stage_ != Stage::until_close;
   if (!keeps_) {
     output_.append("Connection: close\r\n");
@@ -109,10 +109,10 @@ void Exchange::append_connection_header() {
   }
 }
 
-std::error_code Exchange::send(std::string_view body) {
-  if (started() || talk_) return Errc::already_started;
+std::error_code Answer::send(std::string_view body) {
+  if (started() || upgrade_.talk) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
-  if (status_ == 205) promise_ = 0;  // Its client waits for a body, and there is none.
+  if (status_.code == 205) promise_ = 0;  // Its client waits for a body, and there is none.
   stage_ = Stage::complete;
   body_.note_answer();
   std::string coded;
@@ -124,11 +124,11 @@ std::error_code Exchange::send(std::string_view body) {
 }
 
 // Sends the body, and the part of the head that describes it.
-std::error_code Exchange::send_rest(std::string_view body) {
+std::error_code Answer::send_rest(std::string_view body) {
   // The size of a coded body that is not sent is unknown.
-  if (status_ != 204 && !(is_coded_ && has_no_body())) {
+  if (status_.code != 204 && !(coding_.is_on && has_no_body())) {
     const bool promised = promise_ && has_no_body();
-    if (status_ != 304 || promised) {
+    if (status_.code != 304 || promised) {
       output_.append("Content-Length: ");
       output_.append_number(promised ? *promise_ : body.size());
       output_.append("\r\n");
@@ -138,26 +138,27 @@ std::error_code Exchange::send_rest(std::string_view body) {
   output_.append("\r\n");
   if (!has_no_body()) {
     output_.append(body);
-    written_ = coded_size_ = body.size();
+    written_ = coding_.size = body.size();
   }
   return output_.flush();
 }
 
 // Begins an answer that is written part by part.
-void Exchange::begin_stream() {
-  if (status_ == 205) promise_ = 0;
+void Answer::begin_stream() {
+  if (status_.code == 205) promise_ = 0;
   body_.note_answer();
   if (connection_.server().options().compression && wants_code(promise_)) {
-    if (!has_no_body()) gzip_ = Gzip::make(connection_.server().options().compression->level);
-    if (gzip_ != nullptr || has_no_body()) announce_code();
+    if (!has_no_body())
+      coding_.gzip = Gzip::make(connection_.server().options().compression->level);
+    if (coding_.gzip != nullptr || has_no_body()) announce_code();
   }
-  if ((promise_ && !is_coded_) || has_no_body()) {
+  if ((promise_ && !coding_.is_on) || has_no_body()) {
     stage_ = Stage::promised;
   } else {
     stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
   }
   append_fields();
-  if (promise_ && !is_coded_ && status_ != 204) {
+  if (promise_ && !coding_.is_on && status_.code != 204) {
     output_.append("Content-Length: ");
     output_.append_number(*promise_);
     output_.append("\r\n");
@@ -167,19 +168,19 @@ void Exchange::begin_stream() {
   output_.append("\r\n");
 }
 
-std::error_code Exchange::write(std::string_view part) {
-  if (stage_ == Stage::complete || talk_) return Errc::already_started;
+std::error_code Answer::write(std::string_view part) {
+  if (stage_ == Stage::complete || upgrade_.talk) return Errc::already_started;
   if (!started()) begin_stream();
   if (part.empty()) return output_.flush();
   if (has_no_body()) return output_.flush();
   if (promise_ && part.size() > *promise_ - written_) return Errc::wrong_length;
   written_ += part.size();
-  if (gzip_ != nullptr) return write_coded(part, Gzip::Then::flush);
+  if (coding_.gzip != nullptr) return write_coded(part, Gzip::Then::flush);
   append_part(part);
   return output_.flush();
 }
 
-void Exchange::end_stream() {
+void Answer::end_stream() {
   const bool is_stream = stage_ != Stage::complete && !has_no_body();
   if (is_stream && (broken_off_ || output_.error())) {
     must_reset_ = stage_ == Stage::until_close;
@@ -187,18 +188,18 @@ void Exchange::end_stream() {
     // The client still waits for the rest: it learns from the end that there is none.
     close_ = true;
   } else if (is_stream) {
-    if (gzip_ != nullptr) (void)write_coded({}, Gzip::Then::end);
+    if (coding_.gzip != nullptr) (void)write_coded({}, Gzip::Then::end);
     if (stage_ == Stage::chunks) output_.append("0\r\n\r\n");
   }
   stage_ = Stage::complete;
 }
 
 // Allocates no memory: there may be none.
-void Exchange::send_error(int status, std::string_view more_headers) {
+void Answer::send_error(int status, std::string_view more_headers) {
   if (started()) return;
-  status_ = status;
+  status_.code = status;
   promise_.reset();
-  talk_ = nullptr;
+  upgrade_.talk = nullptr;
   stage_ = Stage::complete;
   body_.note_answer();
   append_status_line();
@@ -211,15 +212,37 @@ void Exchange::send_error(int status, std::string_view more_headers) {
   (void)send_rest({text.data(), size + 1});
 }
 
-std::error_code Exchange::upgrade(std::string_view protocol, Talk talk) {
-  if (started() || talk_) return Errc::already_started;
+std::error_code Answer::upgrade(std::string_view protocol, Talk talk) {
+  if (started() || upgrade_.talk) return Errc::already_started;
   if (!head_.asks_for_upgrade || !body_.over() || !is_value(protocol) || !talk) {
     return Errc::unsupported;
   }
   fields_.append("Upgrade: ").append(protocol).append("\r\n");
-  talk_answers_ = protocol.empty();
-  talk_ = std::move(talk);
+  upgrade_.talk_answers = protocol.empty();
+  upgrade_.talk = std::move(talk);
   return {};
+}
+
+void Answer::give_up() {
+  if (!started() && !upgrade_.talk && !status_.is_set) send_error(503);
+}
+
+bool Answer::finish() {
+  if (upgrade_.talk) {
+    status_.code = 101;
+    stage_ = Stage::complete;
+    if (!upgrade_.talk_answers) {
+      append_status_line();
+      output_.append(fields_);
+      output_.append("Connection: Upgrade\r\n\r\n");
+    }
+    if (output_.flush()) upgrade_.talk = nullptr;
+    return false;
+  }
+  if (!started()) (void)send({});
+  if (!started()) send_error(500);  // A body has been promised, and there is none.
+  end_stream();
+  return !output_.flush() && keeps_ && !close_;
 }
 
 }  // namespace weft::http

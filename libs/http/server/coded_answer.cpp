@@ -1,10 +1,10 @@
-// The side of an exchange that only compressed answers need.
+// The side of an answer that only compressed ones need.
 #include <algorithm>
 #include <string>
 
 #include "libs/http/coding/accept_encoding.hpp"
+#include "libs/http/server/answer.hpp"
 #include "libs/http/server/connection.hpp"
-#include "libs/http/server/exchange.hpp"
 #include "libs/http/server/server_core.hpp"
 
 namespace weft::http {
@@ -25,7 +25,7 @@ bool is_one_of(std::string_view type, const std::vector<std::string>& types) noe
 
 // The value of the first header of this name that the handler has set, a part of fields_; empty if
 // there is none.
-std::string_view Exchange::field(std::string_view name) const noexcept {
+std::string_view Answer::field(std::string_view name) const noexcept {
   std::string_view rest = fields_;
   while (!rest.empty()) {
     const std::size_t end = rest.find("\r\n");
@@ -40,10 +40,10 @@ std::string_view Exchange::field(std::string_view name) const noexcept {
 // Whether this answer, of a size that is known or not, is to be compressed; if that depends on the
 // client, it adds Vary for caches. With 304 that is about the answer whose place it takes. A part
 // of a file is sent as it is, but all of it, under the same name, might not be.
-bool Exchange::wants_code(std::optional<std::uint64_t> size) {
+bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
-  const bool is_part = status_ == 206 || !field("content-range").empty();
-  if (status_ == 204 || status_ == 205 || (size && *size < options.min_bytes && !is_part))
+  const bool is_part = status_.code == 206 || !field("content-range").empty();
+  if (status_.code == 204 || status_.code == 205 || (size && *size < options.min_bytes && !is_part))
     return false;
   if (!field("content-encoding").empty() || list_has(field("cache-control"), "no-transform")) {
     return false;
@@ -56,9 +56,9 @@ bool Exchange::wants_code(std::optional<std::uint64_t> size) {
   return !is_part && accepts_gzip(head_.headers());
 }
 
-void Exchange::announce_code() {
-  is_coded_ = true;
-  if (status_ != 304) fields_ += "Content-Encoding: gzip\r\n";
+void Answer::announce_code() {
+  coding_.is_on = true;
+  if (status_.code != 304) fields_ += "Content-Encoding: gzip\r\n";
   // The same file has other bytes now: only their meaning is equal.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
@@ -66,7 +66,7 @@ void Exchange::announce_code() {
 }
 
 // The bytes to send: `body`, or `coded`, which is then filled, if that is less.
-std::string_view Exchange::code_all(std::string_view body, std::string& coded) {
+std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();
     return body;
@@ -79,15 +79,15 @@ std::string_view Exchange::code_all(std::string_view body, std::string& coded) {
   return coded;
 }
 
-std::error_code Exchange::write_coded(std::string_view part, Gzip::Then then) {
+std::error_code Answer::write_coded(std::string_view part, Gzip::Then then) {
   constexpr std::size_t kPiece = 64 * 1024;  // So that what has been coded is not all in memory.
   std::string coded;
   do {
     const std::string_view piece = part.substr(0, kPiece);
     part.remove_prefix(piece.size());
     coded.clear();
-    gzip_->add(piece, part.empty() ? then : Gzip::Then::more, coded);
-    coded_size_ += coded.size();
+    coding_.gzip->add(piece, part.empty() ? then : Gzip::Then::more, coded);
+    coding_.size += coded.size();
     if (!coded.empty()) append_part(coded);
   } while (!part.empty() && !output_.error());
   return output_.flush();

@@ -23,10 +23,10 @@ Deadline limit_of(std::chrono::nanoseconds request) noexcept {
 Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
     : connection_(connection),
       input_(input),
-      output_(output),
       head_(head),
       body_(connection.transport(), input, output, head, connection.server().limits()),
-      limit_(limit_of(connection.server().limits().request)) {}
+      limit_(limit_of(connection.server().limits().request)),
+      answer_(connection, output, head, body_) {}
 
 net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
   const auto result = body_.read_some(buffer);
@@ -57,34 +57,14 @@ bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }
 
-// The handler has returned without a word, and its context is over: that is no answer, though an
-// empty one would look like success.
-bool Exchange::was_given_up() const noexcept {
-  return !started() && !talk_ && !status_is_set_ && context_ && context_->is_over();
-}
-
 bool Exchange::finish() {
   hang_up_.reset();
   if (body_.error()) {
-    close_ = true;
-    if (!started()) send_error(status_of(body_.error()));
+    answer_.close_after();
+    answer_.send_error(status_of(body_.error()));
   }
-  if (was_given_up()) send_error(503);
-  if (talk_) {
-    status_ = 101;
-    stage_ = Stage::complete;
-    if (!talk_answers_) {
-      append_status_line();
-      output_.append(fields_);
-      output_.append("Connection: Upgrade\r\n\r\n");
-    }
-    if (output_.flush()) talk_ = nullptr;
-    return false;
-  }
-  if (!started()) (void)send({});
-  if (!started()) send_error(500);  // A body has been promised, and there is none.
-  end_stream();
-  return !output_.flush() && keeps_ && !close_ && body_.discard();
+  if (context_ && context_->is_over()) answer_.give_up();
+  return answer_.finish() && body_.discard();
 }
 
 }  // namespace weft::http

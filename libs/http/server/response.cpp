@@ -35,39 +35,39 @@ void Upgraded::close() noexcept {
   stream.close();
 }
 
-void Response::set_status(int status) noexcept { exchange_.set_status(status); }
-int Response::status() const noexcept { return exchange_.status(); }
+void Response::set_status(int status) noexcept { exchange_.answer().set_status(status); }
+int Response::status() const noexcept { return exchange_.answer().status(); }
 void Response::add_header(std::string_view name, std::string_view value) {
-  exchange_.add_header(name, value, Exchange::Earlier::kept);
+  exchange_.answer().add_header(name, value, Answer::Earlier::kept);
 }
 void Response::set_header(std::string_view name, std::string_view value) {
-  exchange_.add_header(name, value, Exchange::Earlier::replaced);
+  exchange_.answer().add_header(name, value, Answer::Earlier::replaced);
 }
 void Response::remove_header(std::string_view name) noexcept {
-  if (!exchange_.started()) exchange_.remove_header(name);
+  if (!exchange_.answer().started()) exchange_.answer().remove_header(name);
 }
-void Response::close_after() noexcept { exchange_.close_after(); }
-net::Result<void> Response::send(std::string_view body) { return exchange_.send(body); }
-net::Result<void> Response::write(std::string_view part) { return exchange_.write(part); }
+void Response::close_after() noexcept { exchange_.answer().close_after(); }
+net::Result<void> Response::send(std::string_view body) { return exchange_.answer().send(body); }
+net::Result<void> Response::write(std::string_view part) { return exchange_.answer().write(part); }
 net::Result<void> Response::write(std::span<const std::byte> part) {
-  return exchange_.write({reinterpret_cast<const char*>(part.data()), part.size()});
+  return exchange_.answer().write({reinterpret_cast<const char*>(part.data()), part.size()});
 }
 net::Result<void> Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
-  return exchange_.write_file(descriptor, offset, size);
+  return exchange_.answer().write_file(descriptor, offset, size);
 }
 void Response::break_off() noexcept {
-  if (exchange_.started()) exchange_.break_off();
+  if (exchange_.answer().started()) exchange_.answer().break_off();
 }
-bool Response::started() const noexcept { return exchange_.started(); }
+bool Response::started() const noexcept { return exchange_.answer().started(); }
 net::Result<void> Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
-  if (!talk) return exchange_.upgrade(protocol, nullptr);
-  return exchange_.upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
+  if (!talk) return exchange_.answer().upgrade(protocol, nullptr);
+  return exchange_.answer().upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
     talk(upgraded);
     return net::Next::close;
   });
 }
 net::Result<void> Response::converse(std::string_view protocol, Talk talk) {
-  return exchange_.upgrade(protocol, std::move(talk));
+  return exchange_.answer().upgrade(protocol, std::move(talk));
 }
 
 std::string_view reason_phrase(int status) noexcept {

@@ -90,7 +90,7 @@ class Session {
   void begin_to_talk(Exchange& exchange) noexcept;
   void measure(const Exchange& exchange) noexcept;
   [[nodiscard]] int status_of_answer(const Exchange& exchange) const noexcept {
-    return output_.error() ? 0 : exchange.status();
+    return output_.error() ? 0 : exchange.answer().status();
   }
   void report_access(Exchange& exchange, std::error_code why) noexcept;
 
@@ -196,8 +196,8 @@ Session::Found Session::take_head(std::string_view text) {
 Session::Found Session::refuse(std::error_code why) {
   server_.meter().count_malformed();
   Exchange exchange(connection_, input_, output_, head_);
-  exchange.close_after();
-  exchange.send_error(status_of(why));
+  exchange.answer().close_after();
+  exchange.answer().send_error(status_of(why));
   measure(exchange);
   if (server_.options().on_access) report_access(exchange, why);
   return output_.error() ? Found::end : Found::refused;
@@ -216,10 +216,10 @@ bool Session::answer() {
   transport_.progress().clear();
   in_progress_ = false;
   if (server_.options().on_access) report_access(exchange, exchange.body().error());
-  if (stays || exchange.talk()) exchange.body().give_back();
-  if (exchange.talk()) {
+  if (stays || exchange.answer().talk()) exchange.body().give_back();
+  if (exchange.answer().talk()) {
     begin_to_talk(exchange);
-  } else if (exchange.must_reset()) {
+  } else if (exchange.answer().must_reset()) {
     transport_.reset();
   } else if (!stays && !output_.error() && !exchange.was_the_last()) {
     transport_.linger();
@@ -245,7 +245,7 @@ void Session::run_handler(Exchange& exchange) {
   if (!refused) wait.done.wait();
   if (wait.ran) return;
   server_.meter().count_refused();
-  exchange.send_error(
+  exchange.answer().send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
 }
 
@@ -256,14 +256,14 @@ void Session::call_handler(Exchange& exchange) noexcept {
     server_.handler()(request, response);
   } catch (...) {
     server_.report(std::current_exception());
-    if (exchange.started()) exchange.break_off();
-    exchange.send_error(500);
+    if (exchange.answer().started()) exchange.answer().break_off();
+    exchange.answer().send_error(500);
   }
 }
 
 void Session::begin_to_talk(Exchange& exchange) noexcept {
   try {
-    connection_.upgrade(std::move(exchange.talk()), input_.rest());
+    connection_.upgrade(std::move(exchange.answer().talk()), input_.rest());
     upgraded_ = true;
   } catch (...) {
     server_.report(std::current_exception());
@@ -283,7 +283,7 @@ void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   try {
     server_.options().on_access({.request = request,
                                  .status = status_of_answer(exchange),
-                                 .bytes = exchange.bytes_sent(),
+                                 .bytes = exchange.answer().bytes_sent(),
                                  .duration = std::chrono::nanoseconds(ended_ - began_),
                                  .error = output_.error() ? output_.error() : why});
   } catch (...) {

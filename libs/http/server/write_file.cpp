@@ -8,8 +8,8 @@
 #include <weft/http/error.hpp>
 
 #include "io/kernel.hpp"
+#include "libs/http/server/answer.hpp"
 #include "libs/http/server/connection.hpp"
-#include "libs/http/server/exchange.hpp"
 
 namespace weft::http {
 
@@ -38,12 +38,13 @@ std::error_code to_code(int error) noexcept { return {error, std::system_categor
 
 }  // namespace
 
-std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
-  if (stage_ == Stage::complete || talk_) return Errc::already_started;
+std::error_code Answer::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  if (stage_ == Stage::complete || upgrade_.talk) return Errc::already_started;
   if (promise_ && size > *promise_ - written_ && !has_no_body()) return Errc::wrong_length;
   if (!started()) begin_stream();
   if (has_no_body()) return output_.flush();
-  if (stage_ == Stage::chunks || gzip_ != nullptr || connection_.transport().layer() != nullptr) {
+  if (stage_ == Stage::chunks || coding_.gzip != nullptr ||
+      connection_.transport().layer() != nullptr) {
     return copy_file(descriptor, offset, size);
   }
   if (const auto error = output_.flush()) return error;
@@ -56,7 +57,7 @@ std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::
 }
 
 // Where bytes are not sent as they are.
-std::error_code Exchange::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+std::error_code Answer::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   std::array<char, 8192> room;
   while (size > 0) {
     const auto part =
