@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <weft/deadline.hpp>
 
 namespace weft::http {
@@ -36,6 +37,15 @@ struct Limits {
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
   // The deadline of a request's Context, from the end of its head.
   std::chrono::nanoseconds request = weft::kNever;
+};
+
+// Limits of one request in the place of the server's, where they are set.
+struct RequestLimits {
+  // A body; at most Limits::body_bytes, which the server checks before the handler.
+  std::optional<std::uint64_t> body_bytes = {};
+  std::optional<std::chrono::nanoseconds> body = {};
+  std::optional<std::chrono::nanoseconds> write = {};
+  std::optional<std::chrono::nanoseconds> request = {};  // From set_limits() on.
 };
 
 }  // namespace weft::http

@@ -10,6 +10,7 @@
 #include <vector>
 #include <weft/context.hpp>
 #include <weft/http/header.hpp>
+#include <weft/http/limits.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tls_info.hpp>
@@ -72,6 +73,10 @@ class Request {
   net::Result<std::string> read_all();
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
+
+  // Replaces the server's limits for this request: see limited(). A larger body is an error of
+  // read_some(), Errc::body_too_large. Call it before context(), and before the body is read.
+  void set_limits(const RequestLimits& limits);
 
   // Returns the scope of this request. It ends with Errc::timed_out at Limits::request after the
   // head, and with Errc::cancelled if the client hangs up or the server's grace ends. It costs

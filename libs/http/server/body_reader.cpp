@@ -1,5 +1,7 @@
 #include "libs/http/server/body_reader.hpp"
 
+#include <algorithm>
+
 #include <array>
 #include <weft/error.hpp>
 
@@ -13,14 +15,27 @@ BodyReader::BodyReader(Transport& transport, Input& input, Output& output, const
     : transport_(transport),
       input_(input),
       output_(output),
+      limits_(limits),
       body_(head, limits.body_bytes),
       must_ask_(head.expects_continue && !body_.over() && input.rest().empty()),
+      most_(limits.body_bytes),
       allowance_(limits.body, limits.least_rate) {
   if (head.framing == Framing::chunked) body_.decode_by({limits.head_bytes, limits.headers});
 }
 
+void BodyReader::set_limits(const RequestLimits& limits) noexcept {
+  most_ = std::min(limits.body_bytes.value_or(limits_.body_bytes), limits_.body_bytes);
+  body_.bound_chunks(most_);
+  allowance_ = {limits.body.value_or(limits_.body), limits_.least_rate};
+  output_.allowance() = {limits.write.value_or(limits_.write), limits_.least_rate};
+}
+
 net::Result<std::size_t> BodyReader::read_some(std::span<std::byte> buffer) {
   if (error_) return {.error = error_};
+  if (!body_.over() && !body_.is_chunked() && body_.left() > most_) {
+    error_ = Errc::body_too_large;
+    return {.error = error_};
+  }
   const auto result = body_.read_some(buffer, *this);
   if (result.error && !body_.over()) error_ = result.error;
   return result;

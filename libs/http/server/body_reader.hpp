@@ -27,6 +27,8 @@ class BodyReader {
   BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
              const Limits& limits) noexcept;
 
+  // Replaces the server's limits of the body and of the answer, before the first read.
+  void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads what is left, if that is little. False: the connection cannot be used any more.
@@ -63,10 +65,12 @@ class BodyReader {
   Transport& transport_;
   Input& input_;
   Output& output_;
+  const Limits& limits_;  // The server's.
   Body body_;
   bool must_ask_;  // The client waits to be asked for the body, and has not been.
   bool may_ask_ = true;
   std::error_code error_;
+  std::uint64_t most_;  // The largest body; bytes.
   Allowance allowance_;
   // Chunks that have been received behind the input; [raw_begin_, raw_end_) is not decoded yet.
   std::unique_ptr<char[]> raw_;

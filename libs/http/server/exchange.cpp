@@ -11,21 +11,12 @@
 
 namespace weft::http {
 
-namespace {
-
-// Does not look at the clock where there is no limit.
-Deadline limit_of(std::chrono::nanoseconds request) noexcept {
-  return request == kNever ? Deadline::never() : Deadline::after(request);
-}
-
-}  // namespace
-
 Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
     : connection_(connection),
       input_(input),
       head_(head),
       body_(connection.transport(), input, output, head, connection.server().limits()),
-      limit_(limit_of(connection.server().limits().request)),
+      limit_(limit_after(connection.server().limits().request)),
       answer_(connection, output, head, body_) {}
 
 net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {

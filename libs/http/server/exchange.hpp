@@ -1,6 +1,7 @@
 // One request and its answer.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,6 +22,11 @@ namespace weft::http {
 
 class Connection;
 class Input;
+
+// The deadline of a request. It does not look at the clock where there is no limit.
+[[nodiscard]] inline Deadline limit_after(std::chrono::nanoseconds request) noexcept {
+  return request == kNever ? Deadline::never() : Deadline::after(request);
+}
 
 // The inside of a Request and a Response. The handler's fiber uses it, then the connection's.
 class Exchange {
@@ -44,8 +50,8 @@ class Exchange {
   // When the handler has returned: completes the answer. True if the connection stays. The head's
   // texts are valid until body().give_back(), which is to follow then.
   [[nodiscard]] bool finish();
-  // Limits::request has passed.
-  [[nodiscard]] bool is_late() const noexcept { return limit_.passed(); }
+  // The context's deadline: Limits::request, or a later one for this request.
+  [[nodiscard]] Deadline& limit() noexcept { return limit_; }
   // The client has said that it sends nothing more, and all that it sent has been read: then a
   // close takes no answer back.
   [[nodiscard]] bool was_the_last() const noexcept;
@@ -57,7 +63,7 @@ class Exchange {
   Input& input_;
   const Head& head_;
   BodyReader body_;
-  const Deadline limit_;  // The context's.
+  Deadline limit_;  // The context's.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   std::optional<Context> context_;
   std::optional<HangUpWatch> hang_up_;

@@ -132,6 +132,11 @@ net::Result<std::string> Request::read_all() {
 
 std::span<const Header> Request::trailers() const noexcept { return exchange_.body().trailers(); }
 
+void Request::set_limits(const RequestLimits& limits) {
+  exchange_.body().set_limits(limits);
+  if (limits.request) exchange_.limit() = limit_after(*limits.request);
+}
+
 Context& Request::context() { return exchange_.context(); }
 
 net::Result<net::Address> Request::peer_address() const noexcept {

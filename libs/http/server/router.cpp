@@ -256,4 +256,24 @@ void Router::Routes::refuse(std::string_view path, Response& response) const {
   (void)response.send("Method Not Allowed\n");
 }
 
+Handler limited(const RequestLimits& limits, Handler handler) {
+  if (!handler) throw std::invalid_argument("weft::http::limited: the handler is empty");
+  for (const auto& time : {limits.body, limits.write, limits.request}) {
+    if (time && time->count() <= 0) {
+      throw std::invalid_argument("weft::http::RequestLimits: a time = " +
+                                  std::to_string(time->count()) + " ns, must be above 0");
+    }
+  }
+  return [limits, handler = std::move(handler)](Request& request, Response& response) {
+    constexpr int kTooLarge = 413;
+    request.set_limits(limits);
+    if (limits.body_bytes && request.content_length().value_or(0) > *limits.body_bytes) {
+      response.set_status(kTooLarge);
+      response.close_after();
+      return;
+    }
+    handler(request, response);
+  };
+}
+
 }  // namespace weft::http

@@ -209,7 +209,7 @@ bool Session::answer() {
   server_.meter().count_request();
   Exchange exchange(connection_, input_, output_, head_);
   transport_.progress().show(head_);
-  output_.allowance().renew();
+  output_.allowance() = {server_.limits().write, server_.limits().least_rate};
   run_handler(exchange);
   const bool stays = exchange.finish();
   measure(exchange);
@@ -235,7 +235,7 @@ void Session::run_handler(Exchange& exchange) {
   }
   SlotWait wait;
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
-    if (exchange.is_late()) return;  // It has been queued for too long.
+    if (exchange.limit().passed()) return;  // It has been queued for too long.
     wait.ran = true;
     const std::uint64_t waiting = connection_.caller();
     connection_.set_caller(this_fiber::id());

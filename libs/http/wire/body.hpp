@@ -37,6 +37,10 @@ class Body {
         left_(head.framing == Framing::length ? head.content_length : most) {}
   // Has to be called for chunks, before they are read.
   void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
+  // Chunks may have `most` bytes in all. Has to be called before they are read.
+  void bound_chunks(std::uint64_t most) noexcept {
+    if (decoder_) left_ = most;
+  }
 
   // Reads at least one byte, or returns an error: end_of_stream at the end of the body,
   // unexpected_end if the stream ends before, and the source's.
