@@ -18,6 +18,7 @@
 #include <weft/http/url.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/result.hpp>
+#include <weft/net/unix_address.hpp>
 #include <weft/until.hpp>
 
 namespace weft::http {
@@ -47,6 +48,8 @@ struct ClientOptions {
   std::size_t max_redirects = 10;
   // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
   ClientLayer secure = {};
+  // Connects to this address, whatever the host and port of a URL. Nothing: by TCP to the host.
+  std::optional<net::UnixAddress> unix_socket = {};
   // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
   // Stores the cookies of answers, including redirects, and sends them with later requests. It must

@@ -21,6 +21,7 @@
 #include <weft/http/response.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/unlimited.hpp>
@@ -142,8 +143,12 @@ class Server {
   // for long are answered with 503. Several calls may run at once, in fibers of one runtime.
   // Listeners that share a port (net::listen_shared) accept independently.
   // Errors: the error that does not pass by itself; none after a regular end.
+  // A UnixListener's connections have no address: Request::peer_address() is an error.
+  net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
-  net::Result<void> serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
+  net::Result<void> serve(const net::AnyListener& listener) {
+    return serve(std::span(&listener, 1));
+  }
 
   // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
   // be called repeatedly, from any thread, also before serve().

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include <weft/http/response.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/result.hpp>
+#include <weft/net/unix_address.hpp>
 #include <weft/until.hpp>
 
 namespace weft::http {
@@ -118,6 +120,8 @@ struct WebSocketCall {
   WebSocketOptions options = {};
   // The layer of wss: tls::client_layer(context). Empty: wss is Errc::unsupported.
   ClientLayer secure = {};
+  // Connects to this address, whatever the host and port of the URL. Nothing: by TCP to the host.
+  std::optional<net::UnixAddress> unix_socket = {};
   // The resolver for the host. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
 };

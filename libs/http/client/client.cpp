@@ -13,9 +13,11 @@
 #include <weft/http/cookie_jar.hpp>
 #include <weft/http/error.hpp>
 #include <weft/net/dial.hpp>
+#include <weft/net/unix_stream.hpp>
 
 #include "libs/http/client/client_core.hpp"
 #include "libs/http/client/reply_state.hpp"
+#include "libs/http/wire/as_tcp.hpp"
 
 namespace weft::http {
 
@@ -117,21 +119,32 @@ std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   return pool;
 }
 
-net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
-                                                           const ClientLayer& secure,
-                                                           net::AnyResolver* resolver,
+namespace {
+
+net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const Until& until) {
+  if (route.unix_socket) {
+    auto [stream, error] = net::UnixStream::connect(*route.unix_socket, until);
+    if (error) return {.error = error};
+    return {.value = as_tcp(std::move(stream))};
+  }
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, route.resolver, until);
+  if (unknown) return {.error = unknown};
+  return net::dial(addresses, until);
+}
+
+}  // namespace
+
+net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const DialRoute& route,
                                                            const Until& until) {
   const bool is_secure = url.scheme == "https";
-  if (is_secure && !secure) return {.error = Errc::unsupported};
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, resolver, until);
-  if (unknown) return {.error = unknown};
-  auto [stream, unreachable] = net::dial(addresses, until);
+  if (is_secure && !route.secure) return {.error = Errc::unsupported};
+  auto [stream, unreachable] = reach(url, route, until);
   if (unreachable) return {.error = unreachable};
   auto connection = std::make_unique<ClientConnection>();
   connection->stream = std::move(stream);
   if (is_secure) {
     auto [layer, refused] =
-        secure(connection->stream, url.host.substr(0, url.host.find('%')), until);
+        route.secure(connection->stream, url.host.substr(0, url.host.find('%')), until);
     if (refused) return {.error = refused};
     connection->layer = std::move(layer);
   }
@@ -141,7 +154,8 @@ net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
 net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
                                                                    const Until& until) {
   const Until limit = until.but_before(Deadline::after(options_.connect));
-  auto connection = dial_server(url, options_.secure, options_.resolver, limit);
+  auto connection =
+      dial_server(url, {options_.secure, options_.unix_socket, options_.resolver}, limit);
   // Relaxed here and below: the numbers publish nothing.
   if (!connection.error) connections_.fetch_add(1, relaxed);
   return connection;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <weft/detail/atomic.hpp>
@@ -13,6 +14,7 @@
 #include <weft/http/layer.hpp>
 #include <weft/http/url.hpp>
 #include <weft/mutex.hpp>
+#include <weft/net/unix_address.hpp>
 
 #include "libs/http/client/host_pool.hpp"
 
@@ -21,11 +23,16 @@ namespace weft::http {
 // Returns the head of a request. An empty text means that a part of the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
 
-// Dials the URL's server; `secure` makes the layer for https. Returns Errc::unsupported if https is
-// needed and `secure` is empty.
-net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
-                                                           const ClientLayer& secure,
-                                                           net::AnyResolver* resolver,
+// How to reach a server; see ClientOptions.
+struct DialRoute {
+  const ClientLayer& secure;
+  const std::optional<net::UnixAddress>& unix_socket;
+  net::AnyResolver* resolver = nullptr;
+};
+
+// Dials the URL's server. Returns Errc::unsupported if https is needed and DialRoute::secure is
+// empty.
+net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const DialRoute& route,
                                                            const Until& until);
 
 // Receives the next head of an answer.

@@ -102,7 +102,7 @@ net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call
   const std::string key = base64(bytes);
   const std::string request = make_opening(url, call, key);
   if (request.empty()) return {.error = Errc::malformed_call};
-  auto [connection, unreachable] = dial_server(url, call.secure, call.resolver, until);
+  auto [connection, unreachable] = dial_server(url, {call.secure, call.unix_socket, call.resolver}, until);
   if (unreachable) return {.error = unreachable};
   if (const auto error = connection->write(request, until)) return {.error = error};
   std::string text;

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -19,11 +20,14 @@ using detail::release;
 
 namespace {
 
-// Whether TCP has seen the peer's end, whatever came before it.
+// Whether the system has seen the peer's end, whatever came before it.
 bool has_ended(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    pollfd unix_socket{descriptor, POLLRDHUP, 0};
+    return ::poll(&unix_socket, 1, 0) > 0;
+  }
   return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
 }
 

@@ -21,6 +21,7 @@
 #include "libs/http/coding/gzip.hpp"
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/as_tcp.hpp"
 #include "net/acceptor.hpp"
 
 namespace weft::http {
@@ -97,6 +98,10 @@ void answer_unavailable(net::ByteStream& stream) noexcept {
   (void)stream.write_some(std::as_bytes(std::span(kAnswer)), Deadline::past());
 }
 
+net::TcpStream stream_of(net::Connection::AnyStream stream) {
+  return std::visit([](auto& any) { return as_tcp(std::move(any)); }, stream);
+}
+
 }  // namespace
 
 ServerCore::ServerCore(Handler handler, ServerOptions options)
@@ -128,8 +133,7 @@ class ServerCore::Loop final : private net::Acceptor {
   }
   ~Loop() { core_.loops_.done(); }
 
-  std::error_code run(std::span<net::TcpListener> listeners) {
-    const std::vector<net::AnyListener> all(listeners.begin(), listeners.end());
+  std::error_code run(std::span<const net::AnyListener> listeners) {
     {
       // Runs also if a fiber cannot be started.
       struct End {
@@ -141,9 +145,9 @@ class ServerCore::Loop final : private net::Acceptor {
           for (const net::AnyListener& each : listeners) each.close();  // Some may have no fiber.
         }
       };
-      const End end{*this, all};
-      start(all);
-      if (!all.empty()) (void)this_fiber::sleep_until(Deadline::never(), stop_token());
+      const End end{*this, listeners};
+      start(listeners);
+      if (!listeners.empty()) (void)this_fiber::sleep_until(Deadline::never(), stop_token());
     }
     return error();
   }
@@ -158,7 +162,7 @@ class ServerCore::Loop final : private net::Acceptor {
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
-    core_.take_in(std::get<net::TcpStream>(std::move(stream)));
+    core_.take_in(stream_of(std::move(stream)));
   }
   void turn_away(net::ByteStream&& stream) noexcept override {
     core_.turned_away_.fetch_add(1, relaxed);
@@ -170,7 +174,7 @@ class ServerCore::Loop final : private net::Acceptor {
   std::stop_callback<Stop> asked_to_stop_;  // Last: it may call at once.
 };
 
-std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
+std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
   // After the loop, also if that throws.
   struct End {
     ServerCore& core;
@@ -290,8 +294,11 @@ Server::Server(Handler handler, ServerOptions options)
 
 Server::~Server() { (void)shutdown(Deadline::past()); }
 
-net::Result<void> Server::serve(std::span<net::TcpListener> listeners) {
+net::Result<void> Server::serve(std::span<const net::AnyListener> listeners) {
   return core_->serve(listeners);
+}
+net::Result<void> Server::serve(std::span<net::TcpListener> listeners) {
+  return core_->serve(std::vector<net::AnyListener>(listeners.begin(), listeners.end()));
 }
 
 void Server::stop() noexcept { core_->stop(); }

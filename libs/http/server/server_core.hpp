@@ -26,7 +26,7 @@ class ServerCore {
  public:
   ServerCore(Handler handler, ServerOptions options);
 
-  std::error_code serve(std::span<net::TcpListener> listeners);
+  std::error_code serve(std::span<const net::AnyListener> listeners);
   void stop() noexcept;
   bool shutdown(Deadline grace);
   // The fiber that serves it, or accepted it, calls this. Deletes it.
