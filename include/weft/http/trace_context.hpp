@@ -1,0 +1,54 @@
+// The W3C Trace Context: which trace and span a request belongs to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <weft/context.hpp>
+#include <weft/http/client.hpp>
+#include <weft/http/request.hpp>
+
+namespace weft::http {
+
+// The identity of a span: a part of the work for one trace, which may reach through many services.
+// Context: plain value.
+// Throws: std::bad_alloc.
+struct TraceContext {
+  std::array<std::uint8_t, 16> trace_id{};
+  std::array<std::uint8_t, 8> span_id{};
+  bool is_sampled = false;   // The sender may have recorded its span.
+  std::string tracestate{};  // The items of vendors, which are passed on; it may be empty.
+
+  // Begins a trace, with random ids.
+  [[nodiscard]] static TraceContext make(bool is_sampled = true);
+  // Returns another span of the same trace, with a random id.
+  [[nodiscard]] TraceContext child() const;
+  // Parses the value of a traceparent header. Later versions are read as far as the first one goes.
+  [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent);
+  // Returns the value of a traceparent header, "00-4bf92f3577b34da6a3ce929d0e0e4736-...-01".
+  [[nodiscard]] std::string to_string() const;
+
+  friend bool operator==(const TraceContext&, const TraceContext&) = default;
+};
+
+// Returns the key by which contexts carry the current span:
+// `context.set(trace_key(), span)`.
+// Context: plain value.
+[[nodiscard]] const ContextKey<TraceContext>& trace_key() noexcept;
+// Returns the span of the caller's context, or null.
+// Context: fibers and plain threads; does not park.
+[[nodiscard]] const TraceContext* current_trace() noexcept;
+
+// Returns the span of the client that sent this request, with its tracestate: the parent of the
+// handler's span. Nothing: it sent none, or an invalid one, and the handler's span begins a trace.
+// Context: the request's handler; does not park.
+// Throws: std::bad_alloc.
+[[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);
+// Adds traceparent and tracestate to a call, unless `trace` is null or the call has them.
+// Context: plain value.
+// Throws: std::bad_alloc.
+void add_trace(Call& call, const TraceContext* trace = current_trace());
+
+}  // namespace weft::http
