@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,8 @@ using namespace std::string_literals;
 // What comes out of the bytes, one word each, to the first close or refusal.
 std::string events_of(std::string_view bytes, std::size_t piece, bool may_compress = false) {
   using Event = http::MessageReader::Event;
-  http::MessageReader reader(http::Role::server, 1000, 8, may_compress);
+  const auto context = may_compress ? std::optional(http::DeflateContext::dropped) : std::nullopt;
+  http::MessageReader reader(http::Role::server, 1000, 8, context);
   std::string events;
   while (!bytes.empty()) {
     std::string rest(bytes.substr(0, piece));
@@ -182,16 +184,71 @@ TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is i
   };
   for (const Offer& offer : offers) {
     CAPTURE(offer.text);
-    const auto terms = http::select_deflate(offer.text);
+    const auto terms = http::select_deflate(offer.text, http::DeflateContext::dropped);
     CHECK((terms ? terms->answer : "") == offer.answer);
   }
+}
+
+TEST_CASE("an end of permessage-deflate keeps a context only if no end excludes it") {
+  if (!http::can_deflate()) return;
+  using enum http::DeflateContext;
+  const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };
+  CHECK(server("permessage-deflate").answer == "permessage-deflate");
+  CHECK(server("permessage-deflate").send == kept);
+  CHECK(server("permessage-deflate").receive == kept);
+  const auto resetting = server("permessage-deflate; server_no_context_takeover");
+  CHECK(resetting.answer == "permessage-deflate; server_no_context_takeover");
+  CHECK(resetting.send == dropped);
+  CHECK(resetting.receive == kept);
+  CHECK(server("permessage-deflate; client_no_context_takeover").receive == dropped);
+
+  CHECK(http::deflate_offer(kept) == "permessage-deflate");
+  const auto terms = http::accept_deflate("permessage-deflate; client_no_context_takeover", kept);
+  CHECK((terms && terms->send == dropped && terms->receive == kept));
+  CHECK_FALSE(http::accept_deflate("permessage-deflate", dropped));
+  CHECK_FALSE(http::accept_deflate("permessage-deflate; client_max_window_bits=10", kept));
+  CHECK(http::accept_deflate(http::deflate_offer(dropped), dropped));
+}
+
+TEST_CASE("a kept context makes repeated messages small, and survives one that was not sent") {
+  if (!http::can_deflate()) return;
+  using enum http::DeflateContext;
+  const std::string text = R"({"name":"a rather long name","value":[1,2,3,4,5,6,7,8,9]})";
+  http::MessageDeflater deflater(15, kept);
+  http::MessageInflater inflater(kept);
+  const auto deflated = [&] {
+    std::string bytes;
+    CHECK(deflater.deflate(text, bytes));
+    return bytes;
+  };
+  const auto inflated = [&](std::string_view bytes) {
+    std::string out;
+    CHECK(inflater.inflate(bytes, 1000, out) == http::Inflated::well);
+    return out;
+  };
+  const std::string first = deflated();
+  CHECK(inflated(first) == text);
+  const std::string second = deflated();
+  CHECK(second.size() < first.size() / 4);
+  CHECK(inflated(second) == text);
+  (void)deflated();
+  deflater.forget();
+  CHECK(inflated(deflated()) == text);
+  // A final block does not end the context (RFC 7692, 7.2.3.4).
+  const std::string last = "\xf3\x48\xcd\xc9\xc9\x07\x00\x00"s;
+  CHECK(inflated(last) == "Hello");
+  std::string same;
+  CHECK(deflater.deflate("Hello", same));
+  CHECK(inflated(deflated()) == text);
+  std::string refused;
+  CHECK(http::MessageInflater(kept).inflate(second, 1000, refused) == http::Inflated::corrupt);
 }
 
 TEST_CASE("compressed messages are read up to the limit, and refused when they are broken") {
   if (!http::can_deflate()) return;
   const auto deflated = [](std::string_view text, int bits = 15) {
     std::string out;
-    CHECK(http::deflate_message(text, bits, out));
+    CHECK(http::MessageDeflater(bits, http::DeflateContext::dropped).deflate(text, out));
     return out;
   };
   const std::string hello = "\xf2\x48\xcd\xc9\xc9\x07\x00"s;  // RFC 7692, 7.2.3.1.

@@ -13,6 +13,7 @@
 
 #include "libs/http/websocket/deflate.hpp"
 #include "libs/http/websocket/handshake.hpp"
+#include "tests/http/websocket_client.hpp"
 #include "tests/http/websocket_frames.hpp"
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
@@ -22,34 +23,6 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::string_view kOpening =
-    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-
-// Connects, and returns after the head of the answer.
-net::TcpStream open(const HttpServer& server, std::string& head, std::string_view more = {}) {
-  net::TcpStream stream = server.connect();
-  send_text(stream, std::string(kOpening).append(more).append("\r\n"));
-  head = receive_until(stream, "\r\n\r\n");
-  return stream;
-}
-
-// The next frame of the server, without its length. Empty: the stream has ended.
-std::string receive_frame(net::TcpStream& stream) {
-  std::array<char, 2> head{};
-  const auto bytes = std::as_writable_bytes(std::span(head));
-  if (stream.read_exactly(bytes).error) return {};
-  std::string payload(static_cast<unsigned char>(head[1]), '\0');
-  (void)stream.read_exactly(std::as_writable_bytes(std::span(payload)));
-  return head[0] + payload;
-}
-
-std::string server_close(std::uint16_t code) { return "\x88" + http::make_close(code, {}); }
-
-std::string url_of(const HttpServer& server) {
-  return "ws://127.0.0.1:" + std::to_string(server.address().port()) + "/";
-}
 
 // Says each message again.
 void echo(http::WebSocket& socket) {
@@ -109,12 +82,13 @@ FIBER_TEST_CASE("a WebSocket server compresses what a client offers to read") {
   CHECK(head.find("Sec-WebSocket-Extensions: permessage-deflate;") != std::string::npos);
   const std::string text(300, 'a');
   std::string deflated;
-  CHECK(http::deflate_message(text, 15, deflated));
+  CHECK(http::MessageDeflater(15, kDropped).deflate(text, deflated));
   send_text(stream, frame(0xc1, deflated));
   const std::string answer = receive_frame(stream);
   CHECK(answer.at(0) == '\xc1');
   std::string inflated;
-  CHECK(http::inflate_message(answer.substr(1), 300, inflated) == http::Inflated::well);
+  CHECK(http::MessageInflater(kDropped).inflate(answer.substr(1), 300, inflated) ==
+        http::Inflated::well);
   CHECK(inflated == text);
 }
 
@@ -251,6 +225,58 @@ FIBER_TEST_CASE("a client's WebSocket carries messages in both directions, compr
   CHECK(echoed.value.data == large);
   CHECK(socket->close(4000, "done"));
   CHECK(socket->close_code() == 4000);
+}
+
+FIBER_TEST_CASE("both ends of a WebSocket keep their contexts of compression if both wish it") {
+  const http::WebSocketOptions options{.compress_bytes = 1, .compress_context = true};
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    (void)http::accept_websocket(request, response, echo, options);
+  });
+  const auto [socket, error] = http::open_websocket({.url = url_of(server), .options = options});
+  CHECK_FALSE(error);
+  if (error) return;
+  // Every third message cannot be compressed, so it is not part of a context.
+  std::uint32_t state = 1;
+  for (int i = 0; i < 9; ++i) {
+    std::string data = R"({"name":"a rather long name","number":)" + std::to_string(i) + "}";
+    for (char& byte : data) {
+      if (i % 3 == 2) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+    }
+    CHECK(socket->send_binary(std::as_bytes(std::span(data))));
+    CHECK(socket->receive().value.data == data);
+  }
+}
+
+SIM_TEST_CASE("a message that its peer does not complete in time ends the connection with 1008") {
+  const bool waits = world.seed() % 2 == 0;
+  std::error_code error;
+  const auto talk = [&](http::WebSocket& socket) { error = socket.receive().error; };
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    const http::WebSocketOptions options{.message = 10s};
+    if (waits) {
+      (void)http::accept_websocket(request, response, talk, options);
+    } else {
+      const auto pass = [](http::WebSocket&, const http::Message&) { CHECK(false); };
+      (void)http::accept_websocket(request, response, {.on_message = pass}, options);
+    }
+  });
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  this_fiber::sleep_for(20s);  // Without a message there is no limit.
+  const auto began = world.now();
+  send_text(stream, frame(0x01, "a"));
+  auto sender = spawn([&] {
+    for (int i = 0; i < 100; ++i) {
+      this_fiber::sleep_for(1s);
+      send_text(stream, frame(0x00, "b"));
+    }
+  });
+  CHECK(receive_frame(stream) == server_close(1008));
+  CHECK(world.now() - began >= 10s);
+  CHECK(world.now() - began < 12s);
+  stream.close();
+  sender.join();
+  CHECK(error == (waits ? http::Errc::message_too_slow : std::error_code()));
 }
 
 FIBER_TEST_CASE("a client refuses to open a WebSocket that its server has not accepted") {

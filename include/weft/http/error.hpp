@@ -41,6 +41,7 @@ enum class Errc {
   form_too_large,     // The form exceeds FormLimits or MultipartLimits.
   unsupported_form,   // The Content-Type of a body is not the one expected for the form.
   message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
+  message_too_slow,   // The message took longer than WebSocketOptions::message.
 };
 
 // The common property of several of these.

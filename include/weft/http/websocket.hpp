@@ -30,6 +30,8 @@ struct WebSocketOptions {
   // After this silence receive() sends a ping, and after the same time again the connection ends.
   // kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
+  // The time from a message's first byte to its last; a slower one ends the connection with 1008.
+  std::chrono::nanoseconds message = std::chrono::seconds(60);
   // The time for the kernel to take one frame; the connection ends after it.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // The time limit for the peer's close frame.
@@ -37,10 +39,13 @@ struct WebSocketOptions {
   // Subprotocols, the preferred one first. A client offers them, and a server selects the first one
   // that its client offers.
   std::vector<std::string> protocols = {};
-  // Compresses messages of at least `compress_bytes` if the peer takes it; needs zlib. No memory
-  // for it is kept between messages.
+  // Compresses messages of at least `compress_bytes` if the peer takes it; needs zlib.
   bool compress = true;
   std::size_t compress_bytes = 256;
+  // Whether messages are compressed with the context of earlier ones, if the peer agrees. This
+  // suits small, similar messages, and keeps about 300 KiB for each connection. False: no memory is
+  // kept between messages.
+  bool compress_context = false;
 };
 
 // A whole message.
@@ -55,7 +60,7 @@ struct Message {
 // Context: fibers and plain threads, any number of callers; all calls that have an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
-// Lifetime: a server's one lives for the call of its talk.
+// Lifetime: a server's one lives for the call of its talk, or for the pointers of on_open.
 class WebSocket {
  public:
   class Core;  // For the library only, as is the constructor.
@@ -67,8 +72,9 @@ class WebSocket {
   // Receives the next message. It may be repeated after weft::Errc::timed_out or cancelled, unless
   // the peer has not answered a ping.
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
-  // Errc::unexpected_end without one; Errc::malformed_frame and message_too_large, of which the
-  // peer is notified by 1002, 1007, 1008 or 1009; the stream's.
+  // Errc::unexpected_end without one; Errc::malformed_frame, message_too_large and
+  // message_too_slow, of which the peer is notified by 1002, 1007, 1008 or 1009; Errc::unsupported
+  // outside of the handlers of a WebSocketHandlers; the stream's.
   net::Result<Message> receive(const Until& until = Until::ambient());
 
   // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
@@ -109,6 +115,23 @@ class WebSocket {
 // Throws: std::bad_alloc.
 net::Result<void> accept_websocket(Request& request, Response& response,
                                    std::function<void(WebSocket&)> talk,
+                                   const WebSocketOptions& options = {});
+
+// Serves a WebSocket that has no running fiber and no stack while it waits for a message. The calls
+// come one after another, in a fiber of the connection. Any fiber may send and close by the pointer
+// of on_open; after on_close these calls return weft::Errc::closed.
+struct WebSocketHandlers {
+  // Called first. It may be empty.
+  std::function<void(const std::shared_ptr<WebSocket>&)> on_open = {};
+  // Called for each message. It may send, receive and park.
+  std::function<void(WebSocket&, Message)> on_message = {};
+  // Called last, once the connection has ended for whatever reason. It may be empty.
+  std::function<void(WebSocket&)> on_close = {};
+};
+// Does the same with handlers. An exception of on_open or on_message closes with 1011.
+// Context, Errors: as the other form.
+// Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
+net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
                                    const WebSocketOptions& options = {});
 
 // A WebSocket to be opened.

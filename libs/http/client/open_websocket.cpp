@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <weft/http/error.hpp>
 #include <weft/http/websocket.hpp>
@@ -21,11 +22,11 @@ constexpr std::size_t kMostOfHead = 16 * 1024;
 // Owns everything that a WebSocket refers to, while pointers to it exist.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
-                 std::string protocol, int deflate_bits)
+                 std::string protocol, const std::optional<DeflateTerms>& terms)
       : connection(std::move(made)),
         options(wanted),
         core(Role::client, {connection->stream, connection->input.rest(), connection->layer.get()},
-             options, std::move(protocol), deflate_bits) {}
+             options, std::move(protocol), terms) {}
 
   const std::unique_ptr<ClientConnection> connection;
   const WebSocketOptions options;
@@ -55,7 +56,7 @@ std::string make_opening(const Url& url, const WebSocketCall& call, const std::s
   }
   add("Sec-WebSocket-Protocol", offered);
   if (call.options.compress && can_deflate()) {
-    add("Sec-WebSocket-Extensions", std::string(kDeflateOffer));
+    add("Sec-WebSocket-Extensions", std::string(deflate_offer(context_of(call.options))));
   }
   std::string head = make_call_head(url, request);
   if (!head.empty()) head.insert(head.size() - 2, "Connection: Upgrade\r\n");
@@ -65,7 +66,7 @@ std::string make_opening(const Url& url, const WebSocketCall& call, const std::s
 // The options that a server has selected.
 struct Selection {
   std::string protocol;
-  bool is_compressed = false;
+  std::optional<DeflateTerms> terms = {};
 };
 
 // Returns Errc::unsupported if the server has not accepted, or has selected an option that was not
@@ -83,8 +84,8 @@ net::Result<Selection> check_answer(const Head& head, const WebSocketOptions& op
       selection.protocol.empty() ||
       std::find(offered.begin(), offered.end(), selection.protocol) != offered.end();
   const std::string extensions = join_values(headers, "sec-websocket-extensions");
-  selection.is_compressed = !extensions.empty();
-  const bool can_extend = extensions.empty() || (options.compress && accepts_deflate(extensions));
+  if (options.compress) selection.terms = accept_deflate(extensions, context_of(options));
+  const bool can_extend = extensions.empty() || selection.terms;
   if (!accepts || !is_offered || !can_extend) return {.error = Errc::unsupported};
   return {.value = std::move(selection)};
 }
@@ -102,7 +103,8 @@ net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call
   const std::string key = base64(bytes);
   const std::string request = make_opening(url, call, key);
   if (request.empty()) return {.error = Errc::malformed_call};
-  auto [connection, unreachable] = dial_server(url, {call.secure, call.unix_socket, call.resolver}, until);
+  auto [connection, unreachable] =
+      dial_server(url, {call.secure, call.unix_socket, call.resolver}, until);
   if (unreachable) return {.error = unreachable};
   if (const auto error = connection->write(request, until)) return {.error = error};
   std::string text;
@@ -115,9 +117,8 @@ net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call
   }
   auto [selection, refused] = check_answer(head, call.options, key);
   if (refused) return {.error = refused};
-  const int deflate_bits = selection.is_compressed ? 15 : 0;
-  const auto owned = std::make_shared<OwnedWebSocket>(std::move(connection), call.options,
-                                                      std::move(selection.protocol), deflate_bits);
+  const auto owned = std::make_shared<OwnedWebSocket>(
+      std::move(connection), call.options, std::move(selection.protocol), selection.terms);
   return {.value = std::shared_ptr<WebSocket>(owned, &owned->socket)};
 }
 

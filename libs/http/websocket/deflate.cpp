@@ -44,7 +44,8 @@ Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t mos
     if (count > most - out.size()) return Inflated::too_large;
     out.append(room.data(), count);
     if (outcome == Z_STREAM_END) {
-      if (inflateReset(&stream) != Z_OK) return Inflated::corrupt;
+      // The window stays, as later blocks may refer to it.
+      if (inflateResetKeep(&stream) != Z_OK) return Inflated::corrupt;
     } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
       return Inflated::corrupt;
     }
@@ -52,68 +53,88 @@ Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t mos
   return Inflated::well;
 }
 
-struct Inflater {
-  ~Inflater() { (void)inflateEnd(&stream); }
-  z_stream stream{};
-};
-struct Deflater {
-  ~Deflater() { (void)deflateEnd(&stream); }
-  z_stream stream{};
-};
-
 }  // namespace
 
 bool can_deflate() noexcept { return true; }
 
-Inflated inflate_message(std::string_view compressed, std::size_t most, std::string& out) {
-  Inflater inflater;
-  if (inflateInit2(&inflater.stream, -kLargestWindow) != Z_OK) return Inflated::corrupt;
+struct MessageInflater::Stream {
+  ~Stream() { (void)inflateEnd(&zlib); }
+  z_stream zlib{};
+};
+
+Inflated MessageInflater::inflate(std::string_view compressed, std::size_t most, std::string& out) {
+  if (stream_ == nullptr) {
+    stream_ = std::make_unique<Stream>();
+    if (inflateInit2(&stream_->zlib, -kLargestWindow) != Z_OK) return Inflated::corrupt;
+  }
+  z_stream& zlib = stream_->zlib;
   while (!compressed.empty()) {
     const std::string_view piece = compressed.substr(0, kMessagePiece);
     compressed.remove_prefix(piece.size());
-    const Inflated outcome = inflate_piece(inflater.stream, piece, most, out);
+    const Inflated outcome = inflate_piece(zlib, piece, most, out);
     if (outcome != Inflated::well) return outcome;
     detail::give_way_if_due();
   }
-  const Inflated outcome = inflate_piece(inflater.stream, kTail, most, out);
+  const Inflated outcome = inflate_piece(zlib, kTail, most, out);
   constexpr int kBetweenBlocks = 128;
-  const bool is_whole = (inflater.stream.data_type & kBetweenBlocks) != 0;
+  const bool is_whole = (zlib.data_type & kBetweenBlocks) != 0;
+  if (context_ == DeflateContext::dropped) stream_.reset();
   return outcome == Inflated::well && !is_whole ? Inflated::corrupt : outcome;
 }
 
-bool deflate_message(std::string_view text, int window_bits, std::string& out) {
+struct MessageDeflater::Stream {
+  ~Stream() { (void)deflateEnd(&zlib); }
+  z_stream zlib{};
+};
+
+bool MessageDeflater::deflate(std::string_view text, std::string& out) {
   constexpr int kLevel = 5;
   constexpr int kMemoryLevel = 8;
-  Deflater deflater;
-  z_stream& stream = deflater.stream;
-  if (deflateInit2(&stream, kLevel, Z_DEFLATED, -window_bits, kMemoryLevel, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    return false;
+  if (stream_ == nullptr) {
+    auto made = std::make_unique<Stream>();
+    if (deflateInit2(&made->zlib, kLevel, Z_DEFLATED, -window_bits_, kMemoryLevel,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+      return false;
+    }
+    stream_ = std::move(made);
   }
+  z_stream& zlib = stream_->zlib;
   std::array<char, 4096> room;
   do {
     const std::string_view piece = text.substr(0, kMessagePiece);
     text.remove_prefix(piece.size());
-    set_input(stream, piece);
+    set_input(zlib, piece);
     do {
-      stream.next_out = bytes_of(room.data());
-      stream.avail_out = static_cast<uInt>(room.size());
-      (void)::deflate(&stream, text.empty() ? Z_SYNC_FLUSH : Z_NO_FLUSH);
-      out.append(room.data(), room.size() - stream.avail_out);
-    } while (stream.avail_out == 0);
+      zlib.next_out = bytes_of(room.data());
+      zlib.avail_out = static_cast<uInt>(room.size());
+      (void)::deflate(&zlib, text.empty() ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+      out.append(room.data(), room.size() - zlib.avail_out);
+    } while (zlib.avail_out == 0);
     detail::give_way_if_due();
   } while (!text.empty());
   if (out.ends_with(kTail)) out.resize(out.size() - kTail.size());
+  if (context_ == DeflateContext::dropped) stream_.reset();
   return true;
 }
 
 #else
 
 bool can_deflate() noexcept { return false; }
-Inflated inflate_message(std::string_view, std::size_t, std::string&) { return Inflated::corrupt; }
-bool deflate_message(std::string_view, int, std::string&) { return false; }
+struct MessageInflater::Stream {};
+Inflated MessageInflater::inflate(std::string_view, std::size_t, std::string&) {
+  return Inflated::corrupt;
+}
+struct MessageDeflater::Stream {};
+bool MessageDeflater::deflate(std::string_view, std::string&) { return false; }
 
 #endif
+
+MessageInflater::MessageInflater(DeflateContext context) noexcept : context_(context) {}
+MessageInflater::~MessageInflater() = default;
+MessageDeflater::MessageDeflater(int window_bits, DeflateContext context) noexcept
+    : window_bits_(window_bits), context_(context) {}
+MessageDeflater::~MessageDeflater() = default;
+void MessageDeflater::forget() noexcept { stream_.reset(); }
 
 namespace {
 
@@ -160,22 +181,38 @@ bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
   return is_served;
 }
 
-}  // namespace
-
-bool accepts_deflate(std::string_view answer) noexcept {
-  OfferReader reader;
-  return can_deflate() && read_offer(answer, reader) && reader.server_resets &&
-         !reader.has_client_bits;
+DeflateContext context_after(bool resets, DeflateContext context) noexcept {
+  return resets ? DeflateContext::dropped : context;
 }
 
-std::optional<DeflateTerms> select_deflate(std::string_view offers) {
+}  // namespace
+
+std::string_view deflate_offer(DeflateContext context) noexcept {
+  return context == DeflateContext::kept
+             ? "permessage-deflate"
+             : "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+}
+
+std::optional<DeflateTerms> accept_deflate(std::string_view answer, DeflateContext context) {
+  OfferReader reader;
+  const bool is_accepted = can_deflate() && read_offer(answer, reader) && !reader.has_client_bits &&
+                           (context == DeflateContext::kept || reader.server_resets);
+  if (!is_accepted) return std::nullopt;
+  return DeflateTerms{.send = context_after(reader.client_resets, context),
+                      .receive = context_after(reader.server_resets, context)};
+}
+
+std::optional<DeflateTerms> select_deflate(std::string_view offers, DeflateContext context) {
   while (can_deflate() && !offers.empty()) {
     OfferReader reader;
     if (!read_offer(take_item(offers), reader)) continue;
-    DeflateTerms terms;
-    terms.answer = kDeflateOffer;
+    DeflateTerms terms{.send = context_after(reader.server_resets, context),
+                       .receive = context_after(reader.client_resets, context),
+                       .answer = "permessage-deflate"};
+    if (terms.send == DeflateContext::dropped) terms.answer += "; server_no_context_takeover";
+    if (terms.receive == DeflateContext::dropped) terms.answer += "; client_no_context_takeover";
     if (reader.server_bits != 0) {
-      terms.server_bits = reader.server_bits;
+      terms.send_bits = reader.server_bits;
       terms.answer += "; server_max_window_bits=" + std::to_string(reader.server_bits);
     }
     return terms;

@@ -1,8 +1,9 @@
-// Compresses messages (RFC 7692), each independently of the earlier ones.
+// Compresses messages (RFC 7692).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,25 +13,67 @@ namespace weft::http {
 // Returns whether zlib is available.
 [[nodiscard]] bool can_deflate() noexcept;
 
+// Whether a message may refer to the messages before it. `kept` costs memory between messages.
+enum class DeflateContext : std::uint8_t { dropped, kept };
+
 enum class Inflated : std::uint8_t { well, too_large, corrupt };
 
-// Decompresses a message of at most `most` bytes.
-[[nodiscard]] Inflated inflate_message(std::string_view compressed, std::size_t most,
-                                       std::string& out);
-// Compresses a message, with a window of 9 to 15 bits. Returns false if there is no memory for it.
-[[nodiscard]] bool deflate_message(std::string_view text, int window_bits, std::string& out);
+// Decompresses the messages of one direction. One caller at a time.
+class MessageInflater {
+ public:
+  explicit MessageInflater(DeflateContext context) noexcept;
+  ~MessageInflater();
+  MessageInflater(const MessageInflater&) = delete;
+  MessageInflater& operator=(const MessageInflater&) = delete;
+
+  // Appends the next message, of at most `most` bytes. Nothing may follow after another outcome
+  // than Inflated::well.
+  [[nodiscard]] Inflated inflate(std::string_view compressed, std::size_t most, std::string& out);
+
+ private:
+  struct Stream;
+
+  const DeflateContext context_;
+  std::unique_ptr<Stream> stream_;  // Null between messages, unless the context is kept.
+};
+
+// Compresses the messages of one direction. One caller at a time.
+class MessageDeflater {
+ public:
+  // `window_bits` is from 9 to 15.
+  MessageDeflater(int window_bits, DeflateContext context) noexcept;
+  ~MessageDeflater();
+  MessageDeflater(const MessageDeflater&) = delete;
+  MessageDeflater& operator=(const MessageDeflater&) = delete;
+
+  // Appends the next message, compressed. Returns false if there is no memory for it.
+  [[nodiscard]] bool deflate(std::string_view text, std::string& out);
+  // Drops the context, as the peer has not received the last compressed message.
+  void forget() noexcept;
+
+ private:
+  struct Stream;
+
+  const int window_bits_;
+  const DeflateContext context_;
+  std::unique_ptr<Stream> stream_;  // Null between messages, unless the context is kept.
+};
 
 // The parameters that both ends have agreed on.
 struct DeflateTerms {
-  int server_bits = 15;
-  std::string answer;  // The value of Sec-WebSocket-Extensions in the answer.
+  int send_bits = 15;  // The window of what this end sends; what it receives has any.
+  DeflateContext send = DeflateContext::dropped;
+  DeflateContext receive = DeflateContext::dropped;
+  std::string answer = {};  // The value of Sec-WebSocket-Extensions in a server's answer.
 };
-// Selects the first offer in a client's Sec-WebSocket-Extensions that we can serve.
-[[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers);
-// What a client offers.
-inline constexpr std::string_view kDeflateOffer =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-// Returns true if the client can accept this answer of a server.
-[[nodiscard]] bool accepts_deflate(std::string_view answer) noexcept;
+// Selects the first offer in a client's Sec-WebSocket-Extensions that a server can serve. With
+// `kept`, contexts are kept unless the offer excludes it.
+[[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers,
+                                                         DeflateContext context);
+// Returns what a client offers.
+[[nodiscard]] std::string_view deflate_offer(DeflateContext context) noexcept;
+// Returns a client's terms; nothing if it cannot accept this answer of a server to that offer.
+[[nodiscard]] std::optional<DeflateTerms> accept_deflate(std::string_view answer,
+                                                         DeflateContext context);
 
 }  // namespace weft::http

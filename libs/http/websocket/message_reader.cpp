@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "libs/http/websocket/deflate.hpp"
-
 namespace weft::http {
 
 bool MessageReader::refuse(std::uint16_t code) noexcept {
@@ -94,7 +92,7 @@ MessageReader::Event MessageReader::end_message() {
   opcode_ = Opcode::continuation;
   if (is_compressed_) {
     std::string inflated;
-    const Inflated outcome = inflate_message(message_, most_, inflated);
+    const Inflated outcome = inflater_.inflate(message_, most_, inflated);
     if (outcome == Inflated::too_large) return refused_by(close_code::kTooLarge);
     if (outcome == Inflated::corrupt) return refused_by(close_code::kBadText);
     message_ = std::move(inflated);

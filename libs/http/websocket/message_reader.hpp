@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "libs/http/websocket/deflate.hpp"
 #include "libs/http/websocket/frame.hpp"
 #include "libs/http/websocket/utf8.hpp"
 
@@ -19,12 +21,21 @@ class MessageReader {
  public:
   enum class Event : std::uint8_t { nothing, text, binary, ping, pong, close, refused };
 
+  // Without a context the peer may not compress.
   MessageReader(Role role, std::size_t message_bytes, std::size_t fragments,
-                bool may_compress) noexcept
-      : role_(role), most_(message_bytes), fragments_(fragments), may_compress_(may_compress) {}
+                std::optional<DeflateContext> context) noexcept
+      : role_(role),
+        most_(message_bytes),
+        fragments_(fragments),
+        may_compress_(context.has_value()),
+        inflater_(context.value_or(DeflateContext::dropped)) {}
 
   // Consumes bytes from the beginning of `input`. Event::nothing means that it needs more bytes.
   [[nodiscard]] Event next(std::string_view& input);
+  // Returns whether a frame or a message has begun and not ended.
+  [[nodiscard]] bool is_within_message() const noexcept {
+    return in_frame_ || opcode_ != Opcode::continuation;
+  }
   // Returns the message after Event::text or Event::binary; the caller may move it out.
   [[nodiscard]] std::string& message() noexcept { return message_; }
   // Returns the payload after a ping or a pong, and the reason after a close.
@@ -46,6 +57,7 @@ class MessageReader {
   const std::size_t most_;
   const std::size_t fragments_;
   const bool may_compress_;
+  MessageInflater inflater_;
   FrameHeader frame_;
   bool in_frame_ = false;
   std::uint64_t at_ = 0;  // The number of received bytes of the frame's payload.

@@ -1,5 +1,6 @@
 #include <weft/http/websocket.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <weft/detail/stop_registration.hpp>
@@ -18,6 +19,25 @@ namespace {
 
 using ReaderEvent = MessageReader::Event;
 
+constexpr std::size_t kRoom = 4096;
+
+// A compressed message that the peer does not receive must leave no trace in the context.
+class SentOrForgotten {
+ public:
+  explicit SentOrForgotten(std::optional<MessageDeflater>& deflater) noexcept
+      : deflater_(deflater) {}
+  ~SentOrForgotten() {
+    if (!is_sent_ && deflater_) deflater_->forget();
+  }
+  SentOrForgotten(const SentOrForgotten&) = delete;
+  SentOrForgotten& operator=(const SentOrForgotten&) = delete;
+  void note_sent() noexcept { is_sent_ = true; }
+
+ private:
+  std::optional<MessageDeflater>& deflater_;
+  bool is_sent_ = false;
+};
+
 Errc error_of(std::uint16_t code) noexcept {
   const bool is_size = code == close_code::kTooLarge || code == close_code::kRefused;
   return is_size ? Errc::message_too_large : Errc::malformed_frame;
@@ -28,25 +48,81 @@ Errc error_of(std::uint16_t code) noexcept {
 net::Result<Message> WebSocket::Core::receive(const Until& until) {
   if (!reading_.try_lock_until(until)) return {.error = until.reason()};
   const HeldLock lock(reading_);
-  if (ended_) return {.error = ended_};
+  if (state_.ended) return {.error = state_.ended};
+  if (state_.is_parked) return {.error = Errc::unsupported};
   const std::stop_source source;
   detail::StopRegistration<detail::RequestStop> of_server;
   detail::StopRegistration<detail::RequestStop> of_caller;
-  of_server.add(link_.stop, {source});
+  of_server.add(link_->stop, {source});
   if (until.token() != nullptr) of_caller.add(*until.token(), {source});
   auto result = read_message(Until(until.deadline(), source.get_token()));
-  if (!result.error || ended_ || !link_.stop.stop_requested() || until.stop_requested()) {
+  if (!result.error || state_.ended || !link_->stop.stop_requested() || until.stop_requested()) {
     return result;
   }
+  return {.error = go_away()};
+}
+
+net::Result<std::optional<Message>> WebSocket::Core::take() {
+  reading_.lock();
+  const HeldLock lock(reading_);
+  state_.is_parked = false;
+  // A read that succeeds, or a ping, may have more bytes behind it.
+  do {
+    input_.is_drained = false;
+    auto [message, error] = read_message(Deadline::past());
+    if (!error) return {.value = std::move(message)};
+  } while (!state_.ended && !input_.is_drained);
+  if (!state_.ended && link_->stop.stop_requested()) (void)go_away();
+  if (state_.ended) return {.error = state_.ended};
+  if (input_.rest.empty()) input_.room.reset();
+  state_.is_parked = true;
+  return {};
+}
+
+Deadline WebSocket::Core::look_after() {
+  const Deadline soon = Deadline::after(std::min(options_.ping, options_.message));
+  if (!reading_.try_lock()) return soon;
+  const HeldLock lock(reading_);
+  if (state_.ended) return Deadline::never();
+  if (!state_.is_parked) return soon;
+  if (silence_.message_ends.passed()) {
+    (void)send(Opcode::close, make_close(close_code::kRefused, {}), Deadline::past());
+    (void)end(Errc::message_too_slow);
+    return Deadline::never();
+  }
+  if (silence_.ends.passed()) {
+    if (silence_.awaits_pong) {
+      (void)end(weft::Errc::timed_out);
+      return Deadline::never();
+    }
+    (void)send(Opcode::ping, {}, Deadline::past());
+    silence_.ends = Deadline::after(options_.ping);
+    silence_.awaits_pong = true;
+  }
+  return std::min({soon, silence_.ends, silence_.message_ends});
+}
+
+std::error_code WebSocket::Core::go_away() {
   (void)send(Opcode::close, make_close(close_code::kGoingAway, {}), options_.write);
   (void)await_close(options_.close);
-  return {.error = end(weft::Errc::end_of_stream)};
+  return end(weft::Errc::end_of_stream);
+}
+
+void WebSocket::Core::note_begin(ReaderEvent event) {
+  const bool has_begun =
+      reader_.is_within_message() || (event == ReaderEvent::nothing && !input_.rest.empty());
+  if (!has_begun) {
+    silence_.message_ends = Deadline::never();
+  } else if (silence_.message_ends.is_never() && options_.message != kNever) {
+    silence_.message_ends = Deadline::after(options_.message);
+  }
 }
 
 net::Result<Message> WebSocket::Core::read_message(const Until& until) {
   for (;;) {
-    if (ended_) return {.error = ended_};
-    const ReaderEvent event = reader_.next(input_);
+    if (state_.ended) return {.error = state_.ended};
+    const ReaderEvent event = reader_.next(input_.rest);
+    note_begin(event);
     if (event == ReaderEvent::text || event == ReaderEvent::binary) {
       return {
           .value = {.data = std::move(reader_.message()), .is_text = event == ReaderEvent::text}};
@@ -64,7 +140,8 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
 std::error_code WebSocket::Core::read_more(const Until& until) {
   for (;;) {
     const bool pings = options_.ping != kNever;
-    const auto error = read_once(pings ? until.but_before(silence_.ends) : until);
+    const Until limit = until.but_before(silence_.message_ends);
+    const auto error = read_once(pings ? limit.but_before(silence_.ends) : limit);
     if (!error) {
       silence_.ends = Deadline::after(options_.ping);
       silence_.awaits_pong = false;
@@ -73,6 +150,9 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     const bool is_silent = error == weft::Errc::timed_out && !until.is_over();
     if (!is_silent && (error == weft::Errc::timed_out || error == weft::Errc::cancelled)) {
       return error;
+    }
+    if (is_silent && silence_.message_ends.passed()) {
+      return refuse(close_code::kRefused, Errc::message_too_slow);
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
@@ -88,11 +168,13 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
 
 std::error_code WebSocket::Core::read_once(const Until& until) {
   // An incomplete frame header stays in the buffer until the rest arrives.
-  const std::size_t kept = input_.size();
-  if (kept > 0) std::memmove(room_.data(), input_.data(), kept);
-  const auto room = std::as_writable_bytes(std::span(room_)).subspan(kept);
-  const auto [count, error] = link_.read_some(room, until);
-  input_ = {room_.data(), error ? kept : kept + count};
+  const std::size_t kept = input_.rest.size();
+  if (input_.room == nullptr) input_.room = std::make_unique_for_overwrite<char[]>(kRoom);
+  if (kept > 0) std::memmove(input_.room.get(), input_.rest.data(), kept);
+  const auto room = std::as_writable_bytes(std::span(input_.room.get(), kRoom)).subspan(kept);
+  const auto [count, error] = link_->read_some(room, until);
+  input_.rest = {input_.room.get(), error ? kept : kept + count};
+  input_.is_drained = error == weft::Errc::timed_out;
   return error == weft::Errc::end_of_stream ? Errc::unexpected_end : error;
 }
 
@@ -103,51 +185,67 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
       send_pong();
       return {};  // The next read reports a broken connection.
     case ReaderEvent::close:
-      ended_ = weft::Errc::end_of_stream;
+      state_.ended = weft::Errc::end_of_stream;
       peer_close_.code = reader_.code();
       peer_close_.reason = reader_.control();
+      over_.set();
       (void)send(Opcode::close, make_close(peer_close_.code, {}), options_.write);
       drain();
       return end(weft::Errc::end_of_stream);
     case ReaderEvent::refused:
-      return refuse(reader_.code());
+      return refuse(reader_.code(), error_of(reader_.code()));
     default:
       return {};  // This is a pong, which was counted when it arrived.
   }
 }
 
-std::error_code WebSocket::Core::refuse(std::uint16_t code) {
-  ended_ = error_of(code);
+std::error_code WebSocket::Core::refuse(std::uint16_t code, Errc why) {
+  state_.ended = why;
   (void)send(Opcode::close, make_close(code, {}), options_.write);
   drain();
-  return end(error_of(code));
+  return end(why);
 }
 
 std::error_code WebSocket::Core::await_close(const Until& until) {
-  while (!ended_) {
+  while (!state_.ended) {
     const auto error = read_message(until).error;
     if (error) return error;
     // A peer that keeps sending must not extend the wait.
     if (until.is_over()) return until.reason();
   }
-  return ended_;
+  return state_.ended;
 }
 
 void WebSocket::Core::drain() {
   const Deadline deadline = Deadline::after(options_.close);
   const Until until = deadline;
-  (void)Link{link_.stream, link_.layer}.end_writing(until);
+  (void)Link{link_->stream, link_->layer}.end_writing(until);
   // The clock must be read, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
-    input_ = {};
+    input_.rest = {};
     if (read_once(until)) return;
   }
 }
 
 std::error_code WebSocket::Core::end(std::error_code why) {
-  if (!ended_) ended_ = why;
+  if (!state_.ended) state_.ended = why;
+  over_.set();
   link_.close();
-  return ended_;
+  return state_.ended;
+}
+
+void WebSocket::Core::detach() noexcept {
+  link_.detach();
+  // Callers that use the link end, as it is closed. Later ones see one of these.
+  {
+    writing_.lock();
+    const HeldLock lock(writing_);
+    has_closed_ = true;
+  }
+  reading_.lock();
+  const HeldLock lock(reading_);
+  if (!state_.ended) state_.ended = weft::Errc::closed;
+  over_.set();
 }
 
 std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, const Until& until) {
@@ -182,9 +280,11 @@ void WebSocket::Core::send_pong() {
 std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view payload,
                                              const Until& until) {
   std::string deflated;
+  SentOrForgotten context(deflater_);
+  const bool is_tried =
+      deflater_ && opcode < Opcode::close && payload.size() >= options_.compress_bytes;
   const bool is_compressed =
-      deflate_bits_ != 0 && opcode < Opcode::close && payload.size() >= options_.compress_bytes &&
-      deflate_message(payload, deflate_bits_, deflated) && deflated.size() < payload.size();
+      is_tried && deflater_->deflate(payload, deflated) && deflated.size() < payload.size();
   std::string frame;
   std::optional<Mask> mask;
   if (role_ == Role::client) {
@@ -192,12 +292,13 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
     fill_randomly(*mask);
   }
   append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
-  const auto [count, error] = link_.write_all(std::as_bytes(std::span(frame)), until);
+  const auto [count, error] = link_->write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
     // The peer would take any later bytes for the rest of the incomplete frame.
     has_closed_ = true;
     link_.close();
   }
+  if (!error && is_compressed == is_tried) context.note_sent();
   return error;
 }
 
@@ -214,13 +315,18 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
   }
   // A caller in receive() may read the client's close frame, too.
   std::error_code outcome = weft::Errc::timed_out;
+  bool is_parked = false;
   if (reading_.try_lock_until(limit)) {
     const HeldLock lock(reading_);
-    outcome = await_close(limit);
-    (void)end(weft::Errc::end_of_stream);
-  } else {
-    link_.close();
+    is_parked = state_.is_parked;
+    if (!is_parked) {
+      outcome = await_close(limit);
+      (void)end(weft::Errc::end_of_stream);
+    }
   }
+  // The connection's fiber comes with the peer's part.
+  if (is_parked && over_.wait_until(limit)) outcome = weft::Errc::end_of_stream;
+  link_.close();
   return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;
 }
 
@@ -244,38 +350,5 @@ net::Result<void> WebSocket::close(std::uint16_t code, std::string_view reason,
 std::uint16_t WebSocket::close_code() const noexcept { return core_.close_code(); }
 std::string_view WebSocket::close_reason() const noexcept { return core_.close_reason(); }
 std::string_view WebSocket::protocol() const noexcept { return core_.protocol(); }
-
-net::Result<void> accept_websocket(Request& request, Response& response,
-                                   std::function<void(WebSocket&)> talk,
-                                   const WebSocketOptions& options) {
-  Opening opening = check_opening(request.headers(), options.protocols);
-  if (request.method() != "GET") opening.status = 400;
-  const auto terms =
-      options.compress ? select_deflate(opening.extensions) : std::optional<DeflateTerms>();
-  auto serve = [talk = std::move(talk), options, protocol = opening.protocol,
-                bits = terms ? terms->server_bits : 0](Upgraded link) {
-    WebSocket::Core core(Role::server, link, options, protocol, bits);
-    WebSocket socket(core);
-    try {
-      talk(socket);
-    } catch (...) {
-      (void)core.close(close_code::kFailed, {}, {});
-      throw;
-    }
-    (void)core.close(close_code::kNormal, {}, {});
-  };
-  const bool opens = opening.status == 101 && response.upgrade("websocket", std::move(serve));
-  if (!opens) {
-    response.set_status(opening.status == 101 ? 400 : opening.status);
-    response.add_header("Sec-WebSocket-Version", "13");
-    if (opening.status == 426) response.add_header("Upgrade", "websocket");
-    (void)response.send({});
-    return Errc::unsupported;
-  }
-  response.add_header("Sec-WebSocket-Accept", opening.accept);
-  if (!opening.protocol.empty()) response.add_header("Sec-WebSocket-Protocol", opening.protocol);
-  if (terms) response.add_header("Sec-WebSocket-Extensions", terms->answer);
-  return {};
-}
 
 }  // namespace weft::http

@@ -1,9 +1,9 @@
 // The state of one WebSocket, for either end.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,10 +13,12 @@
 #include <weft/detail/guard.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/thread_annotations.hpp>
+#include <weft/event.hpp>
 #include <weft/http/response.hpp>
 #include <weft/http/websocket.hpp>
 #include <weft/mutex.hpp>
 
+#include "libs/http/websocket/deflate.hpp"
 #include "libs/http/websocket/message_reader.hpp"
 
 namespace weft::http {
@@ -54,24 +56,71 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
+// The connection below, whose end may come from any caller at any time, also after detach().
+class Link {
+ public:
+  explicit Link(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
+
+  // The owner of reading_ or of writing_ calls them, unless that direction has ended.
+  [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
+  [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
+  // Ends all waits of both directions.
+  void close() noexcept {
+    mutex_.lock();
+    const HeldLock lock(mutex_);
+    if (!is_detached_) upgraded_.close();
+  }
+  // Does the same, and no later close() uses the connection.
+  void detach() noexcept {
+    close();
+    mutex_.lock();
+    const HeldLock lock(mutex_);
+    is_detached_ = true;
+  }
+
+ private:
+  Upgraded upgraded_;
+  Mutex mutex_;
+  bool is_detached_ WEFT_GUARDED_BY(mutex_) = false;
+};
+
+// Returns what the options say about contexts of compression.
+[[nodiscard]] inline DeflateContext context_of(const WebSocketOptions& options) noexcept {
+  return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
+}
+
 // The connection, with one mutex for each direction. A reader may also lock for writing, to answer
 // a ping or a close; a writer never reads.
+// Invariant: while State::is_parked is set, no caller reads. Unchecked: the connection's watch is
+// the server's.
 class WebSocket::Core {
  public:
-  // `deflate_bits` is 0 without compression.
+  // Without terms, messages are not compressed.
   Core(Role role, Upgraded link, const WebSocketOptions& options, std::string protocol,
-       int deflate_bits)
+       const std::optional<DeflateTerms>& terms)
       : role_(role),
         link_(link),
         options_(options),
         protocol_(std::move(protocol)),
-        deflate_bits_(deflate_bits),
-        reader_(role, options.message_bytes, options.fragments, deflate_bits != 0),
-        silence_{.ends = Deadline::after(options.ping)} {}
+        reader_(role, options.message_bytes, options.fragments,
+                terms ? std::optional(terms->receive) : std::nullopt),
+        silence_{.ends = Deadline::after(options.ping)} {
+    if (terms) deflater_.emplace(terms->send_bits, terms->send);
+  }
 
   net::Result<Message> receive(const Until& until);
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
+
+  // For a server's WebSocket that has no fiber between messages. Returns the next message that has
+  // arrived. Without one and without an error, the connection is to wait for bytes, and then to
+  // call again.
+  net::Result<std::optional<Message>> take();
+  // Sends a ping to a silent peer, and gives up one that is silent or slow for too long. Returns
+  // when to call again. It has an effect only while the connection waits for bytes.
+  [[nodiscard]] Deadline look_after();
+  // Ends all calls: from now on the link is not used.
+  void detach() noexcept;
 
   [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
   [[nodiscard]] std::string_view close_reason() const noexcept { return peer_close_.reason; }
@@ -82,6 +131,17 @@ class WebSocket::Core {
   struct Silence {
     Deadline ends;
     bool awaits_pong = false;
+    Deadline message_ends = Deadline::never();  // The limit of the message that has begun.
+  };
+  // Received bytes that are not used yet.
+  struct Bytes {
+    std::unique_ptr<char[]> room;  // Null between messages of a connection without a fiber.
+    std::string_view rest;         // A part of it.
+    bool is_drained = false;       // The last read found no bytes.
+  };
+  struct State {
+    std::error_code ended;   // The result of all further reads.
+    bool is_parked = false;  // The connection waits for bytes without a fiber.
   };
   struct PeerClose {
     std::uint16_t code = 0;
@@ -94,7 +154,11 @@ class WebSocket::Core {
   std::error_code read_once(const Until& until) WEFT_REQUIRES(reading_);
   // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
-  std::error_code refuse(std::uint16_t code) WEFT_REQUIRES(reading_);
+  std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
+  // Sets or lifts the deadline of the message that is being received.
+  void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
+  // Closes because the server stops.
+  std::error_code go_away() WEFT_REQUIRES(reading_);
   // Reads until the peer's close frame.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   // Reads until the peer has closed, so that a reset does not discard what was sent.
@@ -107,20 +171,20 @@ class WebSocket::Core {
       WEFT_REQUIRES(writing_);
 
   const Role role_;
-  Upgraded link_;
+  Link link_;
   const WebSocketOptions& options_;
   const std::string protocol_;
-  const int deflate_bits_;
 
   Mutex reading_;
   MessageReader reader_ WEFT_GUARDED_BY(reading_);
-  std::array<char, 4096> room_;  // Only the owner of reading_ uses room_, and input_, a part of it.
-  std::string_view input_ WEFT_GUARDED_BY(reading_);
+  Bytes input_ WEFT_GUARDED_BY(reading_);
   Silence silence_ WEFT_GUARDED_BY(reading_);
-  std::error_code ended_ WEFT_GUARDED_BY(reading_);  // The result of all further reads.
+  State state_ WEFT_GUARDED_BY(reading_);
   PeerClose peer_close_;
+  Event over_;  // State::ended is set, and so is peer_close_.
 
   Mutex writing_;
+  std::optional<MessageDeflater> deflater_ WEFT_GUARDED_BY(writing_);
   bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // The last frame was a close.
   OwedPong pong_;
 };

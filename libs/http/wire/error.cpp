@@ -86,6 +86,8 @@ const char* message_of(Errc code) noexcept {
     case Errc::message_too_large:
       return "the message is larger than WebSocketOptions::message_bytes or fragments allow: raise "
              "the limit that is met";
+    case Errc::message_too_slow:
+      return "the message took longer than WebSocketOptions::message allows: raise it";
     default:
       return "unknown weft-http error";
   }

@@ -1,0 +1,70 @@
+// A server's WebSocket that has a fiber only while there are messages.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <weft/detail/thread_annotations.hpp>
+#include <weft/http/response.hpp>
+#include <weft/http/websocket.hpp>
+#include <weft/mutex.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/timer.hpp>
+
+#include "libs/http/websocket/websocket_core.hpp"
+
+namespace weft::http {
+
+// The part that the program's pointers share. Without a fiber of its own, a delayed call looks for
+// a peer that is silent.
+class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
+ public:
+  SharedWebSocket(const Upgraded& link, const WebSocketOptions& options,
+                  const std::string& protocol, const std::optional<DeflateTerms>& terms)
+      : options_(options), core_(Role::server, link, options_, protocol, terms) {}
+
+  [[nodiscard]] WebSocket::Core& core() noexcept { return core_; }
+  [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
+  // Looks after the peer until end().
+  void watch();
+  // The link is not used once it returns.
+  void end() noexcept;
+
+ private:
+  const WebSocketOptions options_;
+  WebSocket::Core core_;
+  WebSocket socket_{core_};
+  Mutex mutex_;
+  bool is_over_ WEFT_GUARDED_BY(mutex_) = false;
+  DelayedCall look_ WEFT_GUARDED_BY(mutex_);
+};
+
+// The part that the connection owns: its end is the WebSocket's.
+class MessageTalk {
+ public:
+  MessageTalk(WebSocketHandlers handlers, const WebSocketOptions& options, std::string protocol,
+              const std::optional<DeflateTerms>& terms)
+      : handlers_(std::move(handlers)),
+        options_(options),
+        protocol_(std::move(protocol)),
+        terms_(terms) {}
+  ~MessageTalk();
+  MessageTalk(const MessageTalk&) = delete;
+  MessageTalk& operator=(const MessageTalk&) = delete;
+
+  // Passes on the messages that have arrived.
+  [[nodiscard]] net::Next serve(const Upgraded& link);
+
+ private:
+  void open(const Upgraded& link);
+  [[nodiscard]] net::Next pass_messages();
+  void end();
+
+  const WebSocketHandlers handlers_;
+  const WebSocketOptions options_;
+  const std::string protocol_;
+  const std::optional<DeflateTerms> terms_;
+  std::shared_ptr<SharedWebSocket> shared_;  // Null before the first call and after the end.
+};
+
+}  // namespace weft::http

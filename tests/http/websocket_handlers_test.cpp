@@ -1,0 +1,167 @@
+// WebSockets that have a fiber only while there are messages.
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/http/error.hpp>
+#include <weft/http/websocket.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/http/websocket_client.hpp"
+#include "tests/http/websocket_frames.hpp"
+#include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A server that answers each message, and what its handlers have seen.
+struct Answering {
+  std::atomic<int> opened = 0;
+  std::atomic<int> closed = 0;
+  std::shared_ptr<http::WebSocket> newest;  // Set before `opened`.
+
+  void accept(http::Request& request, http::Response& response) {
+    const auto open = [this](const std::shared_ptr<http::WebSocket>& socket) {
+      newest = socket;
+      ++opened;
+    };
+    const auto pass = [](http::WebSocket& socket, const http::Message& message) {
+      if (message.data == "throw") throw 1;
+      CHECK(socket.send_text(message.data));
+      if (message.data == "ask") CHECK(socket.send_text(socket.receive().value.data));
+    };
+    const auto close = [this](http::WebSocket& socket) {
+      CHECK(socket.send_text("late") == weft::Errc::closed);
+      ++closed;
+    };
+    // Without times, so that a fiber without a stack is the connection's.
+    (void)http::accept_websocket(request, response,
+                                 {.on_open = open, .on_message = pass, .on_close = close},
+                                 {.ping = kNever, .message = kNever, .compress = false});
+  }
+};
+
+http::Handler handler_of(Answering& answering) {
+  return [&answering](http::Request& request, http::Response& response) {
+    answering.accept(request, response);
+  };
+}
+
+void wait_until_idle() {
+  while (fibers_without_stack() == 0) this_fiber::yield();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/websocket_handlers");
+
+FIBER_TEST_CASE("a WebSocket with handlers holds no stack while it waits for a message") {
+  Answering answering;
+  const HttpServer server(handler_of(answering));
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  while (answering.opened == 0) this_fiber::yield();
+  wait_until_idle();
+  // Others send meanwhile, and may not receive.
+  CHECK(answering.newest->send_text("news"));
+  CHECK(receive_frame(stream) == "\x81news");
+  CHECK(answering.newest->receive().error == http::Errc::unsupported);
+  // A message and a half; the rest comes later.
+  const std::string half = frame(0x81, "second");
+  send_text(stream, frame(0x81, "first") + frame(0x89, "p") + half.substr(0, 8));
+  CHECK(receive_frame(stream) ==
+        "\x81"
+        "first");
+  CHECK(receive_frame(stream) == "\x8ap");
+  wait_until_idle();
+  send_text(stream, half.substr(8));
+  CHECK(receive_frame(stream) == "\x81second");
+  send_text(stream, frame(0x81, "ask"));
+  CHECK(receive_frame(stream) ==
+        "\x81"
+        "ask");
+  send_text(stream, frame(0x81, "answer"));
+  CHECK(receive_frame(stream) ==
+        "\x81"
+        "answer");
+  // The close of another fiber waits for the connection's, which comes with the peer's part.
+  wait_until_idle();
+  auto closing = spawn([&] { return answering.newest->close(4000); });
+  CHECK(receive_frame(stream) == server_close(4000));
+  send_text(stream, close_frame(4000));
+  CHECK_FALSE(closing.join());
+  CHECK(answering.newest->close_code() == 4000);
+  CHECK(receive_frame(stream).empty());
+  while (answering.closed == 0) this_fiber::yield();
+}
+
+FIBER_TEST_CASE("the last handler of a WebSocket is called however its connection ends") {
+  Answering answering;
+  net::TcpStream left;
+  {
+    const HttpServer server(handler_of(answering),
+                            {.on_exception = [](const std::exception_ptr&) {}});
+    std::string head;
+    net::TcpStream failing = open(server, head);
+    send_text(failing, frame(0x81, "throw"));
+    CHECK(receive_frame(failing) == server_close(1011));
+    failing.close();
+    while (answering.closed == 0) this_fiber::yield();
+    net::TcpStream broken = open(server, head);
+    while (answering.opened < 2) this_fiber::yield();
+    broken.close();
+    while (answering.closed < 2) this_fiber::yield();
+    left = open(server, head);
+    while (answering.opened < 3) this_fiber::yield();
+  }
+  CHECK(answering.closed == 3);
+  CHECK(answering.newest->send_text("later") == weft::Errc::closed);
+  CHECK(answering.newest->close());
+  CHECK(answering.newest->receive().error);
+}
+
+SIM_TEST_CASE("a silent WebSocket with handlers is pinged, and ends when no pong comes") {
+  std::error_code unsent;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    const auto pass = [](http::WebSocket&, const http::Message&) {};
+    const auto close = [&](http::WebSocket& socket) { unsent = socket.send_text("late"); };
+    (void)http::accept_websocket(request, response, {.on_message = pass, .on_close = close});
+  });
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  CHECK(receive_frame(stream) == "\x89");
+  send_text(stream, frame(0x8a, ""));
+  CHECK(receive_frame(stream) == "\x89");
+  CHECK(receive_all(stream).empty());
+  CHECK(world.now() >= 90s);
+  CHECK(world.now() < 130s);
+  CHECK(unsent == weft::Errc::closed);
+}
+
+FIBER_TEST_CASE("a server that stops closes WebSockets with handlers with 1001") {
+  HttpServer server([](http::Request& request, http::Response& response) {
+    const auto pass = [](http::WebSocket&, const http::Message&) {};
+    (void)http::accept_websocket(request, response, {.on_message = pass},
+                                 {.ping = kNever, .message = kNever});
+  });
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  while (fibers_without_stack() == 0) this_fiber::yield();
+  auto stopping = spawn([&] { return server.stop(Deadline::after(60s)); });
+  CHECK(receive_frame(stream) == server_close(1001));
+  send_text(stream, close_frame(1001));
+  CHECK(receive_frame(stream).empty());
+  stream.close();
+  CHECK(stopping.join());
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
