@@ -32,6 +32,7 @@ int flags_of(const OpenOptions& options) noexcept {
   if (options.create) flags |= O_CREAT;
   if (options.exclusive) flags |= O_EXCL;
   if (options.truncate) flags |= O_TRUNC;
+  if (options.append) flags |= O_APPEND;
   return flags;
 }
 
@@ -88,7 +89,7 @@ Result<File> File::open(std::string path, const OpenOptions& options, const Unti
     file = std::move(made.value);
   }
   if (const auto error = check_kind(file->get())) return {.error = error};
-  return {.value = File(std::move(file))};
+  return {.value = File(std::move(file), options.append)};
 }
 
 Result<std::size_t> File::read_some(std::span<std::byte> buffer, std::uint64_t offset,
@@ -154,6 +155,11 @@ Result<std::size_t> File::write_all(std::span<const std::byte> data, std::uint64
     done += static_cast<std::size_t>(result.value);
   }
   return {.value = done};
+}
+
+Result<std::size_t> File::append(std::span<const std::byte> data, const Until& until) {
+  if (file_ && !appends_) return {.error = std::make_error_code(std::errc::invalid_argument)};
+  return write_all(data, 0, until);
 }
 
 Result<void> File::sync(const Until& until) {

@@ -39,6 +39,7 @@ struct OpenOptions {
   bool create = false;     // Creates the file if it does not exist.
   bool exclusive = false;  // With create: returns file_exists if it exists.
   bool truncate = false;   // Existing bytes go.
+  bool append = false;     // Each write goes to the end that the file then has, not to its offset.
   unsigned mode = 0644;    // The mode of a created file, less the process's umask.
 };
 
@@ -73,6 +74,15 @@ class File {
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
+  // Writes all at the end of the file. Up to 1 MiB, no other append comes between; also of another
+  // process.
+  // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
+  Result<std::size_t> append(std::span<const std::byte> data,
+                             const Until& until = Until::ambient());
+  // Does the same for text.
+  Result<std::size_t> append(std::string_view text, const Until& until = Until::ambient()) {
+    return append(std::as_bytes(std::span(text)), until);
+  }
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] Result<void> sync(const Until& until = Until::ambient());
   // Returns the size.
@@ -85,9 +95,11 @@ class File {
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
 
  private:
-  explicit File(std::shared_ptr<const Descriptor> file) noexcept : file_(std::move(file)) {}
+  File(std::shared_ptr<const Descriptor> file, bool appends) noexcept
+      : file_(std::move(file)), appends_(appends) {}
 
   std::shared_ptr<const Descriptor> file_;
+  bool appends_ = false;
 };
 
 // Reads a whole file.

@@ -19,6 +19,7 @@
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
+#include <weft/file_changes.hpp>
 #include <weft/files.hpp>
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>

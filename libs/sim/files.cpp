@@ -155,6 +155,7 @@ CallResult Disks::write(int file, std::span<const std::byte> data, std::uint64_t
   const OpenFile* opened = find(file);
   if (opened == nullptr || (opened->flags & O_ACCMODE) == O_RDONLY) return {0, EBADF};
   if (data.empty()) return {};
+  if ((opened->flags & O_APPEND) != 0) offset = opened->inode->bytes.size();
   if (offset > kMostBytes || data.size() > kMostBytes - offset) return {0, EFBIG};
   Inode& inode = *opened->inode;
   const std::size_t end = offset + data.size();

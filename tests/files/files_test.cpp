@@ -50,6 +50,33 @@ std::string read_through(const File& opened) {
 
 }  // namespace
 
+FIBER_TEST_CASE("appends of several callers come one after another, and need the option") {
+  const Folder folder;
+  const std::string line(1000, 'x');
+  CHECK(!files::write_file(folder / "log", "begin\n"));
+  std::vector<JoinHandle<void>> writers;
+  for (int i = 0; i < 4; ++i) {
+    writers.push_back(spawn([&, i] {
+      auto log = File::open(folder / "log", {.access = Access::write, .append = true}).value;
+      for (int k = 0; k < 5; ++k) {
+        const std::string text = line + std::to_string(i) + "\n";
+        CHECK(log.append(text).value == text.size());
+      }
+    }));
+  }
+  for (auto& writer : writers) writer.join();
+  const std::string text = files::read_file(folder / "log").value;
+  CHECK(text.size() == 6 + 20 * 1002);
+  CHECK(text.starts_with("begin\n"));
+  for (std::size_t at = 6; at < text.size(); at += 1002) {
+    CHECK(text.compare(at, 1000, line) == 0);
+    CHECK(text[at + 1001] == '\n');
+  }
+  auto plain = File::open(folder / "log", {.access = Access::write}).value;
+  CHECK(plain.append("x").error == std::errc::invalid_argument);
+  CHECK(File().append("x").error == Errc::closed);
+}
+
 FIBER_TEST_CASE("written data is read back, whole and in parts at any offset") {
   const Folder folder;
   const std::string text = some_text(3'000'000);

@@ -1,0 +1,67 @@
+// Changes of files and directories, as they happen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/io.hpp>
+#include <weft/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::files {
+
+enum class ChangeKind : std::uint8_t {
+  created,   // An entry of a watched directory appeared, or was moved there.
+  removed,   // An entry, or what is watched itself, was removed or moved away.
+  modified,  // Bytes were written, or cut off.
+  closed,    // A file that was open for writing was closed: its contents may be complete.
+  lost,      // So much has changed that the system dropped some: look at everything again.
+};
+
+struct Change {
+  // What was given to add(), with the name of the entry behind a slash if it concerns an entry.
+  // Empty: ChangeKind::lost.
+  std::string path;
+  ChangeKind kind = ChangeKind::lost;
+};
+
+// Watches files and directories, by inotify. Directories below a watched one are not watched. A
+// file that is replaced, as by replace_file(), is another one: watch its directory.
+// Context: fibers and plain threads, one caller at a time; close() at any time. next() parks.
+// Errors: Errc::no_runtime, closed; the system's, of which no_space_on_device and
+// too_many_files_open are limits of the user (fs.inotify). In a simulation,
+// operation_not_supported.
+// Throws: std::bad_alloc.
+class ChangeWatch {
+ public:
+  ChangeWatch() noexcept = default;
+
+  // Watches nothing yet.
+  static Result<ChangeWatch> open();
+
+  // Watches a path, again if it was watched. The look-up may wait for a disk.
+  // Errors: also no_such_file_or_directory, permission_denied.
+  [[nodiscard]] std::error_code add(std::string path);
+  // Ends the watch of a path that was added. Changes that have happened may still come.
+  // Errors: also invalid_argument if it is not watched.
+  [[nodiscard]] std::error_code remove(const std::string& path);
+  // Returns the next change, in the order in which they happened.
+  // Errors: also Errc::timed_out, cancelled.
+  Result<Change> next(const Until& until = Until::ambient());
+  // Ends a waiting next() with Errc::closed.
+  void close() noexcept { watch_.close(); }
+
+ private:
+  explicit ChangeWatch(io::Watch watch) noexcept : watch_(std::move(watch)) {}
+  std::error_code fill(const Until& until);
+
+  io::Watch watch_;
+  std::vector<std::pair<int, std::string>> paths_;  // With the system's numbers.
+  std::vector<char> events_;  // What the system has told; from at_ on, not returned.
+  std::size_t at_ = 0;
+};
+
+}  // namespace weft::files

@@ -1,0 +1,124 @@
+#include <weft/file_changes.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+#include <weft/files.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+
+#include "tests/files/folder.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using files::Change;
+using files::ChangeKind;
+using files::ChangeWatch;
+
+const char* name_of(ChangeKind kind) {
+  switch (kind) {
+    case ChangeKind::created:
+      return "created";
+    case ChangeKind::removed:
+      return "removed";
+    case ChangeKind::modified:
+      return "modified";
+    case ChangeKind::closed:
+      return "closed";
+    default:
+      return "lost";
+  }
+}
+
+// All changes that have happened, with their paths below the folder.
+std::vector<std::string> all_of(ChangeWatch& watch, const std::string& folder) {
+  std::vector<std::string> all;
+  for (;;) {
+    const auto [change, error] = watch.next(Deadline::past());
+    if (error) {
+      CHECK(error == Errc::timed_out);
+      return all;
+    }
+    all.push_back(std::string(name_of(change.kind)) + change.path.substr(folder.size()));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("files/changes");
+
+FIBER_TEST_CASE("changes of a directory and of a file are reported in their order") {
+  const Folder folder;
+  const std::string root = folder / "";
+  const std::string path = root.substr(0, root.size() - 1);
+  auto [watch, error] = ChangeWatch::open();
+  CHECK_FALSE(error);
+  CHECK_FALSE(watch.add(path));
+  CHECK(watch.add(path + "/none") == std::errc::no_such_file_or_directory);
+  CHECK_FALSE(files::write_file(path + "/a", "text"));
+  CHECK(all_of(watch, path) == std::vector<std::string>{"created/a", "modified/a", "closed/a"});
+  std::filesystem::rename(path + "/a", path + "/b");
+  CHECK(all_of(watch, path) == std::vector<std::string>{"removed/a", "created/b"});
+  CHECK_FALSE(watch.add(path + "/b"));
+  CHECK_FALSE(watch.remove(path));
+  CHECK(watch.remove(path + "/none") == std::errc::invalid_argument);
+  CHECK(::truncate((path + "/b").c_str(), 0) == 0);
+  std::filesystem::remove(path + "/b");
+  CHECK(all_of(watch, path) == std::vector<std::string>{"modified/b", "removed/b"});
+  CHECK(watch.remove(path + "/b") == std::errc::invalid_argument);
+}
+
+FIBER_TEST_CASE("a caller parks for the next change, until a deadline or the close") {
+  const Folder folder;
+  const std::string path = folder / "";
+  auto watch = ChangeWatch::open().value;
+  CHECK_FALSE(watch.add(path));
+  CHECK(watch.next(1ms).error == Errc::timed_out);
+  auto waiting = spawn([&] { return watch.next().value.kind; });
+  CHECK_FALSE(files::write_file(path + "a", ""));
+  CHECK(waiting.join() == ChangeKind::created);
+  while (watch.next(Deadline::past()).error != Errc::timed_out) {
+  }
+  auto last = spawn([&] { return watch.next().error; });
+  watch.close();
+  CHECK(last.join() == Errc::closed);
+  CHECK(watch.add(path) == Errc::closed);
+  CHECK(ChangeWatch().next().error == Errc::closed);
+}
+
+TEST_CASE("changes that the system has dropped are reported as lost") {
+  const Folder folder;
+  const std::string path = folder / "";
+  Runtime runtime({.workers = 1});
+  const RuntimeScope scope(runtime);
+  auto watch = ChangeWatch::open().value;
+  CHECK_FALSE(watch.add(path));
+  std::size_t most = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
+  if (most > 100'000) {
+    MESSAGE("not tried: the queue of changes is long");
+    return;
+  }
+  // Equal changes in a row are reported once.
+  std::ofstream first(path + "a");
+  std::ofstream second(path + "b");
+  for (std::size_t i = 0; i <= most; ++i) ((i % 2 == 0 ? first : second) << 'x').flush();
+  bool is_lost = false;
+  for (;;) {
+    const auto [change, error] = watch.next(Deadline::past());
+    if (error) break;
+    is_lost = is_lost || (change.kind == ChangeKind::lost && change.path.empty());
+  }
+  CHECK(is_lost);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
