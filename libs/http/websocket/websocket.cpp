@@ -1,8 +1,10 @@
 #include <weft/http/websocket.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
@@ -46,6 +48,12 @@ Errc error_of(std::uint16_t code) noexcept {
 }  // namespace
 
 net::Result<Message> WebSocket::Core::receive(const Until& until) {
+  auto result = receive_next(until);
+  if (result.error) linger();
+  return result;
+}
+
+net::Result<Message> WebSocket::Core::receive_next(const Until& until) {
   if (!reading_.try_lock_until(until)) return {.error = until.reason()};
   const HeldLock lock(reading_);
   if (state_.ended) return {.error = state_.ended};
@@ -63,6 +71,12 @@ net::Result<Message> WebSocket::Core::receive(const Until& until) {
 }
 
 net::Result<std::optional<Message>> WebSocket::Core::take() {
+  auto result = take_next();
+  if (result.error) linger();
+  return result;
+}
+
+net::Result<std::optional<Message>> WebSocket::Core::take_next() {
   reading_.lock();
   const HeldLock lock(reading_);
   state_.is_parked = false;
@@ -185,13 +199,12 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
       send_pong();
       return {};  // The next read reports a broken connection.
     case ReaderEvent::close:
-      state_.ended = weft::Errc::end_of_stream;
+      state_ = {.ended = weft::Errc::end_of_stream, .lingers = true};
       peer_close_.code = reader_.code();
       peer_close_.reason = reader_.control();
       over_.set();
       (void)send(Opcode::close, make_close(peer_close_.code, {}), options_.write);
-      drain();
-      return end(weft::Errc::end_of_stream);
+      return state_.ended;
     case ReaderEvent::refused:
       return refuse(reader_.code(), error_of(reader_.code()));
     default:
@@ -200,10 +213,10 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
 }
 
 std::error_code WebSocket::Core::refuse(std::uint16_t code, Errc why) {
-  state_.ended = why;
+  state_ = {.ended = why, .lingers = true};
+  over_.set();
   (void)send(Opcode::close, make_close(code, {}), options_.write);
-  drain();
-  return end(why);
+  return why;
 }
 
 std::error_code WebSocket::Core::await_close(const Until& until) {
@@ -216,19 +229,26 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
   return state_.ended;
 }
 
-void WebSocket::Core::drain() {
+void WebSocket::Core::linger() {
+  {
+    reading_.lock();
+    const HeldLock lock(reading_);
+    if (!std::exchange(state_.lingers, false)) return;
+  }
   const Deadline deadline = Deadline::after(options_.close);
   const Until until = deadline;
   (void)Link{link_->stream, link_->layer}.end_writing(until);
+  std::array<std::byte, 1024> dropped;
   // The clock must be read, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
-    input_.rest = {};
-    if (read_once(until)) return;
+    if (link_->read_some(dropped, until).error) break;
   }
+  link_.close();
 }
 
 std::error_code WebSocket::Core::end(std::error_code why) {
   if (!state_.ended) state_.ended = why;
+  state_.lingers = false;
   over_.set();
   link_.close();
   return state_.ended;

@@ -140,8 +140,9 @@ class WebSocket::Core {
     bool is_drained = false;       // The last read found no bytes.
   };
   struct State {
-    std::error_code ended;   // The result of all further reads.
-    bool is_parked = false;  // The connection waits for bytes without a fiber.
+    std::error_code ended = {};  // The result of all further reads.
+    bool is_parked = false;      // The connection waits for bytes without a fiber.
+    bool lingers = false;        // The link is still open after the last frame: see linger().
   };
   struct PeerClose {
     std::uint16_t code = 0;
@@ -161,8 +162,11 @@ class WebSocket::Core {
   std::error_code go_away() WEFT_REQUIRES(reading_);
   // Reads until the peer's close frame.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
-  // Reads until the peer has closed, so that a reset does not discard what was sent.
-  void drain() WEFT_REQUIRES(reading_);
+  net::Result<Message> receive_next(const Until& until);
+  net::Result<std::optional<Message>> take_next();
+  // Closes the link, if the peer has not been waited for, once the peer has closed: a reset would
+  // discard what was sent. No caller reads any more, so close() need not wait.
+  void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
   // Sends the pending pong, unless a writer will send it.
