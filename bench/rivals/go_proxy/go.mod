@@ -1,0 +1,3 @@
+module weft/bench/go_proxy
+
+go 1.21
