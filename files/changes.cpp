@@ -50,7 +50,7 @@ Result<ChangeWatch> ChangeWatch::open() {
   return {.value = ChangeWatch(std::move(watch))};
 }
 
-std::error_code ChangeWatch::add(std::string path) {
+Result<void> ChangeWatch::add(std::string path) {
   const io::IoUse use(watch_.handle());
   if (!use) return Errc::closed;
   if (const auto malformed = check_path(path)) return malformed;
@@ -67,7 +67,7 @@ std::error_code ChangeWatch::add(std::string path) {
   return {};
 }
 
-std::error_code ChangeWatch::remove(const std::string& path) {
+Result<void> ChangeWatch::remove(const std::string& path) {
   const io::IoUse use(watch_.handle());
   if (!use) return Errc::closed;
   const auto found = std::find_if(paths_.begin(), paths_.end(),

@@ -44,10 +44,10 @@ class ChangeWatch {
 
   // Watches a path, again if it was watched. The look-up may wait for a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
-  [[nodiscard]] std::error_code add(std::string path);
+  [[nodiscard]] Result<void> add(std::string path);
   // Ends the watch of a path that was added. Changes that have happened may still come.
   // Errors: also invalid_argument if it is not watched.
-  [[nodiscard]] std::error_code remove(const std::string& path);
+  [[nodiscard]] Result<void> remove(const std::string& path);
   // Returns the next change, in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
   Result<Change> next(const Until& until = Until::ambient());

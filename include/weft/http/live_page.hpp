@@ -60,8 +60,8 @@ struct LivePageOptions {
 // Context: fibers and plain threads; parks until the listener is closed or options.stop is
 // requested.
 // Errors, Throws: as Server::serve().
-inline std::error_code serve_live_page(net::TcpListener& listener,
-                                       const LivePageOptions& options = {}) {
+inline net::Result<void> serve_live_page(net::TcpListener& listener,
+                                         const LivePageOptions& options = {}) {
   Router router;
   mount_live_page(router, {}, options.readers);
   ServerOptions serving{.max_connections = 64};

@@ -1,7 +1,6 @@
 #include "libs/http/server/body_reader.hpp"
 
 #include <algorithm>
-
 #include <array>
 #include <weft/error.hpp>
 
