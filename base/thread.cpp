@@ -100,6 +100,17 @@ unsigned usable_processors() noexcept {
   }
 }
 
+unsigned usable_processors_hint() noexcept {
+  const int descriptor = ::open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) return 0;
+  if (descriptor >= 0) (void)::close(descriptor);
+  return usable_processors();
+}
+
+unsigned online_processors() noexcept {
+  return static_cast<unsigned>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+}
+
 void set_thread_name(const char* name) noexcept {
   char shortened[16] = {};
   (void)std::string_view(name).copy(shortened, sizeof shortened - 1);

@@ -5,9 +5,15 @@
 
 namespace weft::base {
 
-// Processors this process may use: the affinity mask, limited by the quota of its cgroups (rounded
-// up). At least 1.
+// Processors this process may use: the affinity mask of the calling thread, limited by the quota of
+// the process's cgroups (rounded up). At least 1.
 [[nodiscard]] unsigned usable_processors() noexcept;
+
+// The same, or 0 if the process has no descriptor left to read the quota.
+[[nodiscard]] unsigned usable_processors_hint() noexcept;
+
+// Processors of the machine that are online, whether the process may use them or not. At least 1.
+[[nodiscard]] unsigned online_processors() noexcept;
 
 // The first 15 characters, shown by ps, top and gdb.
 void set_thread_name(const char* name) noexcept;

@@ -45,7 +45,7 @@ WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Desk& desk, std
   const scheduler::Recorder::Times times = desk.recorder.times(now);
   WorkerMetrics metrics;
   metrics.index = desk.index;
-  metrics.is_spare = scheduler.shared().is_spare(desk.index);
+  metrics.is_spare = desk.index >= scheduler.shared().active().usual();
   metrics.is_asleep = scheduler.shared().is_asleep(desk);
   metrics.parked = nanoseconds(std::min(times.parked, times.life));
   metrics.busy = nanoseconds(times.life) - metrics.parked;

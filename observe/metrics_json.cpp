@@ -70,6 +70,7 @@ void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
   json.field("switches", stats.switches).field("steals", stats.steals);
   json.field("worker_sleeps", stats.worker_sleeps).field("worker_wakeups", stats.worker_wakeups);
   json.field("stalls_blocked", stats.stalls_blocked).field("stalls_busy", stats.stalls_busy);
+  json.field("usual_workers", stats.workers).field("active_workers", stats.active_workers);
   json.field("spare_workers", stats.spare_workers).field("stacks_carved", stats.stacks_carved);
   json.field("stacks_resident", stats.stacks_resident).field("record_bytes", stats.record_bytes);
   json.field("memory_goal", stats.memory_goal);

@@ -71,8 +71,10 @@ struct Column {
 };
 
 constexpr std::array kOfRuntimes = std::to_array<Column<RuntimeMetrics>>({
-    {"weft_workers_count", "gauge", "Worker threads, without spare ones.",
+    {"weft_workers_count", "gauge", "Workers that take part while none is stalled.",
      [](const RuntimeMetrics& m) { return std::uint64_t{m.stats.workers}; }},
+    {"weft_active_workers_count", "gauge", "Workers that take part now, with spare ones.",
+     [](const RuntimeMetrics& m) { return std::uint64_t{m.stats.active_workers}; }},
     {"weft_spare_workers_count", "gauge", "Workers that stand in for stalled ones now.",
      [](const RuntimeMetrics& m) { return m.stats.spare_workers; }},
     {"weft_live_fibers_count", "gauge", "Fibers that have been spawned and have not ended.",

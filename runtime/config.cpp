@@ -43,14 +43,14 @@ unsigned parse_workers(const char* text) {
 
 namespace {
 
+// Returns 0 for as many as there are usable processors.
 unsigned resolve_workers(unsigned asked) {
   if (asked > kMaxWorkers) {
     refuse("RuntimeOptions::workers", std::to_string(asked), kMaxWorkers);
   }
   if (asked != 0) return asked;
   const char* text = std::getenv("WEFT_WORKERS");
-  if (text != nullptr) return parse_workers(text);
-  return std::min(base::usable_processors(), kMaxWorkers);
+  return text != nullptr ? parse_workers(text) : 0;
 }
 
 unsigned resolve_size_class(std::size_t bytes) {
@@ -177,7 +177,14 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
   if (options.max_blocking_threads == 0) {
     throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, must be at least 1");
   }
-  return {resolve_workers(options.workers),
+  unsigned workers = resolve_workers(options.workers);
+  scheduler::ProcessorOptions processors;
+  if (workers == 0) {
+    workers = std::min(base::usable_processors(), kMaxWorkers);
+    processors.most_workers = std::min(base::online_processors(), kMaxWorkers);
+  }
+  return {workers,
+          processors,
           resolve_size_class(options.stack_size),
           options.max_fibers,
           options.on_exception,

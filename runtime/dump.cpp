@@ -156,7 +156,12 @@ class RunningFibers {
 std::string compose(Scheduler& scheduler, Deadline patience, Append append = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.shared().live())).append(" fibers on ");
-  text.append(std::to_string(scheduler.shared().desks().size())).append(" workers\n");
+  const std::size_t workers = scheduler.shared().desks().size();
+  const std::size_t active = scheduler.shared().active().at_work();
+  text.append(std::to_string(workers)).append(" workers");
+  if (active < workers)
+    text.append(", of which ").append(std::to_string(active)).append(" take part");
+  text.append("\n");
   const auto all = [](const Fiber&) { return true; };
   RunningFibers running;
   const auto add = [&](const Fiber& fiber, std::chrono::nanoseconds age) {

@@ -109,7 +109,7 @@ bool Runtime::wait_idle_until(Deadline deadline) {
   return false;
 }
 
-unsigned Runtime::workers() const noexcept { return scheduler_->shared().options().workers; }
+unsigned Runtime::workers() const noexcept { return scheduler_->shared().active().usual(); }
 
 RuntimeStats Runtime::stats() const noexcept { return runtime::stats_of(*scheduler_); }
 

@@ -8,7 +8,8 @@ namespace weft::runtime {
 RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   RuntimeStats stats;
   scheduler::Shared& shared = scheduler.shared();
-  stats.workers = shared.options().workers;
+  stats.workers = shared.active().usual();
+  stats.active_workers = shared.active().at_work();
   for (const scheduler::Desk* desk : shared.desks()) {
     const scheduler::WorkerCounters& counters = desk->recorder.counters();
     stats.finished += counters.finished.get();
@@ -19,7 +20,7 @@ RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   }
   stats.stalls_blocked = scheduler.monitor().blocked_stalls();
   stats.stalls_busy = scheduler.monitor().busy_stalls();
-  stats.spare_workers = shared.spares().at_work();
+  stats.spare_workers = shared.active().surplus();
   stats.spawned = shared.spawned();
   stats.live = stats.spawned - stats.finished;
   const auto stacks = shared.stacks().space().counts();

@@ -24,13 +24,14 @@ namespace weft::scheduler {
 // state (class Worker) is inaccessible to all threads but its own. The public members document
 // which of their functions other threads may call.
 // Order
-//   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the sleeping
-//              workers, loads (acquire): the fibers that it has left to others are visible.
+//   [resting]  begin_rest stores true (release) -> a thread that ends the rest, or counts the
+//              sleeping workers, reads (acquire): the fibers that the worker has left to others are
+//              visible.
 class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_spare = false;
+    bool is_resting = false;     // Until it is called up.
     bool has_open_queue = true;  // Thieves may come from the start.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
@@ -43,7 +44,7 @@ class Desk {
         index(setting.index),
         recorder(setting.scheduler, setting.index, setting.simulation),
         events_(events),
-        resting_(setting.is_spare) {}
+        resting_(setting.is_resting) {}
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;
 
@@ -83,11 +84,6 @@ class Desk {
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // Makes a spare begin to work; returns whether it was resting.
-  void call_up() noexcept {
-    resting_.store(false, detail::release);  // [resting]
-    unpark();
-  }
   // Since when the fiber that runs there has run without a switch, in nanoseconds; 0 if the last
   // two samples have not seen the same run.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
@@ -96,6 +92,13 @@ class Desk {
   }
   [[nodiscard]] bool is_resting() const noexcept {
     return resting_.load(detail::acquire);  // [resting]
+  }
+
+  // --- The monitor and the worker call these ---
+
+  // Returns true if it has ended the rest: the caller must count the worker, and unpark it.
+  [[nodiscard]] bool end_rest() noexcept {
+    return resting_.exchange(false, detail::acq_rel);  // [resting]
   }
 
   // --- The worker calls these ---

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 
+#include "base/thread.hpp"
 #include "fibers/backtrace.hpp"
 #include "fibers/stack.hpp"
 
@@ -57,8 +58,19 @@ struct MonitorOptions {
   std::function<void(const Stall&)> on_stall = {};
 };
 
+// How the number of workers follows the processors that the process may use. The monitor compares
+// them at a sample; it makes no sample for that.
+struct ProcessorOptions {
+  // The monitor's thread calls it. 0: the number is not known now.
+  std::function<unsigned()> count = &base::usable_processors_hint;
+  // The largest number of workers without spares; 0: the number is fixed.
+  unsigned most_workers = 0;
+  std::chrono::nanoseconds period = std::chrono::seconds(10);
+};
+
 struct SchedulerOptions {
   unsigned workers = 1;
+  ProcessorOptions processors = {};
   unsigned size_class = fibers::kDefaultSizeClass;
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;

@@ -50,7 +50,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : shared_(*this, std::move(options), &Worker::stack_main, events),
       forks_(forks()),
       outside_fibers_(shared_.fibers()),
-      monitor_(shared_, [this](unsigned wanted) { call_spares(wanted); }) {
+      monitor_(shared_, [this](unsigned wanted) { call_workers(wanted); }) {
   events.serve(*this);
   workers_.reserve(shared_.most_workers());
   threads_.reserve(shared_.most_workers());
@@ -94,17 +94,17 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it: that number of spares must work, as far as threads are available.
-void Scheduler::call_spares(unsigned wanted) noexcept {
-  Spares& spares = shared_.spares();
-  spares.want(wanted);
-  unsigned at_work = spares.at_work();
-  const unsigned usual = shared_.options().workers;
-  for (Desk* desk : shared_.desks().subspan(usual)) {
+// The monitor calls it: that number of workers must take part, as far as threads are available.
+void Scheduler::call_workers(unsigned wanted) noexcept {
+  ActiveWorkers& active = shared_.active();
+  const bool is_lower = active.want(wanted) > wanted;
+  unsigned at_work = active.at_work();
+  const auto others = shared_.desks().subspan(active.permanent());
+  for (Desk* desk : others) {
     if (at_work >= wanted) break;
-    if (!desk->is_resting()) continue;
-    at_work = spares.add_one();
-    desk->call_up();
+    if (!desk->is_resting() || !desk->end_rest()) continue;
+    at_work = active.add_one();
+    desk->unpark();
   }
   while (at_work < wanted && workers_.size() < shared_.most_workers()) {
     try {
@@ -115,15 +115,15 @@ void Scheduler::call_spares(unsigned wanted) noexcept {
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
-    base::shake::delay();  // The spare may sleep, and be chosen, before it is counted.
+    base::shake::delay();  // The worker may sleep, and be chosen, before it is counted.
     shared_.publish_desk();
-    at_work = spares.add_one();
-    workers_.back()->desk().call_up();
+    if (workers_.back()->desk().end_rest()) at_work = active.add_one();
+    workers_.back()->desk().unpark();
   }
-  if (at_work <= wanted) return;
-  // Sleeping spares leave, too.
-  for (Desk* desk : shared_.desks().subspan(usual)) {
-    if (shared_.idle().is_asleep(desk->index)) desk->unpark();
+  if (!is_lower || at_work <= wanted) return;
+  // Sleeping workers leave, too. The unpark is not lost if the worker is about to sleep.
+  for (Desk* desk : others) {
+    if (!desk->is_resting()) desk->unpark();
   }
 }
 
@@ -170,12 +170,15 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
 // Treated as a call from outside, wherever it is made: the record belongs to no worker.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
+  // A worker may be wanted that has no thread yet.
+  const auto homes =
+      std::min(static_cast<unsigned>(shared_.desks().size()), shared_.active().usual());
   const unsigned home =
       runs_on_this_thread() ? current_worker()->index() : next_home_.fetch_add(1, relaxed);
   const auto pinned_class = static_cast<std::uint8_t>(size_class | Fiber::kPinned);
   Fiber& fiber = make_fiber(std::move(task), pinned_class, caller);
   become_ready(fiber);
-  shared_.desk(home % shared_.options().workers).send_pinned(fiber);
+  shared_.desk(home % homes).send_pinned(fiber);
 }
 
 void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class,

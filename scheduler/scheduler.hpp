@@ -80,7 +80,7 @@ class Scheduler {
 
   void make_worker();
   void start_thread(Loop& worker);
-  void call_spares(unsigned wanted) noexcept;
+  void call_workers(unsigned wanted) noexcept;
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
   void spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller);

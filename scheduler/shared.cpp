@@ -8,7 +8,6 @@
 
 #include "base/membarrier.hpp"
 #include "base/probes.hpp"
-#include "base/thread.hpp"
 #include "scheduler/record/fiber_states.hpp"
 #include "scheduler/record/trace_book.hpp"
 #include "scheduler/sleep/sleep_protocol.hpp"
@@ -30,6 +29,13 @@ unsigned take_number() noexcept {
   return next.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
 }
 
+// Without a monitor no worker may be called up, or held back because the processors are crowded.
+ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
+  if (!options.monitor.enabled) return {options.workers, 0, options.workers + 1};
+  return {options.workers, options.processors.most_workers,
+          std::max(options.processors.count(), 1U)};
+}
+
 }  // namespace
 
 // The queue of an only worker is closed to thieves, which makes it faster, provided it can later be
@@ -41,20 +47,20 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
       number_(take_number()),
       queues_are_open_(options_.workers > 1 ||
                        (options_.monitor.enabled && !base::prepare_barriers())),
-      processors_(options_.monitor.enabled ? base::usable_processors() : most_workers() + 1),
+      active_(active_setting(options_)),
+      desks_(std::make_unique<Desk*[]>(most_workers())),
       stores_(
           stack_main, this, options_.max_fibers,
           {options_.monitor.enabled ? options_.memory_goal : 0, options_.refuses_at_memory_goal}),
       events_(events),
-      idle_(options_.workers, most_workers()),
-      desks_(std::make_unique<Desk*[]>(most_workers())) {
+      idle_(options_.workers, most_workers()) {
   if (options_.refuses_without_stacks) fibers().refuse_while_any(stack_shortage_.count());
 }
 
 Desk::Setting Shared::setting_of(unsigned index) const noexcept {
   return {.index = index,
-          .is_spare = is_spare(index),
-          .has_open_queue = queues_are_open_ || is_spare(index),
+          .is_resting = index >= options_.workers,
+          .has_open_queue = queues_are_open_ || index >= options_.workers,
           .scheduler = number_,
           .now = now(),
           .simulation = options_.simulation};

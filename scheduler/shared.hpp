@@ -17,9 +17,9 @@
 #include "scheduler/sleep/idle_set.hpp"
 #include "scheduler/sleep/quiescence.hpp"
 #include "scheduler/sleep/watch.hpp"
+#include "scheduler/upkeep/active_workers.hpp"
 #include "scheduler/upkeep/deadlock.hpp"
 #include "scheduler/upkeep/monitor_rest.hpp"
-#include "scheduler/upkeep/spares.hpp"
 #include "scheduler/upkeep/stack_shortage.hpp"
 #include "scheduler/upkeep/stores.hpp"
 #include "scheduler/visitors.hpp"
@@ -68,33 +68,32 @@ class Shared {
     return desk(fiber.stack.load(detail::relaxed)->home);
   }
   [[nodiscard]] unsigned most_workers() const noexcept {
-    return options_.workers + (options_.monitor.enabled ? options_.monitor.spares : 0);
+    return active_.most_usual() + (options_.monitor.enabled ? options_.monitor.spares : 0);
   }
-  [[nodiscard]] bool is_spare(unsigned index) const noexcept { return index >= options_.workers; }
   // Counts the threads: the workers, and the monitor.
   [[nodiscard]] std::size_t threads() const noexcept {
     return desks().size() + (options_.monitor.enabled ? 1 : 0);
   }
-  [[nodiscard]] Spares& spares() noexcept { return spares_; }
-  [[nodiscard]] const Spares& spares() const noexcept { return spares_; }
+  [[nodiscard]] ActiveWorkers& active() noexcept { return active_; }
+  [[nodiscard]] const ActiveWorkers& active() const noexcept { return active_; }
   // Returns the parameters for the desk of a worker.
   [[nodiscard]] Desk::Setting setting_of(unsigned index) const noexcept;
   [[nodiscard]] MonitorRest& monitor_rest() noexcept { return monitor_rest_; }
 
   // --- Who sleeps ---
 
-  // Returns true for a worker that sleeps, and for a spare that rests.
+  // Returns true for a worker that sleeps or rests.
   [[nodiscard]] bool is_asleep(const Desk& desk) const noexcept {
     return desk.is_resting() || idle_.is_asleep(desk.index);
   }
   [[nodiscard]] bool all_are_asleep() const noexcept;
   // Returns the number of awake workers; it may be stale.
   [[nodiscard]] unsigned awake_hint() const noexcept {
-    return options_.workers + spares_.at_work() - idle_.asleep_hint();
+    return active_.at_work() - idle_.asleep_hint();
   }
   // Returns whether each processor has an awake worker, so that another one would share a
   // processor. If one of these is blocked, the monitor acts.
-  [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= processors_; }
+  [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= active_.processors(); }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
@@ -142,8 +141,11 @@ class Shared {
   const SchedulerOptions options_;
   const unsigned number_;
   const bool queues_are_open_;
-  const unsigned processors_;
-  Stores stores_;
+  alignas(base::kCacheLine) ActiveWorkers active_;
+  // An array of most_workers(), filled from the front.
+  const std::unique_ptr<Desk*[]> desks_;
+  detail::Atomic<std::size_t> desk_count_{0};
+  alignas(base::kCacheLine) Stores stores_;
   InjectQueue inject_queue_;
   EventSource& events_;
   IdleSet idle_;
@@ -157,10 +159,6 @@ class Shared {
   // Every plain thread that spawns or wakes writes these.
   alignas(base::kCacheLine) Visitors visitors_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
-  // An array of most_workers(), filled from the front.
-  alignas(base::kCacheLine) std::unique_ptr<Desk*[]> desks_;
-  detail::Atomic<std::size_t> desk_count_{0};
-  Spares spares_;
 };
 
 }  // namespace weft::scheduler

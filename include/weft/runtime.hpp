@@ -38,8 +38,9 @@ struct StallReport {
 
 struct RuntimeOptions {
   // Worker threads, at most 1024. 0: the value of WEFT_WORKERS, otherwise one per usable processor
-  // (affinity mask and cgroup quota respected). The constructor throws std::invalid_argument for
-  // more.
+  // (affinity mask and cgroup quota respected). In the latter case the number follows changes of
+  // both within some 10 s while the runtime works, unless it has no monitor. The constructor throws
+  // std::invalid_argument for more.
   unsigned workers = 0;
   // Bytes of stack of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
   std::size_t stack_size = 0;
@@ -107,10 +108,11 @@ struct RuntimeOptions {
 
 // Sums over all workers; exact when no fiber runs, otherwise approximate.
 struct RuntimeStats {
-  unsigned workers = 0;
-  std::uint64_t spawned = 0;   // Fibers ever spawned.
-  std::uint64_t finished = 0;  // Fibers that have ended.
-  std::uint64_t live = 0;      // spawned - finished.
+  unsigned workers = 0;         // The result of Runtime::workers().
+  unsigned active_workers = 0;  // Workers that take part now, with spare ones.
+  std::uint64_t spawned = 0;    // Fibers ever spawned.
+  std::uint64_t finished = 0;   // Fibers that have ended.
+  std::uint64_t live = 0;       // spawned - finished.
   // The number of times that a worker switched to another fiber.
   std::uint64_t switches = 0;
   // The number of times that a worker took fibers from another.
@@ -216,7 +218,7 @@ class Runtime {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // Returns the number of workers.
+  // Returns the number of workers that take part while none is stalled.
   [[nodiscard]] unsigned workers() const noexcept;
   // Returns counters and gauges, which may be stale. It visits each worker.
   [[nodiscard]] RuntimeStats stats() const noexcept;

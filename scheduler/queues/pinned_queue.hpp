@@ -34,10 +34,10 @@ class PinnedQueue {
     return fiber;
   }
 
-  // Counts a running fiber that becomes pinned or unpinned: a spare worker stays meanwhile.
+  // Counts a running fiber that becomes pinned or unpinned: its worker does not rest meanwhile.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
-  [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0; }
+  [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0 || !aside_.is_empty(); }
 
   // Pinned fibers that wait for a stack.
   [[nodiscard]] Chain& aside() noexcept { return aside_; }

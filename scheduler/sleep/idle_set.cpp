@@ -52,7 +52,7 @@ bool IdleSet::try_begin_search() noexcept {
   std::uint32_t searching = searching_.load(relaxed);
   do {
     // At most half of the workers search: more would only compete for the same queues.
-    if (searching * 2 >= workers_ && searching > 0) return false;
+    if (searching * 2 >= workers_.load(relaxed) && searching > 0) return false;
   } while (
       !searching_.compare_exchange_weak(searching, searching + 1, seq_cst, relaxed));  // [idle]
   return true;

@@ -34,6 +34,9 @@ class IdleSet {
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
+  // The monitor calls it if the number of workers that take part changes.
+  void set_workers(unsigned workers) noexcept { workers_.store(workers, detail::relaxed); }
+
   // A cheap check before work_added(): whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
     // Relaxed: README.md describes how a stale answer is repaired.
@@ -86,7 +89,7 @@ class IdleSet {
 
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> searching_{0};
   unsigned words_;
-  unsigned workers_;
+  detail::Atomic<unsigned> workers_;  // Relaxed: a bound.
   alignas(base::kCacheLine) std::array<Word, kMaxWorkers / 64> bits_{};
 };
 

@@ -59,7 +59,7 @@ void announce_event(Shared& shared) noexcept {
   mind_watch(shared, Deadline::never().nanoseconds());
 }
 
-// --- A searching worker calls these ---
+// --- A worker that looks for work calls these ---
 
 // Called after the search, before a fiber is run or the worker stops searching.
 template <class Worker>
@@ -70,6 +70,16 @@ void end_search(Worker& worker) noexcept {
   // Work that was added during the search woke no worker: the last searcher looks for it.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
+}
+
+// A worker that takes part no more calls it, once its queued fibers are in the inject queue.
+// Another worker then searches in its place, and takes the watch when it sleeps. The holder is
+// notified of the timers that stay.
+template <class Worker>
+void leave(Worker& worker) noexcept {
+  end_search(worker);
+  announce_from_outside(worker.shared());  // [watch]
+  mind_watch(worker.shared(), worker.next_timer_hint().nanoseconds());
 }
 
 // Looks for work at the other workers. Returns a fiber, or null if the worker should sleep.

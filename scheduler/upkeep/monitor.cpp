@@ -19,10 +19,10 @@ using detail::acquire;
 using detail::relaxed;
 using detail::release;
 
-Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_spares)
+Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_workers)
     : shared_(shared),
       options_(shared.options().monitor),
-      call_spares_(std::move(call_spares)),
+      call_workers_(std::move(call_workers)),
       sights_(shared.most_workers()),
       census_(shared.fibers()),
       longest_runs_(shared.most_workers()) {}
@@ -52,12 +52,14 @@ void Monitor::run() noexcept {
   std::int64_t last_sample = Deadline::now_nanoseconds();
   std::int64_t last_long_run = last_sample;
   std::int64_t last_awake = last_sample;
+  next_processors_ = last_sample + shared_.options().processors.period.count();
   for (;;) {
     pause(period);
     if (stopping_.load(acquire) != 0) return;  // [stop]
     const std::int64_t now = Deadline::now_nanoseconds();
     const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
-    provide_spares(verdict);
+    mind_processors(now);
+    provide_workers(verdict);
     rouse_sleepers(verdict);
     (void)shared_.stores().decay_some(now);
     census_.step(now);
@@ -151,24 +153,40 @@ fibers::Backtrace Stall::calls() const noexcept {
   return has_gone_on ? fibers::Backtrace() : found;
 }
 
-// Only the queue of an only worker can be closed to thieves.
-void Monitor::provide_spares(const Verdict& verdict) noexcept {
+// Reads files of the kernel, which takes some 0.1 ms.
+void Monitor::mind_processors(std::int64_t now) noexcept {
+  if (now < next_processors_) return;
+  const ProcessorOptions& processors = shared_.options().processors;
+  next_processors_ = now + processors.period.count();
+  const unsigned count = processors.count();
+  if (count == 0) return;
+  shared_.active().note_processors(count);
+  shared_.idle().set_workers(shared_.active().usual());
+}
+
+unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
-  unsigned wanted = verdict.blocked + (all_compute ? 1 : 0);
-  // Stuck spares are among the blocked and the computing workers.
-  if (all_compute || verdict.blocked != 0) {
-    const unsigned usual = shared_.options().workers;
-    const unsigned stuck = verdict.blocked + verdict.computing;
-    if (all_compute) wanted = std::max(wanted, stuck + 1 - usual);
-    if (!shared_.desk(0).queue.try_open()) return;
-    if (all_compute && !shared_.has_work_hint() && !shared_.has_events_to_watch()) {
-      wanted = std::min(wanted, shared_.spares().at_work());
-    }
-  } else if (verdict.computing != 0) {
-    // A worker that moves now may do so thanks to a spare: none leaves while others compute.
-    wanted = shared_.spares().at_work();
+  // A worker that moves now may do so thanks to a spare: none leaves while others compute.
+  if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
+  unsigned wanted = verdict.blocked;
+  if (all_compute) {
+    // Stuck spares are among the blocked and the computing workers.
+    const unsigned enough = verdict.blocked + verdict.computing + 1;
+    const unsigned usual = std::min(shared_.active().usual(), enough);
+    wanted = std::max(wanted + 1, enough - usual);
+    if (!shared_.has_work_hint() && !shared_.has_events_to_watch())
+      wanted = std::min(wanted, spares_);
   }
-  call_spares_(std::min(wanted, options_.spares));
+  return std::min(wanted, options_.spares);
+}
+
+void Monitor::provide_workers(const Verdict& verdict) noexcept {
+  const unsigned spares = spares_for(verdict);
+  const unsigned wanted = shared_.active().usual() + spares;
+  // Only the queue of an only worker can be closed to thieves.
+  if (wanted > 1 && !shared_.desk(0).queue.try_open()) return;
+  spares_ = spares;
+  call_workers_(wanted);
 }
 
 // Acts for workers that run a fiber for long or have been stopped by the kernel: wakes a sleeper

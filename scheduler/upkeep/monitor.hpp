@@ -27,13 +27,13 @@ class Shared;
 // compute and fibers wait. A spare steals the fibers that the stuck worker has queued, runs its
 // timers, and holds the watch, as any worker does; it rests again when it is not needed any more.
 // The period is 1 ms while long runs are seen, otherwise up to 10 ms, and up to 40 ms while no
-// worker is seen awake. Each sample also makes a step of the census, if one is due. When all
-// workers have slept for a while the monitor sleeps too, until one of them wakes up: see
-// MonitorRest.
+// worker is seen awake. Each sample also makes a step of the census, if one is due, and compares
+// the number of workers with the processors, if that is due. When all workers have slept for a
+// while the monitor sleeps too, until one of them wakes up: see MonitorRest.
 class Monitor {
  public:
-  // `call_spares(n)`: n spares must work, as far as threads are available.
-  Monitor(Shared& shared, std::function<void(unsigned)> call_spares);
+  // `call_workers(n)`: n workers must take part, as far as threads are available.
+  Monitor(Shared& shared, std::function<void(unsigned)> call_workers);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
@@ -80,14 +80,18 @@ class Monitor {
   void look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed,
                Verdict& verdict) noexcept;
   void judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept;
-  void provide_spares(const Verdict& verdict) noexcept;
+  void mind_processors(std::int64_t now) noexcept;
+  [[nodiscard]] unsigned spares_for(const Verdict& verdict) const noexcept;
+  void provide_workers(const Verdict& verdict) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 
   Shared& shared_;
   const MonitorOptions& options_;  // The scheduler's.
-  const std::function<void(unsigned)> call_spares_;
+  const std::function<void(unsigned)> call_workers_;
   std::vector<Sight> sights_;
+  unsigned spares_ = 0;               // How many are wanted.
+  std::int64_t next_processors_ = 0;  // When the processors are counted next, in nanoseconds.
   Census census_;
   std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // One for each worker.
   detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.

@@ -179,9 +179,9 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
 
 unsigned concurrency() noexcept {
   Worker* worker = current_worker();
-  if (worker != nullptr) return worker->shared().options().workers;
+  if (worker != nullptr) return worker->shared().active().usual();
   const scheduler::Choice choice;
-  return choice.get() == nullptr ? 1 : choice.get()->shared().options().workers;
+  return choice.get() == nullptr ? 1 : choice.get()->shared().active().usual();
 }
 
 void give_way() noexcept {

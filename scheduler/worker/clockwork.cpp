@@ -58,7 +58,7 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
 // Returns how long timers of that worker must be overdue before this one runs them: an awake worker
 // runs its own, unless it computes for long.
 std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
-  return &other != &worker_.desk() && !shared_.idle().is_asleep(other.index) ? tuning::kOverdue : 0;
+  return &other != &worker_.desk() && !shared_.is_asleep(other) ? tuning::kOverdue : 0;
 }
 
 bool Clockwork::has_due(const Desk& other, std::int64_t now) const noexcept {

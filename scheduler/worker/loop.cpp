@@ -37,7 +37,7 @@ void Loop::run() noexcept {
 }
 
 bool Loop::is_free_to_leave() const noexcept {
-  return shared_.is_spare(desk_.index) && !desk_.pinned.keeps_worker();
+  return !shared_.active().is_permanent(desk_.index) && !desk_.pinned.keeps_worker();
 }
 
 // Wakes a sleeper, if needed, for the fibers that wait here or for coming events.
@@ -132,7 +132,7 @@ Fiber* Loop::find_work() noexcept {
       run_own_timers(machine_now());
     }
     if (Fiber* fiber = worker_.take_handed_over()) return fiber;
-    if (is_free_to_leave() && shared_.spares().lets_one_leave()) {
+    if (is_free_to_leave() && shared_.active().lets_one_leave()) {
       rest();
       if (shared_.stopping()) return nullptr;
     }
@@ -212,7 +212,7 @@ bool Loop::wait_for_events(Deadline deadline, bool in_source) noexcept {
 
 bool Loop::has_own_work() const noexcept {
   return desk_.has_work_hint() || !desk_.pinned.empty_hint() ||
-         (is_free_to_leave() && shared_.spares().wants_one_to_leave());
+         (is_free_to_leave() && shared_.active().wants_one_to_leave());
 }
 
 void Loop::begin_idling() noexcept {
@@ -238,18 +238,26 @@ bool Loop::do_chores() noexcept {
   return report_deadlock();
 }
 
-// A spare that is not needed any more leaves its fibers to others. Returns when it is called up
-// again, or when the scheduler stops.
+// A worker that is not needed any more leaves its fibers to others. Returns when it is called up
+// again, when a fiber comes that may run only here, or when the scheduler stops.
 void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
     shared_.inject_queue().push(*fiber);
   }
   worker_.empty_caches();
-  end_search(*this);
-  announce_from_outside(shared_);
+  leave(*this);
   desk_.begin_rest();
   while_parked([this] {
-    while (desk_.is_resting() && !shared_.stopping()) (void)desk_.park_until(Deadline::never());
+    while (desk_.is_resting() && !shared_.stopping()) {
+      // send_pinned() unparks after its push, so no such fiber is overlooked.
+      if (!desk_.pinned.empty_hint() && desk_.end_rest()) {
+        (void)shared_.active().add_one();
+        detail::full_fence();  // [asleep]
+        shared_.monitor_rest().work_begins();
+        return;
+      }
+      (void)desk_.park_until(Deadline::never());
+    }
   });
 }
 

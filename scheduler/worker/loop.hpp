@@ -56,7 +56,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Returns whether this is a spare worker that no particular fiber needs.
+  // Returns whether the worker may leave, and no particular fiber needs it.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;

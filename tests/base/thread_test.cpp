@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <future>
 #include <string>
@@ -28,6 +30,22 @@ TEST_CASE("a process that may use one processor counts one") {
   CHECK(processors == 1);
   CHECK(weft::base::usable_processors() >= 1);
   CHECK(weft::base::usable_processors() <= std::thread::hardware_concurrency());
+}
+
+TEST_CASE("the number of processors is not known without a descriptor to read the quota") {
+  CHECK(weft::base::usable_processors_hint() == weft::base::usable_processors());
+  CHECK(weft::base::online_processors() >= weft::base::usable_processors());
+  const int lowest = ::dup(0);
+  REQUIRE(lowest >= 0);
+  ::close(lowest);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(lowest);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const unsigned processors = weft::base::usable_processors_hint();
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(processors == 0);
 }
 
 // Tried again, as a thread that has been joined may be counted a moment longer.

@@ -44,6 +44,8 @@ enum Fault {
   kDescriptorUntold,
   kSourceIgnored,
   kToldIsForgotten,
+  kLeavesInSilence,
+  kTimerUntoldByLeaver,
 };
 
 // The setup of a test.
@@ -59,7 +61,9 @@ enum Kind {
   kClockOfSleeper,
   kTimerReplaced,       // in place of another worker's, which it has cancelled;
   kDescriptorReplaced,  // or it has closed the last descriptor, and begun to watch another;
-  kPlainThread,         // or a plain thread begins to watch a descriptor.
+  kPlainThread,         // or a plain thread begins to watch a descriptor;
+  kLeaver,              // or a worker takes part no more, while a descriptor is watched;
+  kClockOfLeaver,       // or one that has set a timer takes part no more.
 };
 
 // Fibers made runnable from outside, of which only the number matters. The weakest queue that the
@@ -111,6 +115,8 @@ class Shared {
     watches.fetch_add(1, relaxed);
     if (fault != kDescriptorUntold) weft::scheduler::announce_event(*this);
   }
+  // Called before any work is added, as by Scheduler::call_workers.
+  void let_leave(unsigned worker);
   void bring_event() {
     event.store(1, release);  // The kernel's part.
     poller.interrupt();
@@ -157,7 +163,8 @@ struct Worker {
   // By a fiber whose worker may sleep then.
   void prepare_event(Kind kind) {
     Shared& shared = *shared_;
-    if (kind == kClockOfSleeper) shared.timer.store(index_ + 1, relaxed);
+    if (kind == kClockOfSleeper || kind == kClockOfLeaver) shared.timer.store(index_ + 1, relaxed);
+    if (kind == kClockOfLeaver && index_ != 0) must_leave_.store(1, relaxed);
     if (kind == kTimerReplaced && shared.timer.exchange(0, relaxed) != 0) {
       shared.timer.store(index_ + 1, relaxed);
     }
@@ -192,11 +199,26 @@ struct Worker {
   // Loop::find_work, which also looks at the worker's own queues.
   [[nodiscard]] bool find_work() {
     for (;;) {
+      if (must_leave_.load(relaxed) != 0) {
+        leave();
+        return false;
+      }
       if (run_event()) return true;
       if (shared_->injected.pop()) return true;
       if (weft::scheduler::search(*this)) return true;
       if (!weft::scheduler::sleep(*this)) return false;
     }
+  }
+
+  // Loop::rest; nothing calls it up again.
+  void leave() {
+    if (shared_->event_fetched_by == this) {
+      shared_->event_fetched_by = nullptr;
+      shared_->injected.push();
+    }
+    leave_search();
+    if (fault == kLeavesInSilence) return weft::scheduler::end_search(*this);
+    weft::scheduler::leave(*this);
   }
 
   // --- The functions that sleep_protocol.hpp asks for ---
@@ -212,13 +234,16 @@ struct Worker {
   [[nodiscard]] Deadline sleep_limit() const { return Deadline::never(); }
   [[nodiscard]] Deadline next_timer_hint() const {
     const bool has_set = shared_->timer.load(relaxed) == index_ + 1;
-    const bool tells = fault != kTimerUntoldBySleeper || shared_->kind != kClockOfSleeper;
+    const bool tells = (fault != kTimerUntoldBySleeper || shared_->kind != kClockOfSleeper) &&
+                       (fault != kTimerUntoldByLeaver || shared_->kind != kClockOfLeaver);
     return has_set && tells ? Deadline::at_nanoseconds(kSoon) : Deadline::never();
   }
   [[nodiscard]] Deadline earliest_event(Deadline limit) const {
     return shared_->timer.load(relaxed) != 0 ? Deadline::at_nanoseconds(kSoon) : limit;
   }
-  [[nodiscard]] bool has_own_work() const { return shared_->event_fetched_by == this; }
+  [[nodiscard]] bool has_own_work() const {
+    return shared_->event_fetched_by == this || must_leave_.load(relaxed) != 0;
+  }
   [[nodiscard]] bool has_due_events() const {
     return shared_->timer.load(relaxed) != 0 && Deadline::at_nanoseconds(kSoon).passed();
   }
@@ -273,6 +298,7 @@ struct Worker {
   Shared* shared_ = nullptr;
   unsigned index_ = 0;
   bool searching_ = false;
+  Atomic<std::uint32_t> must_leave_{0};
   Parker parker_;
   // Bookkeeping that is not part of the modelled program.
   bool woken_for_work_ = false;
@@ -280,6 +306,11 @@ struct Worker {
 };
 
 Worker& Shared::desk(unsigned index) { return workers_[index]; }
+
+void Shared::let_leave(unsigned worker) {
+  workers_[worker].must_leave_.store(1, relaxed);
+  workers_[worker].unpark();
+}
 
 void Shared::stop() {
   stopping_.store(true, seq_cst);
@@ -296,9 +327,11 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   Shared shared{workers, kWorkers, kAdders* kFibers + kEvents};
 
   void before() {
-    weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper || kKind == kTimerReplaced);
+    weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper ||
+                            kKind == kTimerReplaced || kKind == kClockOfLeaver);
     shared.kind = kKind;
-    if (kKind == kOldDescriptor || kKind == kDescriptorReplaced) shared.watches.store(1, relaxed);
+    if (kKind == kOldDescriptor || kKind == kDescriptorReplaced || kKind == kLeaver)
+      shared.watches.store(1, relaxed);
     if (kKind == kTimerReplaced) shared.timer.store(kWorkers, relaxed);
     for (unsigned i = 0; i < kWorkers; ++i) {
       workers[i].shared_ = &shared;
@@ -307,9 +340,11 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   }
   void thread(unsigned index) {
     if (index < kWorkers) return workers[index].run();
+    if (kKind == kLeaver && index == kWorkers) shared.let_leave(kWorkers - 1);
     for (int i = 0; i < kFibers; ++i) shared.make_ready_from_outside();
     if (kKind == kPlainThread && index == kWorkers) shared.watch_descriptor();
-    if (kKind >= kDescriptorReplaced && index == kWorkers) shared.bring_event();
+    if (kKind >= kDescriptorReplaced && kKind != kClockOfLeaver && index == kWorkers)
+      shared.bring_event();
   }
   void after() { expect(shared.fibers_left == 0, "a fiber was not run"); }
 };
@@ -343,7 +378,10 @@ int main(int count, char** arguments) {
                   "a descriptor in place of another", 40'000),
               random_search<Outside<3, 1, 1, kDescriptorReplaced>>("the same, three workers",
                                                                    40'000),
-              random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000)},
+              random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000),
+              random_search<Outside<2, 1, 1, kLeaver>>("one leaves", 40'000),
+              random_search<Outside<3, 1, 1, kLeaver>>("three workers, one leaves", 20'000),
+              random_search<Outside<3, 1, 1, kClockOfLeaver>>("one leaves a timer", 40'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
               broken_by(kAdderWithoutFence, "the adder omits its fence"),
               broken_by(kSearcherLooksAway, "the last searcher does not look again"),
@@ -352,6 +390,8 @@ int main(int count, char** arguments) {
               broken_by(kTimerUntoldBySleeper, "a sleeper tells the holder of no timer"),
               broken_by(kDescriptorUntold, "no worker is told of the first descriptor"),
               broken_by(kSourceIgnored, "the holder is left outside of the event source"),
-              broken_by(kToldIsForgotten, "the holder rises later than it has told")})
+              broken_by(kToldIsForgotten, "the holder rises later than it has told"),
+              broken_by(kLeavesInSilence, "a worker leaves and wakes no other"),
+              broken_by(kTimerUntoldByLeaver, "a worker that leaves tells the holder of no timer")})
       .run(count, arguments);
 }

@@ -76,7 +76,7 @@ FIBER_TEST_CASE_WITH("spare workers leave when they are not needed, and come up 
     group.go([&] { done = true; });
     while (!done) weft::detail::pause_cpu();
     group.wait();
-    while (scheduler.shared().spares().at_work() != 0) weft::this_fiber::yield();
+    while (scheduler.shared().active().surplus() != 0) weft::this_fiber::yield();
   }
 }
 

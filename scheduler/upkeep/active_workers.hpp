@@ -1,0 +1,73 @@
+// The number of workers that should take part, and that do.
+#pragma once
+
+#include <algorithm>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::scheduler {
+
+// The workers that are not at rest. The monitor sets how many are usual, which may follow the
+// processors of the process, and how many it wants with the spares. It counts up the workers that
+// it calls; workers leave, and count down, once there are too many. The first ones never leave.
+// Relaxed: counts.
+class ActiveWorkers {
+ public:
+  struct Setting {
+    unsigned workers = 1;     // The number that begins.
+    unsigned most = 0;        // The largest number of usual ones; 0: the number is fixed.
+    unsigned processors = 1;  // The number that the process may use.
+  };
+  explicit ActiveWorkers(const Setting& setting) noexcept
+      : permanent_(setting.most == 0 ? setting.workers : 1),
+        most_usual_(std::max(setting.most, setting.workers)),
+        processors_(setting.processors),
+        at_work_(setting.workers),
+        usual_(setting.workers),
+        wanted_(setting.workers) {}
+
+  [[nodiscard]] unsigned most_usual() const noexcept { return most_usual_; }
+  [[nodiscard]] unsigned processors() const noexcept { return processors_.load(detail::relaxed); }
+  [[nodiscard]] bool is_permanent(unsigned worker) const noexcept { return worker < permanent_; }
+  [[nodiscard]] unsigned permanent() const noexcept { return permanent_; }
+  // The number of workers that take part while none is stuck.
+  [[nodiscard]] unsigned usual() const noexcept { return usual_.load(detail::relaxed); }
+  [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }
+  // Counts the workers beyond the usual ones: spares, and workers that have not left yet.
+  [[nodiscard]] unsigned surplus() const noexcept {
+    const unsigned usual = this->usual();
+    return std::max(at_work(), usual) - usual;
+  }
+
+  // The monitor calls these. want() returns the number that it wanted before.
+  void note_processors(unsigned processors) noexcept {
+    processors_.store(processors, detail::relaxed);
+    usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
+  }
+  unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
+  // Counts a worker whose rest has ended; returns how many are at work now. A worker that ends its
+  // rest by itself calls it, too.
+  unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
+
+  // A worker that is not permanent calls these: whether one should leave; whether this one does.
+  [[nodiscard]] bool wants_one_to_leave() const noexcept {
+    return at_work() > wanted_.load(detail::relaxed);
+  }
+  [[nodiscard]] bool lets_one_leave() noexcept {
+    unsigned at_work = this->at_work();
+    while (at_work > wanted_.load(detail::relaxed)) {
+      if (at_work_.compare_exchange_weak(at_work, at_work - 1, detail::relaxed, detail::relaxed))
+        return true;
+    }
+    return false;
+  }
+
+ private:
+  const unsigned permanent_;
+  const unsigned most_usual_;
+  detail::Atomic<unsigned> processors_;
+  detail::Atomic<unsigned> at_work_;
+  detail::Atomic<unsigned> usual_;
+  detail::Atomic<unsigned> wanted_;
+};
+
+}  // namespace weft::scheduler
