@@ -30,11 +30,13 @@ bool StackDepot::trim(unsigned chains) noexcept {
       if (--chains == 0) return true;
     }
   }
-  return false;
+  return space_.give_tables_back();
 }
 
 void StackDepot::begin_decay_period() noexcept {
+  constexpr unsigned kPeriodsOfTables = 20;
   for (unsigned i = 0; i < kStackSizes; ++i) due_[i] = warm_[i].begin_period();
+  if (++periods_ % kPeriodsOfTables == 0) are_tables_due_ = true;
 }
 
 bool StackDepot::decay(unsigned chains) noexcept {
@@ -50,18 +52,19 @@ bool StackDepot::decay(unsigned chains) noexcept {
       --chains;
     }
   }
-  return false;
+  are_tables_due_ = are_tables_due_ && space_.give_tables_back();
+  return are_tables_due_;
 }
 
 std::int64_t StackDepot::due() const noexcept {
   return std::accumulate(due_.begin(), due_.end(), std::int64_t{0});
 }
 
-bool StackDepot::has_warm_hint() const noexcept {
+bool StackDepot::has_surplus_hint() const noexcept {
   for (const Depot<Stack>& warm : warm_) {
     if (warm.count_hint() > 0) return true;
   }
-  return false;
+  return space_.has_spare_tables_hint();
 }
 
 StackPool::StackPool(StackDepot& depot) noexcept

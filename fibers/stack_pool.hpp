@@ -27,12 +27,13 @@ class StackDepot {
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
   void give_chain(Stack* chain) noexcept;
 
-  // Gives back the memory of up to `chains` warm chains. Returns true if more are left to give
-  // back.
+  // Gives back the memory of up to `chains` warm chains; once there are none, page tables. Returns
+  // true if more is left to give back.
   bool trim(unsigned chains) noexcept;
-  [[nodiscard]] bool has_warm_hint() const noexcept;
+  [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Does the same in steps: gives back up to `chains` of the chains that were unused in the whole
-  // last period. Returns true if more are due. One thread at a time may call it.
+  // last period; and page tables, every 20 periods. Returns true if more is due. One thread
+  // at a time may call it.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
   // Returns how many chains are to be given back in this period.
@@ -44,6 +45,8 @@ class StackDepot {
   StackSpace space_;
   std::array<Depot<Stack>, kStackSizes> warm_;
   std::array<std::int64_t, kStackSizes> due_{};  // Chains to be given back in this period.
+  unsigned periods_ = 0;
+  bool are_tables_due_ = false;
 };
 
 // The free stacks of one worker. The stack given last, still in the cache, is taken first. Owner:

@@ -10,6 +10,7 @@
 #include <weft/detail/invariant.hpp>
 
 #include "base/memory_limits.hpp"
+#include "fibers/stack_layout.hpp"
 
 namespace weft::fibers {
 
@@ -58,13 +59,6 @@ std::size_t most_protected() noexcept {
 // lines of every stack would compete for the same few sets of the first-level cache.
 constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
 
-// The memory of a stack, and the distance to the next one.
-constexpr std::size_t extent(unsigned size_class) noexcept {
-  return stack_bytes(size_class) + kInlineBytes;
-}
-constexpr std::size_t stride(unsigned size_class) noexcept {
-  return extent(size_class) + kGuardBytes;
-}
 char* top_of(char* start, unsigned size_class) noexcept { return start + stride(size_class); }
 Stack* header_of(char* start, unsigned size_class, std::size_t index) noexcept {
   constexpr std::size_t kHeader = (sizeof(Stack) + 63) / 64 * 64;
@@ -94,7 +88,8 @@ void give_back_below(const Stack& stack, const void* frame) noexcept {
   if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
-StackSpace::StackSpace(StackMain entry) noexcept : entry_(entry), guard_kind_(probe_guards()) {}
+StackSpace::StackSpace(StackMain entry, std::size_t tables_kept) noexcept
+    : entry_(entry), tables_kept_(tables_kept), guard_kind_(probe_guards()) {}
 
 // Relaxed: no other thread uses the space any more.
 StackSpace::~StackSpace() {
@@ -103,7 +98,7 @@ StackSpace::~StackSpace() {
     if (kSanitized || SanitizerStack::watched_by_valgrind()) {
       const std::size_t carved = range.carved.load(relaxed);
       std::vector<bool> is_cold(carved);
-      for (const std::uint32_t index : range.cold) is_cold[index] = true;
+      for (const std::uint32_t index : range.cold.indices()) is_cold[index] = true;
       for (std::size_t index = 0; index < carved; ++index) {
         if (is_cold[index]) continue;
         header_of(range.start_of(index, size_class), size_class, index)->sanitizer.destroy();
@@ -160,9 +155,7 @@ bool StackSpace::extend(Range& range, unsigned size_class) {
   const std::size_t usual = std::min(std::max(least, range.usable / 4), left);
   // Makes room for every index in advance: cooling a stack must not fail.
   try {
-    if (range.cold.capacity() < range.usable + usual) {
-      range.cold.reserve((range.usable + usual) * 2);
-    }
+    range.cold.make_room(range.usable + usual);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -193,14 +186,14 @@ bool StackSpace::install_guard(char* guard) noexcept {
   return false;
 }
 
-// Installs the guards of the fresh picks, one after the other until one is refused, and returns how
+// Installs the guards of the bare picks, one after the other until one is refused, and returns how
 // many there are. One system call installs all where the kernel takes advice about several ranges
 // of the own process.
 unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
                                     const Picks& picks) noexcept {
   std::array<iovec, kMostAtOnce> guards;
   unsigned count = 0;
-  for (const std::uint32_t index : picks.fresh()) {
+  for (const std::uint32_t index : picks.bare()) {
     guards[count++] = {range.start_of(index, size_class), kGuardBytes};
   }
   if (guard_kind_ == GuardKind::lightweight && count > 1) {
@@ -237,10 +230,9 @@ void StackSpace::provide_pages(const Range& range, unsigned size_class,
 StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned count) {
   Picks picks;
   const detail::Guard lock(mutex_);
-  std::vector<std::uint32_t>& cold = range.cold;
-  picks.used = static_cast<unsigned>(std::min<std::size_t>(count, cold.size() - range.bare));
-  for (; picks.count < count && !cold.empty(); cold.pop_back()) picks.add(cold.back());
-  range.bare = std::min(range.bare, cold.size());
+  const ColdStacks::Taken taken = range.cold.take(std::span(picks.indices).first(count));
+  picks.count = picks.used = taken.count;
+  picks.guarded = taken.guarded;
   std::size_t carved = range.carved.load(relaxed);
   for (; picks.count < count; ++carved) {
     if (carved == range.usable && !extend(range, size_class)) break;
@@ -248,8 +240,8 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
   }
   WEFT_INVARIANT(carved <= range.usable && range.usable <= range.reserved,
                  "StackSpace I1: stacks above `carved` have never been used");
-  WEFT_INVARIANT(range.bare <= cold.size() && cold.size() + picks.count <= carved,
-                 "StackSpace I2: cold stacks were carved, and bare ones are cold");
+  WEFT_INVARIANT(range.cold.size() + picks.count <= carved,
+                 "StackSpace I2: cold stacks were carved");
   range.carved.store(carved, release);  // [range]
   return picks;
 }
@@ -258,10 +250,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
 void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
   if (guarded == picks.count) return;
   const detail::Guard lock(mutex_);
-  // extend() has made room for every index, so this cannot fail.
-  range.cold.insert(range.cold.begin(), picks.indices.begin() + guarded,
-                    picks.indices.begin() + picks.count);
-  range.bare += picks.count - guarded;
+  range.cold.add_bare(std::span(picks.indices).subspan(guarded, picks.count - guarded));
   picks.count = guarded;
 }
 
@@ -292,7 +281,7 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Picks picks = pick(range, size_class, std::min(count, kMostAtOnce));
   // Runs outside the lock, because the kernel marks the guards page by page, and zeroes a page for
   // each stack.
-  put_back(range, picks, picks.used + install_guards(range, size_class, picks));
+  put_back(range, picks, picks.guarded + install_guards(range, size_class, picks));
   provide_pages(range, size_class, picks);
   Stack* chain = nullptr;
   for (unsigned i = picks.count; i-- > 0;) {
@@ -336,8 +325,8 @@ void StackSpace::cool(Stack* chain) noexcept {
     }
     give_pages_back(ranges, count);
     const detail::Guard lock(mutex_);
-    // extend() has made room for every index, so this cannot fail.
-    range.cold.insert(range.cold.end(), indices.begin(), indices.begin() + count);
+    range.cold.add(std::span(indices).first(count));
+    note_cold(range);
     WEFT_INVARIANT(range.cold.size() <= range.carved.load(relaxed),
                    "StackSpace I2: a stack is cold once");
   }
@@ -347,8 +336,8 @@ StackSpace::Counts StackSpace::counts() noexcept {
   const detail::Guard lock(mutex_);
   Counts counts;
   for (const Range& range : ranges_) {
-    counts.carved += range.carved.load(relaxed) - range.bare;
-    counts.cold += range.cold.size() - range.bare;
+    counts.carved += range.carved.load(relaxed) - range.cold.bare();
+    counts.cold += range.cold.guarded();
   }
   return counts;
 }

@@ -11,6 +11,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
+#include "fibers/cold_stacks.hpp"
 #include "fibers/stack.hpp"
 
 namespace weft::fibers {
@@ -40,11 +41,13 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 // Invariants, per range
 //   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
 //       have never been used.
-//   I2  A cold stack is in `cold`, its pages are gone, and nothing refers to it. The first `bare`
-//       of these have no guard: the system refused it.
+//   I2  A cold stack is in `cold`, its pages are gone, and nothing refers to it.
 class StackSpace {
  public:
-  explicit StackSpace(StackMain entry) noexcept;
+  // Cold stacks of each size that keep their guards and page tables, 288 bytes each.
+  static constexpr std::size_t kTablesKept = std::size_t{16} << 10;
+
+  explicit StackSpace(StackMain entry, std::size_t tables_kept = kTablesKept) noexcept;
   ~StackSpace();
   StackSpace(const StackSpace&) = delete;
   StackSpace& operator=(const StackSpace&) = delete;
@@ -54,6 +57,13 @@ class StackSpace {
   [[nodiscard]] Stack* take(unsigned size_class, unsigned count);
   // Gives the memory of a chain of free stacks back to the system and keeps their addresses.
   void cool(Stack* chain) noexcept;
+
+  // Gives page tables of cold stacks back where the kernel can. It makes a step of some hundred
+  // stacks; `tables_kept` stacks of each size keep theirs. Returns true if more may be left.
+  bool give_tables_back() noexcept;
+  [[nodiscard]] bool has_spare_tables_hint() const noexcept {
+    return has_spare_tables_.load(detail::relaxed);
+  }
 
   struct Counts {
     std::uint64_t carved = 0;
@@ -100,8 +110,7 @@ class StackSpace {
     std::size_t reserved = 0;  // Stacks that the chunks have.
     std::size_t usable = 0;    // Stacks whose pages may be touched.
     detail::Atomic<std::size_t> carved{0};
-    std::vector<std::uint32_t> cold;
-    std::size_t bare = 0;
+    ColdStacks cold;
 
     // Returns the lowest address of the guard of a stack that has been reserved.
     [[nodiscard]] char* start_of(std::size_t index, unsigned size_class) const noexcept;
@@ -113,16 +122,17 @@ class StackSpace {
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
   [[nodiscard]] bool extend(Range& range, unsigned size_class);
   static constexpr unsigned kMostAtOnce = 32;
-  // Stacks that are about to be handed out. The first of them have been used before; the others are
-  // fresh, and have no guards yet.
+  // Stacks that are about to be handed out. The first of them have been used before, and the first
+  // of these have guards.
   struct Picks {
     std::array<std::uint32_t, kMostAtOnce> indices;
     unsigned count = 0;
     unsigned used = 0;
+    unsigned guarded = 0;
 
     void add(std::uint32_t index) noexcept { indices[count++] = index; }
-    [[nodiscard]] std::span<const std::uint32_t> fresh() const noexcept {
-      return std::span(indices).subspan(used, count - used);
+    [[nodiscard]] std::span<const std::uint32_t> bare() const noexcept {
+      return std::span(indices).subspan(guarded, count - guarded);
     }
   };
 
@@ -135,9 +145,13 @@ class StackSpace {
   [[nodiscard]] Stack* set_up(const Range& range, unsigned size_class, const Picks& picks,
                               unsigned number) noexcept;
 
+  void note_cold(const Range& range) noexcept;
+  [[nodiscard]] bool release_tables(const Range& range, unsigned size_class,
+                                    const ColdStacks::Run& run) noexcept;
   void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
 
   StackMain entry_;
+  const std::size_t tables_kept_;
   GuardKind guard_kind_;
   // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
   detail::Atomic<std::size_t> protected_{0};
@@ -145,6 +159,8 @@ class StackSpace {
   // kernel refuses clears it.
   detail::Atomic<bool> can_provide_{true};
   detail::Atomic<bool> can_give_back_{true};
+  // Relaxed: a hint.
+  detail::Atomic<bool> has_spare_tables_{false};
   detail::ThreadMutex mutex_;
   std::array<Range, kStackSizes> ranges_;
 };

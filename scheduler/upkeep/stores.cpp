@@ -16,7 +16,7 @@ void Stores::trim() noexcept {
 }
 
 bool Stores::has_surplus_hint() const noexcept {
-  return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
+  return stacks_.has_surplus_hint() || fibers_.has_surplus_hint();
 }
 
 bool Stores::trim_some() noexcept {

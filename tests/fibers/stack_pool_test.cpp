@@ -67,12 +67,12 @@ TEST_CASE("stacks that one owner leaves serve the next, until they are trimmed")
   const auto counts = depot.space().counts();
   CHECK(counts.carved <= kCount + stacks_per_chain(2));
   CHECK(counts.cold == 0);
-  CHECK(depot.has_warm_hint());
+  CHECK(depot.has_surplus_hint());
   CHECK(depot.trim(1));
   CHECK(depot.space().counts().cold == stacks_per_chain(2));
   while (depot.trim(1)) {
   }
-  CHECK(!depot.has_warm_hint());
+  CHECK(!depot.has_surplus_hint());
   CHECK(depot.space().counts().cold == counts.carved);
   StackPool pool(depot);
   CHECK(pool.take(2) != nullptr);

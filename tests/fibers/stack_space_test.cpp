@@ -42,28 +42,13 @@ using weft::fibers::Stack;
 using weft::fibers::stack_bytes;
 using weft::fibers::StackSpace;
 using weft::test::Coroutine;
+using weft::test::signal_of_touching;
 using weft::test::status_of_child;
 
 std::size_t count_mappings() {
   std::ifstream maps("/proc/self/maps");
   return static_cast<std::size_t>(
       std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
-}
-
-// The signal by which a child dies that touches the byte; 0 when it lives.
-int signal_of_touching(char* byte) {
-  const pid_t child = fork();
-  if (child == 0) {
-    signal(SIGSEGV, SIG_DFL);
-    signal(SIGBUS, SIG_DFL);
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    *static_cast<volatile char*>(byte) = 1;
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 std::vector<Stack*> unchain(Stack* chain) {

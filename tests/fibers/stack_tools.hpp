@@ -1,6 +1,11 @@
 // Stacks without a scheduler: just enough to run something on one.
 #pragma once
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <functional>
 
 #include "fibers/stack_space.hpp"
@@ -60,5 +65,21 @@ class Coroutine {
 
   fibers::Stack* caller_ = nullptr;
 };
+
+// The signal by which a child dies that touches the byte; 0 when it lives.
+inline int signal_of_touching(char* byte) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, SIG_DFL);
+    signal(SIGBUS, SIG_DFL);
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    *static_cast<volatile char*>(byte) = 1;
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
 
 }  // namespace weft::test

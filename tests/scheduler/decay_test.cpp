@@ -103,7 +103,7 @@ TEST_CASE("chains needed in every period stay, and of the others no more than ne
   CHECK(depot.decay(2));  // More are due.
   CHECK(!depot.decay(100));
   CHECK(depot.space().counts().cold == 7 * weft::fibers::stacks_per_chain(kClass));
-  CHECK(depot.has_warm_hint());
+  CHECK(depot.has_surplus_hint());
   while (depot.trim(8)) continue;
 }
 

@@ -1,0 +1,65 @@
+// Free stacks whose memory has been given back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft::fibers {
+
+// The indices of the cold stacks of one range, taken LIFO. A bare stack has no guard: the system
+// refused it, or the guard went with the page tables. Page tables are given back for whole blocks
+// of stacks, once each stack of the block is cold. Not thread-safe.
+// Invariants
+//   I1  A block's count is that of its cold stacks with guards; or it is kStripped, and each stack
+//       of the block is cold and bare.
+class ColdStacks {
+ public:
+  // The page tables of a block are 18 pages, for stacks of the default size.
+  static constexpr std::size_t kBlock = 256;
+
+  // Makes room for all stacks with indices below `usable`, so that the other functions do not fail.
+  // Throws std::bad_alloc.
+  void make_room(std::size_t usable);
+  [[nodiscard]] std::size_t size() const noexcept { return indices_.size(); }
+  [[nodiscard]] std::size_t bare() const noexcept { return bare_; }
+  [[nodiscard]] std::size_t guarded() const noexcept { return indices_.size() - bare_; }
+  [[nodiscard]] std::span<const std::uint32_t> indices() const noexcept { return indices_; }
+
+  // Adds stacks with guards, which are taken first.
+  void add(std::span<const std::uint32_t> indices) noexcept;
+  // Adds stacks without guards, which are taken last.
+  void add_bare(std::span<const std::uint32_t> indices) noexcept;
+  // Fills `taken`, the ones with guards first, and removes these stacks. Returns how many there
+  // are, and how many of them have guards.
+  struct Taken {
+    unsigned count = 0;
+    unsigned guarded = 0;
+  };
+  [[nodiscard]] Taken take(std::span<std::uint32_t> taken) noexcept;
+
+  // Stacks with consecutive indices.
+  struct Run {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  // Returns the highest whole blocks with guards, at most `most` of them, that leave `kept` stacks
+  // with guards; none if there are no such blocks. strip() notes that their guards are gone.
+  [[nodiscard]] Run find_blocks(std::size_t most, std::size_t kept) const noexcept;
+  void strip(const Run& run) noexcept;
+  // Returns the run with stripped neighbours: adjacent blocks share page tables.
+  [[nodiscard]] Run with_neighbours(const Run& run) const noexcept;
+  // The ones with guards are taken first again. Takes some milliseconds for a million.
+  void sort() noexcept;
+
+ private:
+  static constexpr std::uint16_t kStripped = 0xffff;
+
+  std::vector<std::uint32_t> indices_;
+  std::vector<bool> is_bare_;          // By index; false for stacks that are not cold.
+  std::vector<std::uint16_t> blocks_;  // I1
+  std::size_t bare_ = 0;
+};
+
+}  // namespace weft::fibers

@@ -1,0 +1,80 @@
+// The page tables of cold stacks.
+#include <sys/mman.h>
+#include <sys/utsname.h>
+
+#include <cstdio>
+
+#include "fibers/stack_layout.hpp"
+#include "fibers/stack_space.hpp"
+
+namespace weft::fibers {
+
+using detail::relaxed;
+
+namespace {
+
+constexpr int kGuardRemove = 103;  // MADV_GUARD_REMOVE, newer than the headers of Debian 12.
+
+// Returns whether the kernel frees page tables when their addresses are given back: Linux 6.14 on
+// x86-64.
+bool reclaims_tables() noexcept {
+#if defined(__x86_64__)
+  static const bool does = [] {
+    utsname kernel{};
+    unsigned major = 0;
+    unsigned minor = 0;
+    return uname(&kernel) == 0 && std::sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 14));
+  }();
+  return does;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+// The guards keep the page tables from being empty, so they are removed, too.
+bool StackSpace::release_tables(const Range& range, unsigned size_class,
+                                const ColdStacks::Run& run) noexcept {
+  // A run may lie in several chunks.
+  bool is_done = true;
+  for (std::size_t index = run.first; index < run.first + run.count;) {
+    char* const start = range.start_of(index, size_class);
+    char* end = start;
+    for (; index < run.first + run.count && range.start_of(index, size_class) == end; ++index) {
+      end += stride(size_class);
+    }
+    const auto bytes = static_cast<std::size_t>(end - start);
+    // An empty page table goes when all of its addresses are given back.
+    is_done = madvise(start, bytes, kGuardRemove) == 0 &&
+              madvise(start, bytes, MADV_DONTNEED) == 0 && is_done;
+  }
+  return is_done;
+}
+
+// The lock is held meanwhile, so that none of these stacks is taken: for a fraction of a
+// millisecond.
+bool StackSpace::give_tables_back() noexcept {
+  constexpr std::size_t kMostBlocks = 2;
+  if (!has_spare_tables_hint()) return false;
+  const detail::Guard lock(mutex_);
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    Range& range = ranges_[size_class];
+    const ColdStacks::Run run = range.cold.find_blocks(kMostBlocks, tables_kept_);
+    if (run.count == 0) continue;
+    range.cold.strip(run);
+    if (release_tables(range, size_class, range.cold.with_neighbours(run))) return true;
+  }
+  has_spare_tables_.store(false, relaxed);
+  for (Range& range : ranges_) range.cold.sort();
+  return false;
+}
+
+void StackSpace::note_cold(const Range& range) noexcept {
+  const bool has_spare = range.cold.guarded() >= tables_kept_ + ColdStacks::kBlock;
+  if (has_spare && guard_kind_ == GuardKind::lightweight && reclaims_tables())
+    has_spare_tables_.store(true, relaxed);
+}
+
+}  // namespace weft::fibers

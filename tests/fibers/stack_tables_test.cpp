@@ -1,0 +1,83 @@
+// The page tables of stacks that nothing uses.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstddef>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/magazine.hpp"
+#include "fibers/stack_space.hpp"
+#include "tests/fibers/stack_tools.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using weft::fibers::kGuardBytes;
+using weft::fibers::Stack;
+using weft::fibers::StackSpace;
+using weft::test::Coroutine;
+using weft::test::signal_of_touching;
+
+constexpr std::size_t kStacks = 4096;
+constexpr std::size_t kKept = 256;
+
+Stack* take_all(StackSpace& space) {
+  Stack* all = nullptr;
+  for (std::size_t taken = 0; taken < kStacks; taken += 32) {
+    Stack* chain = space.take(0, 32);
+    REQUIRE(weft::base::chain_length(chain) == 32);
+    while (chain != nullptr) {
+      Stack* const next = std::exchange(chain->next, all);
+      all = std::exchange(chain, next);
+    }
+  }
+  return all;
+}
+
+TEST_SUITE_BEGIN("fibers/stack_tables");
+
+std::size_t kilobytes_of_page_tables() {
+  std::ifstream status("/proc/self/status");
+  for (std::string label; status >> label;) {
+    std::size_t kilobytes = 0;
+    if (label == "VmPTE:" && status >> kilobytes) return kilobytes;
+  }
+  return 0;
+}
+
+TEST_CASE("page tables of cold stacks are given back, and the guards come again") {
+  StackSpace space(&Coroutine::entry, kKept);
+  const std::size_t before = kilobytes_of_page_tables();
+  space.cool(take_all(space));
+  const std::size_t used = kilobytes_of_page_tables() - before;
+  if (!space.has_spare_tables_hint()) {
+    MESSAGE("left out: this kernel does not free page tables");
+    return;
+  }
+  while (space.give_tables_back()) {
+  }
+  CHECK(!space.has_spare_tables_hint());
+  CHECK(space.counts().cold == kKept);
+  const bool is_seen = !weft::test::kSanitized && !weft::test::kEmulated;  // Others have more.
+  if (is_seen) CHECK(kilobytes_of_page_tables() - before < used / 4);
+  Stack* const again = take_all(space);
+  CHECK(space.counts().cold == 0);
+  CHECK(space.counts().carved == kStacks);
+  std::set<const Stack*> stacks;
+  for (Stack* stack = again; stack != nullptr; stack = stack->next) {
+    stacks.insert(stack);
+    if (stack->index % 1000 != 0) continue;
+    CHECK(signal_of_touching(stack->lowest) == 0);
+    CHECK(signal_of_touching(stack->lowest - 1) == SIGSEGV);
+    CHECK(signal_of_touching(stack->lowest - kGuardBytes) == SIGSEGV);
+  }
+  CHECK(stacks.size() == kStacks);
+  space.cool(again);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
