@@ -1,9 +1,16 @@
-// The memory that fibers hold, and how soon it is given back.
+// The memory that fibers hold, how soon it is given back, and what happens when there is none.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
@@ -75,6 +82,83 @@ Metrics memory_after_burst(const Request& request) {
     this_fiber::sleep_until(end + std::chrono::milliseconds(moment));
     metrics["rss_mb_after_" + std::to_string(moment) + "_ms"] = resident_megabytes();
   }
+  return metrics;
+}
+
+namespace {
+
+// The best of several rounds: what else the machine runs affects some of them.
+double nanoseconds_per_yield(std::size_t count) {
+  constexpr std::size_t kRounds = 5;
+  double best = std::numeric_limits<double>::max();
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    const double per_yield = per_unit(std::max<std::size_t>(1, count / kRounds), [](std::size_t n) {
+      WaitGroup group;
+      for (int i = 0; i < 2; ++i) {
+        group.go([n] {
+          for (std::size_t k = 0; k < n; ++k) this_fiber::yield();
+        });
+      }
+      group.wait();
+    });
+    best = std::min(best, per_yield / 2);
+  }
+  return best;
+}
+
+std::size_t fibers_without_stack() {
+  return static_cast<std::size_t>(metrics::read().runtimes.front().stats.without_stack);
+}
+
+// Lowers the limit of the address space to what is in use and `bytes` more, until its end.
+class AddressLimit {
+ public:
+  explicit AddressLimit(std::size_t bytes) {
+    (void)getrlimit(RLIMIT_AS, &before_);
+    rlimit lower = before_;
+    lower.rlim_cur = static_cast<rlim_t>(process_memory("VmSize")) + bytes;
+    if (setrlimit(RLIMIT_AS, &lower) != 0) throw Refusal("the address space cannot be limited");
+  }
+  ~AddressLimit() { (void)setrlimit(RLIMIT_AS, &before_); }
+  AddressLimit(const AddressLimit&) = delete;
+  AddressLimit& operator=(const AddressLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+// Two fibers yield; first alone, then while the system has no stacks for many others.
+Metrics yield_beside_stackless(const Request& request) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;  // Stacks of a size that nothing else uses.
+  constexpr std::size_t kStacks = 1'000;                // More than there are for them.
+  const std::size_t waiting = request.count(50'000);
+  const std::size_t yields = request.count(2'000'000);
+  Metrics metrics{{"alone_ns", nanoseconds_per_yield(yields)}};
+  std::atomic<std::size_t> ran{0};
+  {
+    const AddressLimit limit(std::size_t{1} << 30);
+    Channel<int> gate;
+    WaitGroup group;
+    const std::size_t count = waiting + kStacks;
+    group.add(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      go({.stack_size = kLarge}, [&] {
+        (void)gate.receive();
+        ++ran;
+        group.done();
+      });
+    }
+    while (fibers_without_stack() < waiting) this_fiber::sleep_for(std::chrono::milliseconds(1));
+    metrics["ns_per_switch"] = nanoseconds_per_yield(yields);
+    metrics["waiting"] = static_cast<double>(fibers_without_stack());
+    gate.close();
+    group.wait();
+  }
+  expect("the number of fibers that have run", static_cast<std::int64_t>(ran.load()),
+         static_cast<std::int64_t>(waiting + kStacks));
+  metrics["by_alone"] = metrics["ns_per_switch"] / metrics["alone_ns"];
   return metrics;
 }
 

@@ -42,6 +42,7 @@ std::vector<Workload> named_workloads() {
       {"W1b_empty", flood_empty},
       {"adds_alone", adds_alone},
       {"W2", yield_pair},
+      {"W2_no_stacks", yield_beside_stackless},
       {"W3_pingpong", ping_pong},
       {"W3_buffered", buffered_items},
       {"W4", contended_mutex},

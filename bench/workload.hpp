@@ -62,6 +62,7 @@ Metrics flood_adds(const Request& request);
 Metrics flood_empty(const Request& request);
 Metrics adds_alone(const Request& request);
 Metrics yield_pair(const Request& request);
+Metrics yield_beside_stackless(const Request& request);
 Metrics ping_pong(const Request& request);
 Metrics buffered_items(const Request& request);
 Metrics contended_mutex(const Request& request);

@@ -98,6 +98,12 @@ ROWS = {
     ),
     "W1b_empty": Row(("ms", RSS)),
     "W2": timed("ns_per_switch", 0.35, 0.12)._replace(most_workers=1),
+    "W2_no_stacks": Row(
+        ("by_alone", "ns_per_switch", "alone_ns"),
+        (Target("by_alone", 2, "absolute"),),
+        (Target("by_alone", 2, "absolute"),),
+        most_workers=2,
+    ),
     "W3_pingpong": timed("ns_per_round_trip", 0.5, 0.2),
     "W3_buffered": timed("ns_per_item", 1, 0.5),
     "W4": timed("ns_per_op", 1.2, 0.8),
