@@ -5,13 +5,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
@@ -19,6 +26,7 @@
 #include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/signal_profile.hpp"
 #include "scheduler/sleep/parked_threads.hpp"
 
 namespace weft::runtime {
@@ -28,9 +36,11 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// Numbers written to the eventfd, which adds them up: one for each signal, and a much larger one
-// for the end.
+// Numbers written to the eventfd, which adds them up: one for each dump, a larger one for each
+// second of a profile, and a much larger one for the end.
 constexpr std::uint64_t kDump = 1;
+constexpr std::uint64_t kSecond = std::uint64_t{1} << 16;
+constexpr int kMostSeconds = 60;
 constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 
 // State that the handler uses.
@@ -88,23 +98,34 @@ void write_to(int descriptor, std::uint64_t value) noexcept {
   }
 }
 
-void on_signal(int) {
+// A value that was queued with the signal, by `kill --queue`, is the length of a profile in
+// seconds.
+std::uint64_t request_of(const siginfo_t& info) noexcept {
+  if (info.si_code != SI_QUEUE || info.si_value.sival_int <= 0) return kDump;
+  return static_cast<std::uint64_t>(std::min(info.si_value.sival_int, kMostSeconds)) * kSecond;
+}
+
+void on_signal(int /*number*/, siginfo_t* info, void* /*context*/) {
   const int saved_errno = errno;
   handlers_running.fetch_add(1, relaxed);
   full_fence();  // [handler]
   const int descriptor = handler_descriptor.load(relaxed);
-  if (descriptor >= 0) write_to(descriptor, kDump);
+  if (descriptor >= 0) write_to(descriptor, request_of(*info));
   handlers_running.fetch_sub(1, detail::release);  // [handler]
   errno = saved_errno;
 }
 
 void write_dumps(int descriptor) noexcept {
   base::set_thread_name("weft-dump");
+  SignalProfile profile;
   for (;;) {
     std::uint64_t value = 0;
     const ssize_t length = ::read(descriptor, &value, sizeof value);
     if (length != sizeof value && errno != EINTR) return;
-    if (value % kEnd != 0) write_all_to_stderr();
+    if (value % kSecond != 0) write_all_to_stderr();
+    if (const std::uint64_t seconds = value % kEnd / kSecond; seconds != 0 && value < kEnd) {
+      profile.begin(std::chrono::seconds(std::min<std::uint64_t>(seconds, kMostSeconds)));
+    }
     if (value >= kEnd) return;
   }
 }
@@ -188,9 +209,9 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
   scheduler::ParkedThreads::begin();
   handler_descriptor.store(state.descriptor, relaxed);
   struct sigaction action {};
-  action.sa_handler = &on_signal;
+  action.sa_sigaction = &on_signal;
   // On the signal stack that each worker has: a fiber's own may be nearly used up.
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  action.sa_flags = SA_RESTART | SA_ONSTACK | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
   if (sigaction(number, &action, &state.previous) != 0) {
@@ -206,7 +227,7 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
 
 void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   struct sigaction current {};
-  if (sigaction(state.number, nullptr, &current) == 0 && current.sa_handler == &on_signal) {
+  if (sigaction(state.number, nullptr, &current) == 0 && current.sa_sigaction == &on_signal) {
     // Cannot fail where the first one did not.
     (void)sigaction(state.number, &state.previous, nullptr);
   }
@@ -215,6 +236,22 @@ void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
 }
 
 }  // namespace
+
+int dump_signal_or(int otherwise) {
+  const char* text = std::getenv("WEFT_DUMP_SIGNAL");
+  if (text == nullptr || *text == '\0') return otherwise;
+  std::string_view name(text);
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  constexpr std::array<std::pair<std::string_view, int>, 4> kNames{
+      {{"HUP", SIGHUP}, {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}}};
+  const auto* found = std::ranges::find(kNames, name, &std::pair<std::string_view, int>::first);
+  if (found != kNames.end()) return found->second;
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error == std::errc() && end == name.data() + name.size()) return number;
+  throw std::invalid_argument("weft: the environment's WEFT_DUMP_SIGNAL = " + std::string(text) +
+                              ", must be HUP, QUIT, USR1, USR2 or a number");
+}
 
 DumpSignal::DumpSignal(int number) {
   Shared& state = shared();

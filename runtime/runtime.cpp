@@ -27,8 +27,8 @@ Runtime::Runtime(const RuntimeOptions& options)
                                                         *events_)),
       unwinding_(std::uncaught_exceptions()) {
   runtime::install_panic_dump();
-  if (options.dump_signal != 0) {
-    dump_signal_ = std::make_unique<runtime::DumpSignal>(options.dump_signal);
+  if (const int number = runtime::dump_signal_or(options.dump_signal); number != 0) {
+    dump_signal_ = std::make_unique<runtime::DumpSignal>(number);
   }
 }
 

@@ -77,10 +77,15 @@ struct RuntimeOptions {
   // weft::blocking runs in place there, and yields have no effect.
   std::function<void(std::string_view report)> on_deadlock = {};
   // A signal on which the process writes all fibers to stderr, as dump_fibers() does, and
-  // continues. An example is SIGQUIT, which a terminal sends for Ctrl-\. 0: none. The runtime
-  // replaces the handler while it lives. The constructor throws std::invalid_argument for a signal
-  // that cannot be handled or that reports a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
-  // SIGSYS, SIGABRT). It also does if a living runtime has another signal.
+  // continues. An example is SIGQUIT, which a terminal sends for Ctrl-\. 0: none. WEFT_DUMP_SIGNAL
+  // in the environment, a number or HUP, QUIT, USR1 or USR2, replaces the option. If the signal is
+  // queued with a number, by `kill --queue 5` for example, the process records a
+  // profile::processor() for that number of seconds instead, at most 60. The profile goes to
+  // weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the environment, otherwise
+  // in the working directory; stderr gets the name. The runtime replaces the handler while it
+  // lives. The constructor throws std::invalid_argument for a signal that cannot be handled or that
+  // reports a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT). It also does if a
+  // living runtime has another signal.
   int dump_signal = 0;
   // The largest number of threads for calls of weft::blocking; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;

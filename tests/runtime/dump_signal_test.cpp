@@ -1,8 +1,11 @@
 // A signal that shows all fibers while the process goes on.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -12,6 +15,7 @@
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "runtime/signal_profile.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -82,6 +86,48 @@ FIBER_TEST_CASE_WITH("the signal shows every fiber, each time, and the process g
   CHECK(captured.text().find("2 fibers") != std::string::npos);
   channel.close();
   parked.join();
+}
+
+TEST_CASE("a recording that was asked for by a signal leaves a file that only its user can read") {
+  const weft::test::TestGuard guard("a recording that was asked for by a signal leaves a file");
+  const CapturedStderr captured;
+  setenv("WEFT_PROFILE_FOLDER", "/tmp", 1);
+  {
+    const weft::Runtime runtime({.workers = 1});
+    weft::runtime::SignalProfile profile;
+    profile.begin(std::chrono::milliseconds(10));
+    while (captured.text().find('\n') == std::string::npos) usleep(1000);
+  }
+  unsetenv("WEFT_PROFILE_FOLDER");
+  const std::string path = "/tmp/weft-profile-" + std::to_string(getpid()) + "-1.folded";
+  struct stat file {};
+  const bool is_there = stat(path.c_str(), &file) == 0;
+  (void)unlink(path.c_str());
+  if (weft::test::kEmulated) return;  // The emulator may have no timers of a thread's time.
+  if (weft::test::kSanitized) {
+    CHECK(captured.text().starts_with("weft: no profile in " + path));
+    return;
+  }
+  CHECK(captured.text().starts_with("weft: a profile of 10 ms is in " + path));
+  CHECK(is_there);
+  CHECK((file.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("a queued signal's number asks for a profile, which the runtime's end cuts short") {
+  const weft::test::TestGuard guard("a queued signal's number asks for a profile");
+  const CapturedStderr captured;
+  {
+    const weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
+    // A second recording is refused, unless the first one has been.
+    while (captured.text().empty()) {
+      (void)sigqueue(getpid(), SIGUSR1, {.sival_int = 60});
+      usleep(1000);
+    }
+  }
+  CHECK(captured.text().find("weft: no profile in ./weft-profile-") != std::string::npos);
+  if (weft::test::kEmulated) return;
+  CHECK(captured.text().find(weft::test::kSanitized ? "not supported" : "cancelled") !=
+        std::string::npos);
 }
 
 TEST_CASE("the handler that was there before is put back when the last runtime has ended") {
