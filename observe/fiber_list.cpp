@@ -5,10 +5,10 @@
 #include <map>
 #include <system_error>
 #include <tuple>
-#include <weft/detail/metrics_source.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "runtime/dump.hpp"
 #include "runtime/symbols.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/upkeep/census.hpp"
@@ -74,18 +74,13 @@ int class_of(std::chrono::nanoseconds age) {
 
 // A fiber may handle another request by now: its request is that of a moment ago.
 void name_requests(std::vector<FiberEntry>& fibers) {
-  constexpr std::size_t kMost = 256;
-  std::map<std::uint64_t, std::string> texts;
-  for (const detail::OpenRequest& request : detail::MetricsSource::requests(kMost)) {
-    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(request.age).count();
-    texts[request.fiber] = request.what + " from " + request.peer + ", " + request.state + ", " +
-                           std::to_string(age) + " ms";
-  }
-  if (texts.empty()) return;
+  const auto requests = runtime::describe_requests(Deadline::never());
+  if (requests.empty()) return;
   for (FiberEntry& fiber : fibers) {
-    if (const auto found = texts.find(fiber.id); found != texts.end()) {
-      fiber.request = found->second;
-    }
+    const auto found = requests.find(fiber.id);
+    if (found == requests.end()) continue;
+    fiber.request = found->second.text;
+    fiber.request_began = found->second.began;
   }
 }
 

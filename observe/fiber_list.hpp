@@ -22,6 +22,7 @@ struct FiberEntry {
   const char* reason = "";         // Its reason to wait: parked and inlining.
   std::chrono::nanoseconds age{};  // See scheduler::age_of().
   std::string request;             // That its server handles in it; empty if there is none.
+  std::int64_t request_began = 0;  // On the clock of Deadline.
   const std::type_info* type = nullptr;
   const void* site = nullptr;  // Where the call that spawned it returns to.
 };

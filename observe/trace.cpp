@@ -44,6 +44,7 @@ void write_slice(JsonWriter& json, const observe::Slice& slice) {
   if (slice.fiber != 0) {
     json.key("args").begin_object().field("fiber", slice.fiber);
     if (!slice.outcome.empty()) json.field("then", slice.outcome);
+    if (!slice.request.empty()) json.field("request", slice.request);
     json.end_object();
   }
   json.end_object();

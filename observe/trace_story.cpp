@@ -63,6 +63,9 @@ TraceStory::TraceStory(const Recording& recording) {
   // First all names: a fiber may get its own after it has run for a while, or before the trace.
   for (const FiberEntry& fiber : list_fibers()) {
     if (fiber.has_started) names_[static_cast<std::uint32_t>(fiber.id)] = fiber.name;
+    if (!fiber.request.empty()) {
+      requests_[fiber.id] = {fiber.request, fiber.request_began - recording.nanoseconds[0]};
+    }
   }
   for (const Event& event : events_) {
     if (event.what.kind == TraceKind::name) names_[event.what.extra] = text_of(event.what);
@@ -134,6 +137,10 @@ void TraceStory::end_run(const Event& event, const std::string& outcome) {
   if (!std::exchange(track.is_open, false)) return;
   track.slice.end = std::max(event.time, track.slice.start);
   track.slice.outcome = outcome;
+  const auto request = requests_.find(track.slice.fiber);
+  if (request != requests_.end() && request->second.began < track.slice.end) {
+    track.slice.request = request->second.text;
+  }
   track.last = track.slice.end;
   slices.push_back(std::move(track.slice));
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/dump.hpp"
 #include "scheduler/record/trace_book.hpp"
 
 namespace weft::observe {
@@ -19,6 +20,7 @@ struct Slice {
   std::uint64_t fiber = 0;  // Its id; 0: no fiber, see name.
   std::string name;
   std::string outcome;  // The reason for its end: "parked: mutex".
+  std::string request;  // That the fiber still handles; empty if there is none.
 };
 
 // An arrow leads from a moment inside one slice to the start of another.
@@ -99,6 +101,8 @@ class TraceStory {
   // The key is the record's address. The key is the fiber's id. The key is the fiber, or the track.
   std::unordered_map<std::uint64_t, Known> known_;
   std::unordered_map<std::uint32_t, std::string> names_;
+  // Requests that are not answered yet, and when they began, by the numbers of their fibers.
+  std::unordered_map<std::uint64_t, runtime::RequestText> requests_;
   std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;
 };
 

@@ -9,11 +9,15 @@
 #include <future>
 #include <optional>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
+#include <weft/detail/metrics_source.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "base/panic.hpp"
+#include "base/printable.hpp"
 #include "base/thread.hpp"
 #include "runtime/symbols.hpp"
 #include "scheduler/registry.hpp"
@@ -153,7 +157,19 @@ class RunningFibers {
   std::vector<Line> lines_;
 };
 
-std::string compose(Scheduler& scheduler, Deadline patience, Append append = &append_fiber) {
+using Requests = std::unordered_map<std::uint64_t, RequestText>;
+
+// Into the line of the fiber that begins at that place of the text.
+void insert_request(const Fiber& fiber, const Requests& requests, std::size_t line,
+                    std::string& text) {
+  const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+  if (stack == nullptr || requests.empty()) return;
+  const auto found = requests.find(stack->fiber_id.load(relaxed));
+  if (found != requests.end()) text.insert(text.find('\n', line), "; " + found->second.text);
+}
+
+std::string compose(Scheduler& scheduler, Deadline patience, const Requests& requests,
+                    Append append = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.shared().live())).append(" fibers on ");
   const std::size_t workers = scheduler.shared().desks().size();
@@ -165,7 +181,9 @@ std::string compose(Scheduler& scheduler, Deadline patience, Append append = &ap
   const auto all = [](const Fiber&) { return true; };
   RunningFibers running;
   const auto add = [&](const Fiber& fiber, std::chrono::nanoseconds age) {
+    const std::size_t line = text.size();
     append(fiber, age, text);
+    insert_request(fiber, requests, line, text);
     running.note(fiber, scheduler, text.size());
   };
   const std::optional<std::size_t> count = add_fibers(scheduler, patience, all, add);
@@ -191,10 +209,10 @@ void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patienc
       [&](const Fiber& fiber, std::chrono::nanoseconds age) { append_fiber(fiber, age, text); });
 }
 
-std::string compose_all(Deadline patience) {
+std::string compose_all(Deadline patience, const Requests& requests) {
   std::string text;
   const bool listed = scheduler::visit_registry(
-      patience, [&](Scheduler& scheduler) { text.append(compose(scheduler, patience)); });
+      patience, [&](Scheduler& scheduler) { text.append(compose(scheduler, patience, requests)); });
   if (!listed) text.append("weft: no list of fibers: a runtime is being made or destroyed\n");
   return text;
 }
@@ -212,10 +230,19 @@ void report_refusal(const std::exception& refusal) noexcept {
   write_to_stderr("\n");
 }
 
-// On a thread of its own, because the one at hand may hold any lock.
+void write_all(Deadline patience, const Requests& requests) noexcept {
+  try {
+    write_to_stderr(compose_all(patience, requests));
+  } catch (const std::exception& refusal) {
+    report_refusal(refusal);
+  }
+}
+
+// On a thread of its own, because the one at hand may hold any lock, also of servers: so it names
+// no requests.
 void dump_after_panic() noexcept {
   try {
-    std::thread(&write_all_to_stderr).join();
+    std::thread([] { write_all(report_patience(), {}); }).join();
   } catch (const std::exception& refusal) {
     report_refusal(refusal);
   }
@@ -223,10 +250,25 @@ void dump_after_panic() noexcept {
 
 }  // namespace
 
+std::unordered_map<std::uint64_t, RequestText> describe_requests(Deadline patience) {
+  constexpr std::size_t kMost = 256;
+  Requests requests;
+  const std::int64_t now = Deadline::now_nanoseconds();
+  for (const detail::OpenRequest& open : detail::MetricsSource::requests(kMost, patience)) {
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(open.age).count();
+    std::string text =
+        open.what + " from " + open.peer + ", " + open.state + ", " + std::to_string(age) + " ms";
+    base::make_printable(text);
+    requests[open.fiber] = {std::move(text), now - open.age.count()};
+  }
+  return requests;
+}
+
 Deadline report_patience() noexcept { return Deadline::after(std::chrono::milliseconds(100)); }
 
 std::string dump(Scheduler& scheduler, Deadline patience) {
-  return with_enough_stack([&] { return compose(scheduler, patience); });
+  return with_enough_stack(
+      [&] { return compose(scheduler, patience, describe_requests(patience)); });
 }
 
 std::string describe_deadlock(Scheduler& scheduler) {
@@ -235,7 +277,7 @@ std::string describe_deadlock(Scheduler& scheduler) {
 }
 
 std::string describe_calls(Scheduler& scheduler) {
-  return compose(scheduler, report_patience(), &append_fiber_and_calls);
+  return compose(scheduler, report_patience(), {}, &append_fiber_and_calls);
 }
 
 std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrace& calls) {
@@ -255,7 +297,7 @@ std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrac
 }
 
 std::string dump_all(Deadline patience) {
-  return with_enough_stack([&] { return compose_all(patience); });
+  return with_enough_stack([&] { return compose_all(patience, describe_requests(patience)); });
 }
 
 std::string dump_targeted(const void* target, Deadline patience) {
@@ -283,7 +325,7 @@ void write_to_stderr(std::string_view text) noexcept {
 
 void write_all_to_stderr() noexcept {
   try {
-    write_to_stderr(compose_all(report_patience()));
+    write_all(report_patience(), describe_requests(report_patience()));
   } catch (const std::exception& refusal) {
     report_refusal(refusal);
   }

@@ -1,13 +1,24 @@
 // Describes the state of all fibers in words.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <weft/deadline.hpp>
 
 #include "scheduler/scheduler.hpp"
 
 namespace weft::runtime {
+
+// A request that a server handles in a fiber.
+struct RequestText {
+  std::string text;        // `GET /users/7 from 10.0.0.1:4711, reading body, 40 ms`.
+  std::int64_t began = 0;  // On the clock of Deadline.
+};
+// By the numbers of their fibers: the longest 256 of each server, as they were a moment ago. None
+// if a lock was not to be had before `patience` ended. Throws std::bad_alloc.
+[[nodiscard]] std::unordered_map<std::uint64_t, RequestText> describe_requests(Deadline patience);
 
 // How long a report of something that went wrong waits for a lock that may never be free again.
 [[nodiscard]] Deadline report_patience() noexcept;

@@ -5,6 +5,8 @@
 #include <weft/detail/fork.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
+#include "base/lock_until.hpp"
+
 namespace weft::detail {
 
 namespace {
@@ -80,10 +82,13 @@ void MetricsSource::read_all(metrics::Reading& reading) {
   }
 }
 
-std::vector<OpenRequest> MetricsSource::requests(std::size_t most) {
+// Not analyzed: see lock_until().
+std::vector<OpenRequest> MetricsSource::requests(std::size_t most,
+                                                 Deadline patience) WEFT_NOT_ANALYZED {
   std::vector<OpenRequest> requests;
   {
-    const Guard lock(sources_mutex);
+    const std::unique_lock lock = base::lock_until(sources_mutex, patience);
+    if (!lock) return requests;
     for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
       if (each->list_ && each->forks_ == source_forks) each->list_(*each, requests, most);
     }

@@ -7,6 +7,7 @@
 #include <weft/live_page.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/trace.hpp>
 
 #include "tests/support/http_test.hpp"
 
@@ -99,6 +100,7 @@ FIBER_TEST_CASE("slow clients and long requests are listed by a call, the live p
     (void)response.send("x");
   });
   HttpServer server(router);
+  trace::start();
   net::TcpStream slow = server.connect();
   send_text(slow, "POST /in/7 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
   net::TcpStream waits = server.connect();
@@ -118,6 +120,13 @@ FIBER_TEST_CASE("slow clients and long requests are listed by a call, the live p
   CHECK(contains(live::answer("/data.json").body, R"("route":"GET /long","state":"handling")"));
   CHECK(contains(live::answer("/fibers.json").body,
                  R"("request":"GET /long from )" + from(waits) + ", handling, "));
+  std::ostringstream dump;
+  dump_fibers(dump);
+  CHECK(contains(dump.str(), "; GET /long from " + from(waits) + ", handling, "));
+  trace::stop();
+  std::ostringstream recorded;
+  trace::write(recorded);
+  CHECK(contains(recorded.str(), R"("request":"GET /long from )" + from(waits) + ", handling, "));
   may_end.set();
   CHECK(receive_all(waits).starts_with("HTTP/1.1 200"));
   slow.close();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <weft/deadline.hpp>
 #include <weft/metrics.hpp>
 
 namespace weft::detail {
@@ -54,8 +55,10 @@ class MetricsSource {
   // of a fork a source of the parent process may be locked forever, and is left out. Throws
   // std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the longest requests of each source, the longest first.
-  [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most);
+  // Returns the longest requests of each source, the longest first; none if the lock of the sources
+  // was not to be had before `patience` ended.
+  [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
+                                                         Deadline patience = Deadline::never());
 
  private:
   const std::string_view kind_;
