@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/read_memory.hpp"
+#include "fibers/stack.hpp"
 #include "fibers/unwind_table.hpp"
 
 namespace weft::fibers {
@@ -198,6 +200,29 @@ void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
     words[count] = from[count];
     asm volatile("" : : : "memory");
   }
+}
+
+bool ThreadImage::copy_parked(const Stack& stack) noexcept {
+  const Context saved = stack.context.load(detail::relaxed);  // Relaxed: perhaps stale.
+  registers = {};
+  count = 0;
+#ifdef WEFT_CONTEXT_BOOST
+  begin = reinterpret_cast<Word>(saved);
+#else
+  SavedContext context{};
+  if (saved == nullptr || !base::read_memory(saved, &context, sizeof context)) return false;
+  begin = reinterpret_cast<Word>(context.stack_pointer);
+  registers.program_counter = reinterpret_cast<Word>(context.resume);
+  registers.set(kStackRegister, begin);
+  registers.set(kFrameRegister, reinterpret_cast<Word>(context.frame_pointer));
+#endif
+  const auto end = reinterpret_cast<Word>(&stack);
+  if (begin < reinterpret_cast<Word>(stack.lowest) || begin >= end || begin % sizeof(Word) != 0) {
+    return false;
+  }
+  count = std::min<std::size_t>((end - begin) / sizeof(Word), kMostWords);
+  return base::read_memory(reinterpret_cast<const void*>(begin), words.data(),
+                           count * sizeof(Word));
 }
 
 Backtrace calls_in(const ThreadImage& image) noexcept { return Walk(image).run(); }

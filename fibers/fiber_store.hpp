@@ -93,15 +93,23 @@ class FiberStore {
   // Calls visit(const Fiber&) for every record, free ones too, until it returns false. The records
   // may be stale. Returns false, without a call, if `patience` ended before the mutex was free.
   template <class Visit>
-  [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) WEFT_NOT_ANALYZED {
+  [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
+    return hold_until(patience, [&](auto for_each) { for_each(visit); });
+  }
+  // Calls use(for_each), where for_each(visit) is as above, any number of times under one lock.
+  // Meanwhile no census marks a fiber.
+  template <class Use>
+  [[nodiscard]] bool hold_until(Deadline patience, Use use) WEFT_NOT_ANALYZED {
     // Not analyzed: see lock_until().
     const std::unique_lock lock = base::lock_until(mutex_, patience);
     if (!lock) return false;
-    for (Slab* slab : slabs_) {
-      for (std::size_t i = 0; i < Slab::kFibers; ++i) {
-        if (!visit(slab->fibers()[i])) return true;
+    use([this](auto visit) WEFT_NOT_ANALYZED {
+      for (Slab* slab : slabs_) {
+        for (std::size_t i = 0; i < Slab::kFibers; ++i) {
+          if (!visit(slab->fibers()[i])) return;
+        }
       }
-    }
+    });
     return true;
   }
 

@@ -7,6 +7,8 @@
 
 namespace weft::fibers {
 
+struct Stack;
+
 // Numbered as unwind tables number them.
 #if defined(__x86_64__)
 inline constexpr std::size_t kRegisters = 17;
@@ -45,6 +47,11 @@ struct ThreadImage {
   // too. If the stack has overflowed, the pointer may be below `lowest`; then it copies the words
   // from `lowest` on.
   void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
+
+  // Copies the stack of a parked fiber, and the registers as they will be when it goes on; a build
+  // with Boost.Context leaves these out. Returns false if it cannot be read. The fiber may be
+  // resumed meanwhile: the copy is worthless then, and the caller finds that out.
+  [[nodiscard]] bool copy_parked(const Stack& stack) noexcept;
 
   Registers registers;
   std::uintptr_t begin = 0;  // The address of the first word.

@@ -8,6 +8,7 @@
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/stack_photo.hpp"
+#include "runtime/dump.hpp"
 
 namespace weft::dump {
 
@@ -54,6 +55,10 @@ void write_folded(std::ostream& out) {
     }
     for (const auto& [stack, count] : stacks) out << stack << ' ' << count << '\n';
   });
+}
+
+void write_deadlocks(std::ostream& out) {
+  observe::call_with_enough_stack([&out] { out << runtime::describe_cycles(); });
 }
 
 }  // namespace weft::dump

@@ -181,11 +181,12 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/fibers") return {200, kText, written_by(&write_group_lines)};
   if (path == "/requests") return {200, kText, written_by(&write_request_lines)};
   if (path == "/leaks") return {200, kText, written_by(&write_leaks)};
+  if (path == "/deadlocks") return {200, kText, written_by(&dump::write_deadlocks)};
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
-          "there is no such page; there are /, /data.json, /metrics, /fibers, "
-          "/fibers.json, /leaks, /requests, /stacks, /trace, /profile, /contention and "
+          "there is no such page; there are /, /data.json, /metrics, /deadlocks, "
+          "/fibers, /fibers.json, /leaks, /requests, /stacks, /trace, /profile, /contention and "
           "/blocked\n"};
 }
 

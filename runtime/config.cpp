@@ -95,6 +95,15 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
 
 namespace {
 
+void report_cycle(const scheduler::WaitCycle& cycle,
+                  const std::function<void(std::string_view)>& handler) {
+  std::string described;
+  const std::string_view text = description(
+      described, [&] { return describe_cycle(cycle); },
+      "weft: fibers wait for each other, and no memory to say which\n");
+  handler ? handler(text) : write_to_stderr(text);
+}
+
 // One a second at most, for a whole process.
 void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   static detail::Atomic<std::int64_t> next{0};
@@ -133,6 +142,9 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   }
   scheduler::MonitorOptions monitor{options.monitor, options.turn, options.stall,
                                     options.max_spare_workers};
+  monitor.on_cycle = [handler = options.on_partial_deadlock](const scheduler::WaitCycle& cycle) {
+    report_cycle(cycle, handler);
+  };
   if (!options.on_stall) {
     monitor.on_stall = [wants_calls = options.stall_calls](const scheduler::Stall& stall) {
       report_stall(stall, wants_calls);
@@ -176,6 +188,10 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
   }
   if (options.max_blocking_threads == 0) {
     throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, must be at least 1");
+  }
+  const char* owners = std::getenv("WEFT_LOCK_OWNERS");
+  if (options.lock_owners || (owners != nullptr && std::string_view(owners) == "1")) {
+    detail::note_lock_owners();
   }
   unsigned workers = resolve_workers(options.workers);
   scheduler::ProcessorOptions processors;

@@ -280,6 +280,40 @@ std::string describe_calls(Scheduler& scheduler) {
   return compose(scheduler, report_patience(), {}, &append_fiber_and_calls);
 }
 
+std::string describe_cycle(const scheduler::WaitCycle& cycle) {
+  const std::size_t count = cycle.members.size();
+  std::string text("weft: deadlock: ");
+  text.append(count == 1 ? "a fiber waits for itself"
+                         : std::to_string(count) + " fibers wait for each other, in a circle");
+  text.append("; others live\n");
+  for (std::size_t i = 0; i < count && i < kMostLines; ++i) {
+    const scheduler::WaitCycle::Member& member = cycle.members[i];
+    append_fiber(*member.fiber, member.age, text);
+    text.back() = ';';
+    text.append(" waits for fiber ").append(std::to_string(cycle.members[(i + 1) % count].id));
+    text.append("\n");
+    append_calls(member.calls, text);
+  }
+  if (count > kMostLines) {
+    text.append("  and ").append(std::to_string(count - kMostLines)).append(" more\n");
+  }
+  return text;
+}
+
+std::string describe_cycles() {
+  std::string text;
+  (void)scheduler::visit_registry(Deadline::never(), [&](Scheduler& scheduler) {
+    const auto cycles =
+        scheduler::find_wait_cycles(scheduler.shared(), Deadline::never(), SIZE_MAX);
+    for (const scheduler::WaitCycle& cycle : *cycles) text.append(describe_cycle(cycle));
+  });
+  if (text.empty()) text = "weft: no fibers wait for each other in a circle\n";
+  if (!detail::notes_lock_owners()) {
+    text.append("weft: mutexes do not note their owners; WEFT_LOCK_OWNERS=1 lets them\n");
+  }
+  return text;
+}
+
 std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrace& calls) {
   std::string text("weft: worker ");
   text.append(std::to_string(stall.worker));

@@ -8,6 +8,7 @@
 #include <weft/deadline.hpp>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/upkeep/wait_cycles.hpp"
 
 namespace weft::runtime {
 
@@ -36,6 +37,10 @@ struct RequestText {
 // calls.
 [[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,
                                          const fibers::Backtrace& calls);
+// A heading, and for each fiber of the circle a line and its calls.
+[[nodiscard]] std::string describe_cycle(const scheduler::WaitCycle& cycle);
+// The circles of all runtimes; a line that says so if there is none. Throws std::bad_alloc.
+[[nodiscard]] std::string describe_cycles();
 // Dumps all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 

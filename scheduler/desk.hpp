@@ -81,6 +81,7 @@ class Desk {
   // Makes the running fiber give way at its next call, and the worker look before it runs another
   // one.
   void end_turn() noexcept {
+    turn.has_ended.store(true, detail::relaxed);
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
@@ -103,6 +104,14 @@ class Desk {
 
   // --- The worker calls these ---
 
+  // Returns whether the last turn was over. While locks note their owners it may not have been.
+  [[nodiscard]] bool begin_turn() noexcept {
+    const bool leads_here = detail::notes_lock_owners();
+    const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
+    turn.has_ended.store(false, detail::relaxed);
+    turn.over.store(leads_here, detail::relaxed);
+    return has_ended;
+  }
   void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]
   // Each returns whether the worker has been unparked.
   [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }

@@ -24,6 +24,7 @@ namespace weft::scheduler {
 class BlockingPool;
 class Desk;
 class Scheduler;
+struct WaitCycle;
 
 // A worker that has been running one fiber for long.
 struct Stall {
@@ -56,6 +57,9 @@ struct MonitorOptions {
   // The monitor's thread calls on_stall for each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
+  // It calls on_cycle once for each circle of fibers that wait for each other. Empty: it does not
+  // look for them.
+  std::function<void(const WaitCycle&)> on_cycle = {};
 };
 
 // How the number of workers follows the processors that the process may use. The monitor compares

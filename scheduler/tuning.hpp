@@ -126,6 +126,11 @@ inline constexpr std::int64_t kMonitorRest = 500'000'000;
 inline constexpr std::int64_t kCensusPeriod = 10'000'000'000;
 inline constexpr std::size_t kCensusSlabs = 16;
 
+// The monitor looks this often for fibers that wait for each other, and not while this many wait
+// for others: it reads the stack of each, and does nothing else for some microseconds a fiber.
+inline constexpr std::int64_t kCyclePeriod = 60'000'000'000;
+inline constexpr std::size_t kMostWaitsWatched = 5'000;
+
 // --- The search for deadlocks ---
 
 // The pauses before the first search, and the longest one: each search wakes a worker of an idle

@@ -29,7 +29,7 @@ constexpr int kLongestPause = 16;
 
 }  // namespace
 
-bool Mutex::try_lock() noexcept {
+bool Mutex::take_if_free() noexcept {
   std::uint32_t state = state_.load(relaxed);
   // With kWaiters set a free mutex may still be taken: see the fairness rule.
   while (is_free(state)) {
@@ -39,9 +39,29 @@ bool Mutex::try_lock() noexcept {
   return false;
 }
 
+bool Mutex::try_lock() noexcept {
+  if (!detail::notes_lock_owners()) [[likely]]
+    return take_if_free();
+  const detail::SpinGuard guard(waiters_lock_);
+  if (!take_if_free()) return false;
+  note_owner();
+  return true;
+}
+
 bool Mutex::try_lock_until(const Until& until) noexcept {
   detail::give_way_if_due();
   return try_lock() || lock_contended_until(until);
+}
+
+// Where lock() arrives at the end of a turn, and each time while locks note their owners.
+void Mutex::give_way_and_lock() noexcept WEFT_NOT_ANALYZED {
+  detail::give_way();
+  if (!try_lock()) lock_contended();
+}
+
+// A plain thread has the number 0.
+void Mutex::note_owner() noexcept {
+  if (detail::notes_lock_owners()) owner_.note(detail::number_for_notes());
 }
 
 // Spinning pays only while the owner runs on another worker and no caller waits already.
@@ -50,7 +70,7 @@ bool Mutex::spin() noexcept {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
     const std::uint32_t state = state_.load(relaxed);
     if ((state & kWaiters) != 0) return false;
-    if (is_free(state) && try_lock()) return true;
+    if (is_free(state) && take_if_free()) return true;
   }
   return false;
 }
@@ -61,11 +81,12 @@ void Mutex::lock_contended() noexcept {
 }
 
 bool Mutex::lock_contended_until(const Until& until) noexcept {
-  if (spin()) return true;
+  if (!detail::notes_lock_owners() && spin()) return true;
   Waiter self;
   for (bool woken = false;; woken = true) {
     waiters_lock_.lock();
     if (lock_or_announce()) {
+      note_owner();
       waiters_lock_.unlock();
       return true;
     }
@@ -77,7 +98,13 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
     // to it.
     self.amount = woken ? 1 : 0;
     if (!wait_for_turn(self, woken, until)) return false;
-    if (self.granted) return true;
+    if (self.granted) {
+      if (detail::notes_lock_owners()) {
+        const detail::SpinGuard guard(waiters_lock_);
+        note_owner();
+      }
+      return true;
+    }
   }
 }
 
@@ -131,6 +158,7 @@ void Mutex::unlock_contended() noexcept {
                                "a mutex that is not locked was unlocked; each unlock() must "
                                "follow a lock() of its own"));
     if (Waiter* next = waiters_.claim_front()) {
+      if (detail::notes_lock_owners()) owner_.note(0);
       hand_to(*next);
       return;
     }

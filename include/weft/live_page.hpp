@@ -26,6 +26,7 @@ struct Answer {
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /leaks       where ever more fibers wait for ten minutes or longer
+//   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
 //   /trace?seconds=5  records a trace for so long, and returns what weft::trace::write() writes
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof

@@ -22,6 +22,9 @@ namespace weft {
 //   I3  The caller that has locked and unlocked the mutex last may destroy it: an unlock() that has
 //       freed it, and wakes no waiter, does not access it any more. Unchecked: the absence of an
 //       access cannot be observed.
+//   I4  While locks note their owners, each caller that becomes the owner notes itself in owner_,
+//       under waiters_lock_: so a note is that of the owner while a waiter is in the list.
+//       Unchecked: only a reader of the process's own memory sees both.
 // So an unlock() is one subtraction, without a check before it: if there are waiters, only kWaiters
 // remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
 // by a check for waiters, would be cheaper still, but that check might come after the mutex's
@@ -35,8 +38,9 @@ class WEFT_LOCK("mutex") Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   // Parks until the caller owns the mutex.
-  void lock() noexcept WEFT_ACQUIRES() {
-    detail::give_way_if_due();
+  void lock() noexcept WEFT_ACQUIRES() WEFT_NOT_ANALYZED {
+    if (detail::is_turn_over()) [[unlikely]]
+      return give_way_and_lock();
     std::uint32_t expected = 0;
     if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
                                         detail::relaxed)) [[unlikely]] {
@@ -70,10 +74,13 @@ class WEFT_LOCK("mutex") Mutex {
   [[nodiscard]] static bool is_free(std::uint32_t state) noexcept {
     return state == 0 || (state & kOpen) != 0;
   }
+  void give_way_and_lock() noexcept;
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
   // Returns true if the caller has locked it.
-  [[nodiscard]] bool spin() noexcept WEFT_NOT_ANALYZED;
+  [[nodiscard]] bool spin() noexcept;
+  [[nodiscard]] bool take_if_free() noexcept;
+  void note_owner() noexcept WEFT_REQUIRES(waiters_lock_);
   [[nodiscard]] bool lock_or_announce() noexcept WEFT_REQUIRES(waiters_lock_);
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
                                    const Until& until) noexcept WEFT_RELEASES(waiters_lock_);
@@ -82,6 +89,7 @@ class WEFT_LOCK("mutex") Mutex {
 
   detail::Atomic<std::uint32_t> state_{0};
   detail::SpinLock waiters_lock_;
+  detail::LockOwner owner_ WEFT_GUARDED_BY(waiters_lock_);
   detail::WaitList waiters_ WEFT_GUARDED_BY(waiters_lock_);
 };
 

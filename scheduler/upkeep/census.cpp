@@ -5,6 +5,7 @@
 
 #include "fibers/fiber_store.hpp"
 #include "scheduler/shared.hpp"
+#include "scheduler/upkeep/wait_cycles.hpp"
 
 namespace weft::scheduler {
 
@@ -20,11 +21,6 @@ using Tenths = std::chrono::duration<std::uint32_t, std::deci>;
 
 std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
   return std::chrono::duration_cast<Tenths>(std::chrono::nanoseconds(nanoseconds)).count();
-}
-
-bool is_waiting(const Fiber& fiber) noexcept {
-  const FiberState state = fiber.state.load(relaxed);
-  return state == FiberState::parked || state == FiberState::inlining;
 }
 
 // Relaxed here and below: the state and the reason are the owner's, and may be stale; the time is
@@ -55,6 +51,17 @@ std::chrono::nanoseconds run_time(const Fiber& fiber, const Shared& shared,
 
 }  // namespace
 
+bool is_waiting(const Fiber& fiber) noexcept {
+  const FiberState state = fiber.state.load(relaxed);
+  return state == FiberState::parked || state == FiberState::inlining;
+}
+
+bool is_marked(const Fiber& fiber) noexcept {
+  return (fiber.wait_reason.load(relaxed) & Fiber::kCounted) != 0;
+}
+
+void mark_waiting(Fiber& fiber, std::int64_t now) noexcept { mark(fiber, in_tenths(now)); }
+
 void Census::step(std::int64_t now) noexcept {
   if (!is_under_way_ && now - begun_ >= tuning::kCensusPeriod) begin(now);
   if (is_under_way_) visit_some(now);
@@ -69,17 +76,22 @@ bool Census::covers(std::int64_t moment, std::int64_t now) noexcept {
 void Census::begin(std::int64_t now) noexcept {
   begun_ = now;
   next_slab_ = 0;
+  next_waits_ = 0;
   is_under_way_ = true;
 }
 
 void Census::visit_some(std::int64_t now) noexcept {
   const std::size_t last = next_slab_ + tuning::kCensusSlabs;
   // Slabs change places when one is given back; its fibers may be visited in the next census only.
-  const std::optional<std::size_t> slabs = fibers_.for_each_of_slabs(
-      next_slab_, last, [moment = in_tenths(now)](Fiber& fiber) { mark(fiber, moment); });
+  const std::optional<std::size_t> slabs =
+      fibers_.for_each_of_slabs(next_slab_, last, [this, moment = in_tenths(now)](Fiber& fiber) {
+        mark(fiber, moment);
+        if (is_waiting(fiber) && may_be_in_cycle(fiber)) ++next_waits_;
+      });
   if (!slabs) return;
   next_slab_ = last;
   is_under_way_ = last < *slabs;
+  if (!is_under_way_) waits_ = next_waits_;
 }
 
 std::chrono::nanoseconds parked_time(const Fiber& fiber, std::int64_t now) noexcept {

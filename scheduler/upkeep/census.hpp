@@ -30,6 +30,8 @@ class Census {
   // Returns whether each fiber that is parked since before that moment has been visited since.
   // Otherwise makes a step on the way there.
   [[nodiscard]] bool covers(std::int64_t moment, std::int64_t now) noexcept;
+  // How many fibers the last whole census saw that wait for another one: see may_be_in_cycle().
+  [[nodiscard]] std::size_t waits_for_fibers() const noexcept { return waits_; }
 
  private:
   void begin(std::int64_t now) noexcept;
@@ -38,8 +40,17 @@ class Census {
   fibers::FiberStore& fibers_;
   std::int64_t begun_ = 0;
   std::size_t next_slab_ = 0;
+  std::size_t next_waits_ = 0;
+  std::size_t waits_ = 0;
   bool is_under_way_ = false;
 };
+
+// Whether the fiber is parked, or waits for one that runs on its stack.
+[[nodiscard]] bool is_waiting(const fibers::Fiber& fiber) noexcept;
+// Does what a census does with a fiber, under the store's lock. The mark of a fiber that waits
+// stays until that wait has ended.
+void mark_waiting(fibers::Fiber& fiber, std::int64_t now) noexcept;
+[[nodiscard]] bool is_marked(const fibers::Fiber& fiber) noexcept;
 
 // How long the fiber has been parked as it is, as far as a census has seen; 0 if none has. What
 // FiberStore::for_each_until() calls may call it.

@@ -25,6 +25,7 @@ Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_workers)
       call_workers_(std::move(call_workers)),
       sights_(shared.most_workers()),
       census_(shared.fibers()),
+      cycles_(shared),
       longest_runs_(shared.most_workers()) {}
 
 void Monitor::start() {
@@ -63,6 +64,7 @@ void Monitor::run() noexcept {
     rouse_sleepers(verdict);
     (void)shared_.stores().decay_some(now);
     census_.step(now);
+    if (options_.on_cycle) cycles_.step(census_, now, false);
     const bool is_memory_short = shared_.stores().mind_goal(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
@@ -72,6 +74,7 @@ void Monitor::run() noexcept {
         now - last_long_run < tuning::kAlert || (is_memory_short && verdict.anybody_awake);
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
+    if (options_.on_cycle) cycles_.step(census_, now, true);
     // Spawns that are refused wake no worker.
     if (shared_.stores().goal().is_refusing()) continue;
     shared_.monitor_rest().rest([this] {
@@ -104,6 +107,8 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
+  // A spare that began just before locks were to note their owners.
+  if (detail::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
   if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {

@@ -10,6 +10,7 @@
 
 #include "scheduler/options.hpp"
 #include "scheduler/upkeep/census.hpp"
+#include "scheduler/upkeep/wait_cycles.hpp"
 
 namespace weft::fibers {
 struct Fiber;
@@ -93,6 +94,7 @@ class Monitor {
   unsigned spares_ = 0;               // How many are wanted.
   std::int64_t next_processors_ = 0;  // When the processors are counted next, in nanoseconds.
   Census census_;
+  CycleWatch cycles_;
   std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // One for each worker.
   detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.
   detail::Atomic<std::uint64_t> blocked_stalls_{0};

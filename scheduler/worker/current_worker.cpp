@@ -3,9 +3,9 @@
 #include <weft/detail/waist.hpp>
 
 extern "C" {
-constinit const weft::detail::Turn weft_never_over;
+constinit weft::detail::Turn weft_endless_turn;
 __thread weft::scheduler::Worker* weft_current_worker = nullptr;
-__thread const weft::detail::Turn* weft_current_turn = &weft_never_over;
+__thread const weft::detail::Turn* weft_current_turn = &weft_endless_turn;
 }
 
 namespace weft::scheduler {

@@ -11,8 +11,8 @@ class Worker;
 // of a thread_local across a switch, after which it belongs to another thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
-// The turn of a thread that is not a worker.
-extern const weft::detail::Turn weft_never_over;
+// The turn of a thread that is not a worker. It never ends.
+extern weft::detail::Turn weft_endless_turn;
 }
 
 namespace weft::scheduler {

@@ -164,7 +164,8 @@ Fiber* Loop::take_chosen() noexcept {
   while (Fiber* fiber = desk_.queue.pop()) simulation.ready(*fiber);
   bool ends_turn = false;
   Fiber* fiber = simulation.take(ends_turn);
-  desk_.turn.over.store(ends_turn, relaxed);
+  desk_.turn.has_ended.store(ends_turn, relaxed);
+  desk_.turn.over.store(ends_turn || detail::notes_lock_owners(), relaxed);
   return fiber;
 }
 

@@ -167,7 +167,7 @@ void Worker::yield() noexcept {
 
 // Switches through the idle stack, which looks around: the turn has been a long one.
 void Worker::give_way() noexcept {
-  desk_.turn.over.store(false, relaxed);
+  if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
   if constexpr (base::kDebugLocks) {
     if (base::locks_held() > 0) return;
@@ -384,13 +384,14 @@ void Worker::begin_thread() noexcept {
   desk_.thread.adopt();
   weft_current_worker = this;
   weft_current_turn = &desk_.turn;
+  desk_.turn.over.store(detail::notes_lock_owners(), relaxed);
   thread_ = fibers::ThreadState::of_this_thread();
   idle_stack_.sanitizer.adopt_thread();
 }
 
 void Worker::end_thread() noexcept {
   thread_.between.destroy();
-  weft_current_turn = &weft_never_over;
+  weft_current_turn = &weft_endless_turn;
   weft_current_worker = nullptr;
 }
 

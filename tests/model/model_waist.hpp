@@ -215,6 +215,9 @@ inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& cl
 
 Waker current() noexcept { return Waker::of_thread(&model::World::current().me()); }
 
+// No turn ends.
+void give_way() noexcept {}
+
 // A caller of a model is never spawned, so it has no parent.
 bool run_in_place(const void*, WaitReason) noexcept { return false; }
 

@@ -1,6 +1,7 @@
 // A callable that is moved, run once and destroyed.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,24 @@ class Task {
     return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
+  // Returns the same for a task that another thread may be destroying: read(from, to, bytes) copies
+  // memory, and returns false if it cannot. A callable has what tells its target in its first
+  // bytes.
+  template <class Read>
+  [[nodiscard]] const void* join_target_hint(Read read) const noexcept {
+    const Operations* operations = operations_hint();
+    if (operations == nullptr || operations->join_target == nullptr) return nullptr;
+    alignas(std::max_align_t) std::byte copy[kInlineSize];
+    if (!read(storage_, copy, sizeof copy)) return nullptr;
+    if (operations->box_bytes == 0) return operations->join_target(copy);
+    alignas(std::max_align_t) std::byte box[kMostBoxBytes]{};
+    const void* from = nullptr;
+    std::memcpy(&from, copy, sizeof from);
+    if (!read(from, box, std::min(operations->box_bytes, sizeof box))) return nullptr;
+    const void* pointer = box;
+    return operations->join_target(&pointer);
+  }
+
   // Returns the type of the callable, even after it ran; null if there was none, or without RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
@@ -114,7 +133,9 @@ class Task {
     void (*relocate)(void* from, void* to) noexcept;
     const void* (*join_target)(const void* storage) noexcept;  // Null if it has none.
     const std::type_info* type;
+    std::size_t box_bytes;  // 0 for a callable that is inside.
   };
+  static constexpr std::size_t kMostBoxBytes = 256;
 
   // Marks the address once the callable is destroyed: dumps still show its type.
   static constexpr std::uintptr_t kUsedUp = 1;
@@ -197,12 +218,16 @@ class Task {
 
   template <class Callable>
   static constexpr Operations kInline{
-      &run_inline<Callable>, &destroy_inline<Callable>,
+      &run_inline<Callable>,
+      &destroy_inline<Callable>,
       std::is_trivially_copyable_v<Callable> ? nullptr : &relocate_inline<Callable>,
-      target_of<Callable, false>(), type_of<Callable>()};
+      target_of<Callable, false>(),
+      type_of<Callable>(),
+      0};
   template <class Callable>
-  static constexpr Operations kBoxed{&run_boxed<Callable>, &destroy_boxed<Callable>, nullptr,
-                                     target_of<Callable, true>(), type_of<Callable>()};
+  static constexpr Operations kBoxed{
+      &run_boxed<Callable>,        &destroy_boxed<Callable>, nullptr,
+      target_of<Callable, true>(), type_of<Callable>(),      sizeof(Box<Callable>)};
 
   void set_operations(const Operations& operations) noexcept {
     operations_.store(reinterpret_cast<std::uintptr_t>(&operations), relaxed);

@@ -153,8 +153,12 @@ void wake(Waker waker) noexcept;
 
 // Whether the turn of the fiber that runs on a worker is over. It is in a cache line of the
 // worker's own.
+// Relaxed throughout: hints.
 struct Turn {
-  Atomic<bool> over{false};  // Relaxed: a hint; a fiber that sees it gives way once.
+  // A caller that sees it calls give_way(). While locks note their owners it stays set, for plain
+  // threads too, and `has_ended` tells whether the turn is over.
+  Atomic<bool> over{false};
+  Atomic<bool> has_ended{false};
 };
 
 }  // namespace weft::detail
@@ -200,6 +204,17 @@ void give_way() noexcept;
   if (is_turn_over()) [[unlikely]]
     give_way();
 }
+
+// Whether locks note their owners, for reports of deadlocks: see lock_owner.hpp. Once set it stays
+// set. The notes have the calling fiber's number; 0 is that of plain threads.
+#if defined(WEFT_MODEL)
+[[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
+[[nodiscard]] inline std::uint64_t number_for_notes() noexcept { return 0; }
+#else
+[[nodiscard]] bool notes_lock_owners() noexcept;
+void note_lock_owners() noexcept;
+[[nodiscard]] std::uint64_t number_for_notes() noexcept;
+#endif
 
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
 void yield() noexcept;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <weft/detail/bounded_park.hpp>
+#include <weft/detail/lock_owner.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>

@@ -1,0 +1,33 @@
+// Who holds a lock, for reports of deadlocks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::detail {
+
+// Three bytes that would be padding after a lock's SpinLock: the lowest bits of the number of the
+// fiber that owns it; 0 if it is not known or is a plain thread. scheduler/upkeep/wait_cycles.cpp
+// reads them there. A lock notes its owner only while notes_lock_owners(), as a store for each lock
+// would be a tenth of its instructions; then each lock call is led out of its fast path by
+// is_turn_over(), which it reads anyway.
+// Relaxed: who writes holds the lock's spin lock.
+class LockOwner {
+ public:
+  static constexpr std::uint32_t kBits = 24;
+
+  void note(std::uint64_t fiber) noexcept {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      bytes_[i].store(static_cast<std::uint8_t>(fiber >> (8 * i)), relaxed);
+    }
+  }
+  [[nodiscard]] static constexpr std::uint32_t digest_of(std::uint64_t fiber) noexcept {
+    return static_cast<std::uint32_t>(fiber & ((std::uint64_t{1} << kBits) - 1));
+  }
+
+ private:
+  std::array<Atomic<std::uint8_t>, kBits / 8> bytes_{};
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,334 @@
+#include "scheduler/upkeep/wait_cycles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <weft/detail/lock_owner.hpp>
+#include <weft/detail/waiter.hpp>
+
+#include "base/read_memory.hpp"
+#include "fibers/call_walk.hpp"
+#include "fibers/fiber_store.hpp"
+#include "fibers/sanitizer.hpp"
+#include "scheduler/shared.hpp"
+#include "scheduler/tuning.hpp"
+#include "scheduler/upkeep/census.hpp"
+
+namespace weft::scheduler {
+
+using detail::Waiter;
+using detail::WaitReason;
+using fibers::Fiber;
+using fibers::FiberState;
+using fibers::Stack;
+
+namespace {
+
+using Word = std::uintptr_t;
+
+Word number_of(const void* address) noexcept { return reinterpret_cast<Word>(address); }
+const void* address_of(Word number) noexcept {
+  return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
+}
+
+// What a parked fiber waits in, as a reader of its stack finds it: the lock of the object, and the
+// Waiter in the object's list. All objects in question have the list in the first aligned word
+// behind the lock, and a mutex has its state before and its LockOwner between.
+struct ParkedWait {
+  Word lock = 0;  // 0: nothing is known.
+  Word waiter = 0;
+  std::uint32_t owner = 0;  // A LockOwner's digest.
+
+  friend bool operator==(const ParkedWait&, const ParkedWait&) = default;
+};
+
+constexpr Word kMutexStateBytes = 4;
+constexpr std::uint32_t kMutexIsLocked = 1;
+constexpr Word kWaitGroupCountBytes = 8;
+constexpr std::size_t kMostInList = 10'000;
+
+// The lock and the list of an object.
+struct ListView {
+  std::uint32_t owner = 0;
+  std::unordered_set<Word> waiters;
+};
+
+std::uint32_t read_owner(Word lock) noexcept {
+  std::array<std::uint32_t, 2> words{};
+  if (!base::read_memory(address_of(lock - kMutexStateBytes), words.data(), sizeof words)) return 0;
+  // The second word is the lock, which is not held, and three bytes of a LockOwner.
+  constexpr std::uint32_t kLockBits = 0xff;
+  if ((words[0] & kMutexIsLocked) == 0 || (words[1] & kLockBits) != 0) return 0;
+  return words[1] >> 8;
+}
+
+ListView read_list(Word lock, WaitReason reason) {
+  ListView view;
+  const Word list = (lock / sizeof(Word) + 1) * sizeof(Word);
+  std::uint8_t is_locked = 1;
+  std::array<Word, 2> ends{};
+  if (!base::read_memory(address_of(list), ends.data(), sizeof ends)) return view;
+  for (Word waiter = ends[0]; waiter != 0 && view.waiters.size() < kMostInList;) {
+    if (!view.waiters.insert(waiter).second) break;
+    if (!base::read_memory(address_of(waiter + offsetof(Waiter, next)), &waiter, sizeof waiter)) {
+      break;
+    }
+  }
+  // While it is held, the list changes, or its last waiter has not left its stack yet.
+  if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
+  if (reason == WaitReason::mutex) view.owner = read_owner(lock);
+  return view;
+}
+
+// The fibers that wait for others, and the edges between them.
+// Relaxed throughout: states, numbers and digests may be stale; look_again() decides.
+class WaitGraph {
+ public:
+  WaitGraph(std::int64_t now, std::size_t most) : now_(now), most_(most) {}
+
+  // To be called with each record.
+  void add(Fiber& fiber) {
+    if (!is_waiting(fiber) || !may_be_in_cycle(fiber) || nodes_.size() > most_) return;
+    mark_waiting(fiber, now_);
+    Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+    if (stack == nullptr || !is_marked(fiber)) return;
+    nodes_.push_back({&fiber,
+                      stack,
+                      stack->fiber_id.load(detail::relaxed),
+                      static_cast<WaitReason>(fiber.reason()),
+                      fiber.state.load(detail::relaxed) == FiberState::inlining,
+                      {}});
+  }
+  // After all have been added.
+  void read_waits() {
+    if (nodes_.size() > most_) nodes_.clear();
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
+      headers_.emplace(number_of(node.stack), i);
+      if (!node.is_inlining) node.wait = read_wait(node);
+      if (node.wait.owner != 0) owners_.try_emplace(node.wait.owner);
+      if (node.fiber->target_digest.load(detail::relaxed) == 0) continue;
+      const void* target = node.fiber->task.join_target_hint(&base::read_memory);
+      if (target != nullptr) targets_.emplace(number_of(target), i);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) note_owner(nodes_[i].id, i);
+  }
+  // To be called with each record, once the waits have been read: an owner is known if no other
+  // fiber has the same digest.
+  [[nodiscard]] bool wants_owners() const noexcept { return !owners_.empty(); }
+  void count_owner(const Fiber& fiber) {
+    const Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+    if (stack == nullptr) return;
+    const auto found =
+        owners_.find(detail::LockOwner::digest_of(stack->fiber_id.load(detail::relaxed)));
+    if (found != owners_.end()) ++found->second.count;
+  }
+
+  std::vector<WaitCycle> find_cycles() {
+    std::vector<WaitCycle> cycles;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].progress == Progress::unseen) search_from(i, cycles);
+    }
+    return cycles;
+  }
+
+ private:
+  enum class Progress : std::uint8_t { unseen, on_path, done };
+  struct Node {
+    Fiber* fiber;
+    Stack* stack;
+    std::uint64_t id;
+    WaitReason reason;
+    bool is_inlining;
+    ParkedWait wait;
+    Progress progress = Progress::unseen;
+  };
+  struct Owner {
+    std::size_t count = 0;  // Fibers with the digest.
+    std::optional<std::size_t> node = {};
+  };
+  struct Step {
+    std::size_t node;
+    std::vector<std::size_t> edges;  // Not followed yet.
+  };
+
+  void note_owner(std::uint64_t id, std::size_t node) {
+    const auto found = owners_.find(detail::LockOwner::digest_of(id));
+    if (found != owners_.end()) found->second.node = node;
+  }
+
+  // The Departure of its switch has the lock that it left to the other side, after its own stack;
+  // and the Waiter is in a frame of the call that waits without a limit.
+  [[nodiscard]] ParkedWait read_wait(const Node& node) {
+    if (!image_->copy_parked(*node.stack)) return {};
+    constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
+    constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
+    constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
+    const auto words = std::span(image_->words).first(image_->count);
+    Word waiter = 0;
+    for (std::size_t i = kWaker; i - kWaker + kFlags < words.size() && waiter == 0; ++i) {
+      const std::size_t begin = i - kWaker;
+      // Linked, and not claimed by a notifier.
+      constexpr Word kFlagBits = 0xffff;
+      if (words[i] == number_of(node.fiber) && words[begin + kClaim] == 0 &&
+          (words[begin + kFlags] & kFlagBits) == 1) {
+        waiter = image_->begin + begin * sizeof(Word);
+      }
+    }
+    for (std::size_t i = 0; i + 2 < words.size() && waiter != 0; ++i) {
+      if (words[i] != number_of(node.stack) || words[i + 1] == 0 || words[i + 2] == 0) continue;
+      const ListView& list = list_of(words[i + 2], node.reason);
+      if (list.waiters.contains(waiter)) return {words[i + 2], waiter, list.owner};
+    }
+    return {};
+  }
+
+  [[nodiscard]] const ListView& list_of(Word lock, WaitReason reason) {
+    const auto [list, is_new] = lists_.try_emplace(lock);
+    if (is_new) list->second = read_list(lock, reason);
+    return list->second;
+  }
+
+  // The fibers for all of which the node waits.
+  [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
+    std::vector<std::size_t> edges;
+    if (node.is_inlining) {
+      const auto end = headers_.lower_bound(number_of(node.stack));
+      for (auto at = headers_.lower_bound(number_of(node.stack->lowest)); at != end; ++at) {
+        edges.push_back(at->second);
+      }
+      return edges;
+    }
+    if (node.wait.lock == 0) return edges;
+    if (node.reason == WaitReason::mutex) {
+      const auto owner = owners_.find(node.wait.owner);
+      if (owner != owners_.end() && owner->second.count == 1 && owner->second.node) {
+        edges.push_back(*owner->second.node);
+      }
+      return edges;
+    }
+    const Word before = node.reason == WaitReason::wait_group ? kWaitGroupCountBytes : 0;
+    const auto [first, last] = targets_.equal_range(node.wait.lock - before);
+    for (auto at = first; at != last; ++at) edges.push_back(at->second);
+    return edges;
+  }
+
+  void search_from(std::size_t root, std::vector<WaitCycle>& cycles) {
+    std::vector<Step> path;
+    const auto enter = [&](std::size_t node) {
+      nodes_[node].progress = Progress::on_path;
+      path.push_back({node, edges_of(nodes_[node])});
+    };
+    enter(root);
+    while (!path.empty()) {
+      Step& step = path.back();
+      if (step.edges.empty()) {
+        nodes_[step.node].progress = Progress::done;
+        path.pop_back();
+        continue;
+      }
+      const std::size_t next = step.edges.back();
+      step.edges.pop_back();
+      if (nodes_[next].progress == Progress::unseen)
+        enter(next);
+      else if (nodes_[next].progress == Progress::on_path)
+        add_cycle(next, path, cycles);
+    }
+  }
+
+  // The last on the path waits for `first`, which is on it too.
+  void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
+    WaitCycle cycle;
+    auto at = std::ranges::find(path, first, &Step::node);
+    for (; at != path.end(); ++at) {
+      const Node& node = nodes_[at->node];
+      std::optional<fibers::Backtrace> calls = look_again(node);
+      if (!calls) return;
+      cycle.members.push_back(
+          {node.fiber, node.id, node.reason, parked_time(*node.fiber, now_), *calls});
+    }
+    cycles.push_back(std::move(cycle));
+  }
+
+  // Returns the calls of a fiber that has waited for the same ever since it was added.
+  [[nodiscard]] std::optional<fibers::Backtrace> look_again(const Node& node) {
+    fibers::Backtrace calls;
+    if (!node.is_inlining) {
+      lists_.clear();
+      if (read_wait(node) != node.wait) return std::nullopt;
+      if (!fibers::kSanitized && image_->registers.known != 0) calls = fibers::calls_in(*image_);
+    }
+    if (!is_waiting(*node.fiber) || !is_marked(*node.fiber)) return std::nullopt;
+    return calls;
+  }
+
+  const std::int64_t now_;
+  const std::size_t most_;
+  const std::unique_ptr<fibers::ThreadImage> image_ = std::make_unique<fibers::ThreadImage>();
+  std::vector<Node> nodes_;
+  std::map<Word, std::size_t> headers_;                 // The key is the header.
+  std::unordered_multimap<Word, std::size_t> targets_;  // The key is the join target.
+  std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the digest.
+  std::unordered_map<Word, ListView> lists_;            // As read last; the key is the lock.
+};
+
+}  // namespace
+
+std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared, Deadline patience,
+                                                       std::size_t most) {
+  std::vector<WaitCycle> cycles;
+  WaitGraph graph(Deadline::now_nanoseconds(), most);
+  const bool is_listed = shared.stores().fibers().hold_until(patience, [&](auto for_each) {
+    for_each([&](Fiber& fiber) {
+      graph.add(fiber);
+      return true;
+    });
+    graph.read_waits();
+    if (graph.wants_owners()) {
+      for_each([&](Fiber& fiber) {
+        graph.count_owner(fiber);
+        return true;
+      });
+    }
+    cycles = graph.find_cycles();
+  });
+  return is_listed ? std::optional(std::move(cycles)) : std::nullopt;
+}
+
+void CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept {
+  const std::size_t waits = census.waits_for_fibers();
+  const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
+  if (!is_due && !(is_about_to_rest && waits != waits_then_)) return;
+  try {
+    if (waits > 0) look();
+    last_look_ = now;
+    waits_then_ = waits;
+  } catch (const std::bad_alloc&) {
+    last_look_ = now;  // The next look may find memory.
+  }
+}
+
+void CycleWatch::look() {
+  // The lock may be held for long, and the monitor has other work.
+  const auto found =
+      find_wait_cycles(shared_, Deadline::at_nanoseconds(0), tuning::kMostWaitsWatched);
+  if (!found) return;
+  std::vector<std::uint64_t> present;
+  for (const WaitCycle& cycle : *found) {
+    const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
+    present.push_back(first->id);
+    if (std::ranges::find(reported_, first->id) == reported_.end()) {
+      shared_.options().monitor.on_cycle(cycle);
+    }
+  }
+  reported_ = std::move(present);
+}
+
+}  // namespace weft::scheduler
