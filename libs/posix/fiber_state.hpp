@@ -18,6 +18,9 @@ struct FiberState : detail::LocalNode {
   };
   unsigned scopes = 0;
   unsigned own_calls = 0;  // Above 0: the calls are weft's, and go straight to the C library.
+  // The number of the socket to which the fiber has sent last, until it receives or polls; -1:
+  // none. A receive from it most likely comes before the answer. A wrong guess costs time alone.
+  int asked = -1;
   std::vector<KeyValue> values;
 };
 

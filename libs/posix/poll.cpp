@@ -88,6 +88,32 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
   }
 }
 
+// Nothing, too, if memory is short: a helper thread needs less of it.
+std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled, Deadline limit) {
+  try {
+    const OwnCalls own(state);
+    Duplicates duplicates(polled);
+    if (duplicates.is_complete()) return wait_for_some(duplicates, polled, limit);
+  } catch (const std::bad_alloc&) {  // NOLINT: see above.
+  }
+  return std::nullopt;
+}
+
+// The same for one of them, which needs no set.
+std::optional<int> wait_for_one(FiberState& state, pollfd& polled, Deadline limit) noexcept {
+  Place place(state, polled.fd);
+  for (;;) {
+    const Outcome outcome = place.wait_lightly(wanted(polled.events), limit);
+    if (outcome == Outcome::refused) return std::nullopt;
+    pollfd copy{place.descriptor(), polled.events, 0};
+    const int ready = real_poll(&copy, nfds_t{1}, 0);
+    if (ready < 0) return -errno;
+    if (ready > 0) polled.revents = copy.revents;
+    if (ready > 0 || outcome == Outcome::limit) return ready;
+    if (outcome != Outcome::ready) return -error_of(outcome, 0);
+  }
+}
+
 // What a Watch cannot wait for: urgent data, or a hang-up alone.
 bool is_odd(const pollfd& polled) noexcept {
   constexpr short kKnown = kReads | kWrites | POLLRDHUP;
@@ -102,6 +128,7 @@ int milliseconds_left(Deadline limit) noexcept {
 }
 
 int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled, Deadline limit) {
+  state.asked = -1;
   const int ready = real_poll(polled.data(), polled.size(), 0);
   if (ready != 0 || limit.passed()) return ready;
   const auto plain = [&] {
@@ -109,13 +136,10 @@ int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled,
   };
   if (reason_not_to_park() != nullptr || std::ranges::any_of(polled, is_odd))
     return on_helper(state, call, plain);
-  std::optional<int> result;
-  try {
-    const OwnCalls own(state);
-    Duplicates duplicates(polled);
-    if (duplicates.is_complete()) result = wait_for_some(duplicates, polled, limit);
-  } catch (const std::bad_alloc&) {  // NOLINT: a helper thread needs less memory.
-  }
+  const bool is_one =
+      polled.size() == 1 && polled[0].fd >= 0 && wanted(polled[0].events) != io::Ready::either;
+  const std::optional<int> result =
+      is_one ? wait_for_one(state, polled[0], limit) : wait_for_several(state, polled, limit);
   if (!result) return on_helper(state, call, plain);
   return *result < 0 ? fail(-*result) : *result;
 }

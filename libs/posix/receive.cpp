@@ -29,7 +29,8 @@ constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 template <class Attempt, class Plain>
 ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain) {
   Place place(state, fd);
-  return until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain);
+  return until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain,
+                    std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt);
 }
 
 // A thread waits for all of it, unless an error, the end or a signal comes.
@@ -59,11 +60,6 @@ ssize_t read_if_ready(int fd, const iovec* parts, int count) {
 }
 
 ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts);
-  message.msg_iovlen = static_cast<std::size_t>(count);
-  const ssize_t received = real_recvmsg(fd, &message, MSG_DONTWAIT);
-  if (received >= 0 || errno != ENOTSOCK) return received;
   const ssize_t got = ::preadv2(fd, parts, count, -1, RWF_NOWAIT);
   if (got >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS)) return got;
   return read_if_ready(fd, parts, count);
@@ -96,13 +92,23 @@ ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* part
 ssize_t read_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
   if (count <= 0 || count > IOV_MAX || length_of(parts, static_cast<std::size_t>(count)) == 0)
     return real_readv(fd, parts, count);
+  const auto plain = [=](int descriptor) { return real_readv(descriptor, parts, count); };
+  const ssize_t received = receive(
+      state, call, fd,
+      [=](int descriptor) {
+        msghdr message{};
+        message.msg_iov = const_cast<iovec*>(parts);
+        message.msg_iovlen = static_cast<std::size_t>(count);
+        return real_recvmsg(descriptor, &message, MSG_DONTWAIT);
+      },
+      plain);
+  if (received >= 0 || errno != ENOTSOCK) return received;
   struct stat status {};
   if (::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)))
     return read_file(state, call, fd, parts, count, status);
   return receive(
       state, call, fd,
-      [=](int descriptor) { return read_without_waiting(descriptor, parts, count); },
-      [=](int descriptor) { return real_readv(descriptor, parts, count); });
+      [=](int descriptor) { return read_without_waiting(descriptor, parts, count); }, plain);
 }
 
 }  // namespace

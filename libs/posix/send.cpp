@@ -82,7 +82,7 @@ ssize_t write_all(Place& place, Rest& rest, Some some) {
 ssize_t send_message(FiberState& state, const Call& call, int fd, const msghdr& whole, int flags) {
   Place place(state, fd);
   Rest rest(whole.msg_iov, whole.msg_iovlen);
-  return write_all(place, rest, [&](bool is_first) {
+  const ssize_t sent = write_all(place, rest, [&](bool is_first) {
     msghdr message = whole;
     message.msg_iov = rest.parts();
     message.msg_iovlen = rest.count();
@@ -97,6 +97,8 @@ ssize_t send_message(FiberState& state, const Call& call, int fd, const msghdr& 
         [&](int descriptor) { return real_sendmsg(descriptor, &message, how | MSG_DONTWAIT); },
         [&](int descriptor) { return real_sendmsg(descriptor, &message, how); });
   });
+  state.asked = sent > 0 ? fd : -1;
+  return sent;
 }
 
 ssize_t send_buffer(FiberState& state, const Call& call, int fd, const void* buffer,
@@ -136,16 +138,18 @@ ssize_t write_stream(FiberState& state, const Call& call, int fd, const iovec* p
 }
 
 ssize_t write_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
-  struct stat status {};
-  const bool is_sound = count > 0 && count <= IOV_MAX && ::fstat(fd, &status) == 0;
-  if (!is_sound || length_of(parts, static_cast<std::size_t>(count)) == 0 ||
-      S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISDIR(status.st_mode))
+  if (count <= 0 || count > IOV_MAX || length_of(parts, static_cast<std::size_t>(count)) == 0)
     return real_writev(fd, parts, count);
-  if (!S_ISSOCK(status.st_mode)) return write_stream(state, call, fd, parts, count);
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts);
   message.msg_iovlen = static_cast<std::size_t>(count);
-  return send_message(state, call, fd, message, 0);
+  const ssize_t sent = send_message(state, call, fd, message, 0);
+  if (sent >= 0 || errno != ENOTSOCK) return sent;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ||
+      S_ISDIR(status.st_mode))
+    return real_writev(fd, parts, count);
+  return write_stream(state, call, fd, parts, count);
 }
 
 }  // namespace

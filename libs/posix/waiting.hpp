@@ -89,18 +89,24 @@ auto made_in_place(const Call& call, Plain plain) -> std::optional<decltype(plai
 
 constexpr int kMostRounds = 1000;
 
+// What a call begins with. Where it will wait most likely, the attempt would only cost time.
+enum class Begin : std::uint8_t { attempt, wait };
+
 // Repeats `attempt`, which returns -1 and EAGAIN where it would wait, until it does not. `plain` is
 // the call that waits: made in place if the fiber must not park, and counted then. Both take the
 // descriptor.
 template <class Attempt, class Plain>
 ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
-                   Attempt attempt, Plain plain) {
+                   Attempt attempt, Plain plain, Begin begin = Begin::attempt) {
   Deadline limit = Deadline::never();
   for (int round = 0;; ++round) {
-    const ssize_t result = attempt(place.descriptor());
-    if (result >= 0 || errno != EAGAIN) return result;
+    const bool waits_first = round == 0 && begin == Begin::wait && reason_not_to_park() == nullptr;
+    if (!waits_first) {
+      const ssize_t result = attempt(place.descriptor());
+      if (result >= 0 || errno != EAGAIN) return result;
+    }
     if (round == 0) {
-      if (place.is_non_blocking()) return fail(EAGAIN);
+      if (place.is_non_blocking()) return waits_first ? attempt(place.descriptor()) : fail(EAGAIN);
       limit = place.limit_by(limit_option);
     }
     const char* reason = reason_not_to_park();

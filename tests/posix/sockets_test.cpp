@@ -60,6 +60,45 @@ FIBER_TEST_CASE("connect and accept end as on a thread") {
   });
 }
 
+// The fiber waits for the answer without an attempt.
+FIBER_TEST_CASE("a receive right after a send ends as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    std::array<char, 8> buffer{};
+    const auto ask = [&] { note(log, ::send(pair.here(), "?", 1, 0)); };
+    note(log, ::send(pair.there(), "abcd", 4, 0));
+    ask();
+    note(log, ::recv(pair.here(), buffer.data(), 2, 0));
+    ask();
+    note(log, ::read(pair.here(), buffer.data(), 8));
+    set_limit(pair.here(), SO_RCVTIMEO, 2000);
+    ask();
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    ask();
+    note(log, ::recv(pair.here(), buffer.data(), 1, MSG_DONTWAIT));
+    set_limit(pair.here(), SO_RCVTIMEO, 0);
+    ask();
+    std::thread answer([&] { CHECK(::send(pair.there(), "ef", 2, 0) == 2); });
+    note(log, ::recv(pair.here(), buffer.data(), 8, 0));
+    answer.join();
+    ask();
+    ::fcntl(pair.here(), F_SETFL, O_NONBLOCK);
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    ask();
+    ::shutdown(pair.there(), SHUT_WR);
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    ask();
+    std::array<int, 2> pipe{};
+    CHECK(::pipe(pipe.data()) == 0);
+    CHECK(::write(pipe[1], "pipe", 4) == 4);
+    CHECK(::dup2(pipe[0], pair.here()) == pair.here());
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    note(log, ::read(pair.here(), buffer.data(), 8));
+    for (const int end : pipe) ::close(end);
+  });
+}
+
 FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
