@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <weft/detail/stall_listener.hpp>
 #include <weft/pool_options.hpp>
 
 #include "base/cgroups.hpp"
@@ -128,6 +129,19 @@ void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   throw std::invalid_argument(what);
 }
 
+// For the process's listener, which libraries install after runtimes have begun, too.
+void listen_to_blocked(scheduler::MonitorOptions& monitor, bool wants_calls) {
+  monitor.on_blocked = [wants_calls](const scheduler::Stall& stall) -> std::uint64_t {
+    const detail::StallListener* listener = detail::stall_listener();
+    if (listener == nullptr || !listener->is_of_interest(stall.fiber)) return 0;
+    const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
+    return listener->begin({calls.frames.data(), calls.count}, stall.lasted);
+  };
+  monitor.on_continued = [](std::uint64_t number, std::chrono::nanoseconds more) {
+    detail::stall_listener()->end(number, more);
+  };
+}
+
 scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   constexpr auto kShortest = std::chrono::milliseconds(1);
   if (options.turn < kShortest) {
@@ -145,6 +159,7 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   monitor.on_cycle = [handler = options.on_partial_deadlock](const scheduler::WaitCycle& cycle) {
     report_cycle(cycle, handler);
   };
+  listen_to_blocked(monitor, options.stall_calls);
   if (!options.on_stall) {
     monitor.on_stall = [wants_calls = options.stall_calls](const scheduler::Stall& stall) {
       report_stall(stall, wants_calls);

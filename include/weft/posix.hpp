@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -50,6 +51,9 @@ template <class F>
   };
 }
 
+// The reason of calls that this library does not see, such as stdio's.
+inline constexpr std::string_view kNotIntercepted = "not intercepted";
+
 // Calls of one kind from one place in a scope that blocked their worker.
 // Context: plain value.
 struct BlockedCalls {
@@ -62,7 +66,8 @@ struct BlockedCalls {
 };
 
 // Returns the calls that have blocked workers in this process, the longest total first. Move these
-// to blocking(). Calls that this library does not see, such as stdio's, are absent.
+// to blocking(). The runtime's monitor finds calls that this library does not see, once they last
+// for RuntimeOptions::stall. Their names need RuntimeOptions::stall_calls, and no sanitizer.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <weft/deadline.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/posix.hpp>
+
+#include "libs/posix/fiber_state.hpp"
+#include "libs/posix/samples.hpp"
 
 namespace weft::posix {
 
@@ -51,6 +55,8 @@ Row& row_of(const Call& call, const char* reason) noexcept WEFT_REQUIRES(table.l
   return row;
 }
 
+}  // namespace
+
 std::string place_of(const void* address) {
   Dl_info info{};
   if (address == nullptr || ::dladdr(address, &info) == 0) return "unknown";
@@ -62,13 +68,14 @@ std::string place_of(const void* address) {
   return std::string(info.dli_fname) + offset.data();
 }
 
-}  // namespace
-
 BlockedCall::BlockedCall(const Call& call, const char* reason) noexcept
-    : call_(call), reason_(reason), begin_(Deadline::now_nanoseconds()) {}
+    : call_(call), reason_(reason), begin_(Deadline::now_nanoseconds()), state_(current_scope()) {
+  if (state_ != nullptr) state_->set_sampled(false);
+}
 
 BlockedCall::~BlockedCall() {
   const int error = errno;
+  if (state_ != nullptr) state_->set_sampled(true);
   const std::int64_t took = Deadline::now_nanoseconds() - begin_;
   {
     const detail::SpinGuard guard(table.lock);
@@ -88,14 +95,14 @@ std::vector<BlockedCalls> report() {
     rows = table.rows;
     used = table.used;
   }
-  std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(used),
-            [](const Row& a, const Row& b) { return a.total > b.total; });
   std::vector<BlockedCalls> calls;
   for (std::size_t i = 0; i < used; ++i) {
     const Row& row = rows[i];
     calls.push_back({row.call, row.reason, place_of(row.from), row.count,
                      std::chrono::nanoseconds(row.total), std::chrono::nanoseconds(row.longest)});
   }
+  add_samples(calls);
+  std::ranges::sort(calls, std::ranges::greater(), &BlockedCalls::total);
   return calls;
 }
 

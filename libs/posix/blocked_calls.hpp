@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace weft::posix {
+
+struct FiberState;
 
 // A call of the C library, and where it returns to.
 struct Call {
@@ -23,7 +26,11 @@ class BlockedCall {
   const Call call_;
   const char* const reason_;
   const std::int64_t begin_;
+  FiberState* const state_;
 };
+
+// Returns the function that an address is in, or the file and the offset. Throws std::bad_alloc.
+[[nodiscard]] std::string place_of(const void* address);
 
 // Adds the table to the metrics, once. Throws std::bad_alloc, std::system_error.
 void add_metrics();

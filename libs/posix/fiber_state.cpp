@@ -1,8 +1,9 @@
 #include "libs/posix/fiber_state.hpp"
 
-#include <weft/detail/atomic.hpp>
-#include <weft/detail/waist.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
+
+#include "libs/posix/shards.hpp"
 
 namespace weft::posix {
 
@@ -11,6 +12,29 @@ namespace {
 // 0 until a fiber opens the first Scope of the process; so that programs without one pay a load.
 // Relaxed: a fiber that needs it has stored or loaded it itself.
 constinit detail::Atomic<std::uint64_t> state_key{0};
+
+// The states by fibers, for monitors.
+struct Shard {
+  detail::SpinLock lock;
+  FiberState* first WEFT_GUARDED_BY(lock) = nullptr;
+};
+constinit Shards<Shard> shards;
+
+void add(FiberState& state) noexcept {
+  Shard& shard = shards.of(state.fiber);
+  const detail::SpinGuard guard(shard.lock);
+  state.next_state = shard.first;
+  shard.first = &state;
+}
+
+// It is not there if the table has been forgotten since.
+void remove(FiberState& state) noexcept {
+  Shard& shard = shards.of(state.fiber);
+  const detail::SpinGuard guard(shard.lock);
+  FiberState** place = &shard.first;
+  while (*place != nullptr && *place != &state) place = &(*place)->next_state;
+  if (*place != nullptr) *place = state.next_state;
+}
 
 FiberState* find_state(std::uint64_t key) noexcept {
   return static_cast<FiberState*>(detail::find_newest(detail::locals(), key));
@@ -37,11 +61,28 @@ FiberState& fiber_state() {
   if (FiberState* found = find_state(key)) return *found;
   auto* state = new FiberState;
   state->key = key;
-  state->destroy = [](detail::LocalNode* node) noexcept { delete static_cast<FiberState*>(node); };
+  state->destroy = [](detail::LocalNode* node) noexcept {
+    auto* ended = static_cast<FiberState*>(node);
+    remove(*ended);
+    delete ended;
+  };
   detail::LocalNode*& first = detail::locals();
   state->next = first;
   first = state;
+  state->fiber = detail::current().fiber();
+  add(*state);
   return *state;
 }
+
+bool is_sampled(const fibers::Fiber* fiber) noexcept {
+  Shard& shard = shards.of(fiber);
+  const detail::SpinGuard guard(shard.lock);
+  for (const FiberState* state = shard.first; state != nullptr; state = state->next_state) {
+    if (state->fiber == fiber) return state->is_sampled();
+  }
+  return false;
+}
+
+void forget_states() noexcept { shards.forget(); }
 
 }  // namespace weft::posix

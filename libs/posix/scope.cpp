@@ -12,6 +12,7 @@
 #include "libs/posix/blocked_calls.hpp"
 #include "libs/posix/fiber_state.hpp"
 #include "libs/posix/hooks.hpp"
+#include "libs/posix/samples.hpp"
 
 namespace weft::posix {
 
@@ -42,10 +43,12 @@ void check_hooks() {
 #else
   static const char* const missing = [] {
     add_metrics();
+    listen_to_monitors();
     detail::at_fork([] {}, [] {},
                     [] {
                       forget_conditions();
                       forget_semaphores();
+                      forget_states();
                     });
     return find_missing();
   }();
@@ -79,7 +82,9 @@ void* next_function(const char* name, [[maybe_unused]] const char* version) noex
 Scope::Scope() {
   if (!this_fiber::is_fiber()) return;
   check_hooks();
-  ++fiber_state().scopes;
+  FiberState& state = fiber_state();
+  ++state.scopes;
+  state.set_sampled(true);
 }
 
 Scope::~Scope() {
@@ -89,7 +94,7 @@ Scope::~Scope() {
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
   if (state.scopes == 1) destroy_key_values(state);
 #endif
-  --state.scopes;
+  if (--state.scopes == 0) state.set_sampled(false);
 }
 
 }  // namespace weft::posix

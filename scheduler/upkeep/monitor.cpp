@@ -101,6 +101,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   const bool is_resting = desk.is_resting();
   if (is_resting || shared_.idle().is_asleep(desk.index)) {
     if (sight.fiber != nullptr) desk.note_run_since(0);
+    tell_end(sight, now);
     sight = {};
     if (is_resting) return;
     ++verdict.others;
@@ -112,6 +113,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
   if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {
+    tell_end(sight, now);
     sight = {fiber, switches, now};
     desk.note_run_since(0);
     desk.ask_to_look();
@@ -144,12 +146,32 @@ void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t ela
     (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
     if (sight.is_blocked) WEFT_PROBE(block, sight.fiber, desk.index);
   }
+  tell(desk, sight, now);
+}
+
+// Calls the handlers of a stall that goes on.
+void Monitor::tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept {
+  const std::int64_t lasted = now - sight.since;
+  const Stall stall{sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy,
+                    desk.index,
+                    sight.fiber,
+                    std::chrono::nanoseconds(lasted),
+                    &desk,
+                    sight.switches,
+                    &shared_.stacks().space()};
+  if (sight.is_blocked && sight.blocked_at == 0 && options_.on_blocked) {
+    sight.blocked_at = now;
+    sight.number = options_.on_blocked(stall);
+  }
   if (lasted >= options_.report_after.count() && !std::exchange(sight.is_told, true) &&
       options_.on_stall) {
-    options_.on_stall({sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy, desk.index,
-                       sight.fiber, std::chrono::nanoseconds(lasted), &desk, sight.switches,
-                       &shared_.stacks().space()});
+    options_.on_stall(stall);
   }
+}
+
+void Monitor::tell_end(const Sight& sight, std::int64_t now) noexcept {
+  if (sight.number == 0) return;
+  options_.on_continued(sight.number, std::chrono::nanoseconds(now - sight.blocked_at));
 }
 
 fibers::Backtrace Stall::calls() const noexcept {

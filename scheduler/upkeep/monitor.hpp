@@ -67,6 +67,8 @@ class Monitor {
     bool is_stuck = false;
     bool is_blocked = false;
     bool is_told = false;
+    std::int64_t blocked_at = 0;  // When on_blocked was called; 0: not yet.
+    std::uint64_t number = 0;     // What it has returned.
   };
   struct Verdict {
     unsigned blocked = 0;
@@ -84,6 +86,8 @@ class Monitor {
   void mind_processors(std::int64_t now) noexcept;
   [[nodiscard]] unsigned spares_for(const Verdict& verdict) const noexcept;
   void provide_workers(const Verdict& verdict) noexcept;
+  void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
+  void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 

@@ -1,15 +1,19 @@
 // What belongs to threads: errno, locks and keys, on fibers in a Scope.
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <shared_mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <weft/live_page.hpp>
 #include <weft/metrics.hpp>
 #include <weft/pool.hpp>
@@ -19,6 +23,7 @@
 
 namespace {
 
+using namespace std::chrono_literals;
 using weft::posix::Scope;
 using weft::test::has_hooks;
 using weft::test::kSlowdown;
@@ -142,6 +147,51 @@ FIBER_TEST_CASE("the report tells from where a call was made, how often, and how
   CHECK(row->count >= 1);
   CHECK(row->total >= row->longest);
   CHECK(!row->from.empty());
+}
+
+// Reads a line by stdio, and a byte by a system call of its own, neither of which comes to the
+// library.
+[[gnu::noinline]] void read_line(std::FILE* file) {
+  std::array<char, 8> line{};
+  CHECK(std::fgets(line.data(), line.size(), file) != nullptr);
+  asm volatile("" : : "r"(line.data()) : "memory");
+}
+
+// The monitor finds a call by the clock, and the writer waits for that.
+FIBER_TEST_CASE_WITH("the report has calls that are not intercepted",
+                     {.workers = {2}, .options = {.stall = 1ms}, .monitored = true}) {
+  if (!has_hooks()) return;
+  const auto find = [](const char* call) {
+    const auto rows = weft::posix::report();
+    const auto row = std::ranges::find_if(rows, [&](const auto& one) {
+      return one.reason == weft::posix::kNotIntercepted &&
+             (one.call == call || weft::test::kSanitized);
+    });
+    return row == rows.end() ? weft::posix::BlockedCalls{} : *row;
+  };
+  for (const char* call : {"fgets", "syscall"}) {
+    std::array<int, 2> ends{};
+    CHECK(::pipe(ends.data()) == 0);
+    std::FILE* file = ::fdopen(ends[0], "r");
+    const std::uint64_t before = find(call).count;
+    auto reader = weft::spawn(weft::posix::in_scope([&] {
+      char byte = 0;
+      if (*call == 'f') read_line(file);
+      if (*call == 's') CHECK(::syscall(SYS_read, ends[0], &byte, 1) == 1);
+    }));
+    std::thread([&] {
+      while (find(call).count == before) std::this_thread::sleep_for(1ms);
+      CHECK(::write(ends[1], "x\n", 2) == 2);
+    }).join();
+    reader.join();
+    const weft::posix::BlockedCalls row = find(call);
+    CHECK(row.count > before);
+    CHECK(row.total >= 1ms);
+    CHECK(row.longest >= 1ms);
+    if (!weft::test::kSanitized) CHECK(row.from != "unknown");
+    (void)std::fclose(file);
+    ::close(ends[1]);
+  }
 }
 
 FIBER_TEST_CASE("the report is in the metrics") {

@@ -1,0 +1,148 @@
+#include "libs/posix/samples.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/stall_listener.hpp>
+
+#include "libs/posix/blocked_calls.hpp"
+#include "libs/posix/fiber_state.hpp"
+
+namespace weft::posix {
+
+namespace {
+
+// Return addresses, innermost first; null from where they are unknown. The innermost ones are the C
+// library's.
+using Frames = std::array<const void*, 12>;
+
+struct Sample {
+  Frames frames{};
+  std::uint64_t count = 0;
+  std::int64_t total = 0;    // Nanoseconds.
+  std::int64_t longest = 0;  // Nanoseconds.
+};
+// Names are looked up by readers alone: the loader's lock, which that takes, may be held for long
+// by the fiber that is stuck. When all samples are in use, the last one takes what is new.
+struct Table {
+  detail::SpinLock lock;
+  std::array<Sample, 128> samples WEFT_GUARDED_BY(lock){};
+  std::size_t used WEFT_GUARDED_BY(lock) = 0;
+};
+constinit Table table;
+
+std::size_t index_of(const Frames& frames) noexcept WEFT_REQUIRES(table.lock) {
+  for (std::size_t i = 0; i < table.used; ++i) {
+    if (table.samples[i].frames == frames) return i;
+  }
+  if (table.used == table.samples.size()) {
+    table.samples.back().frames = {};
+    return table.used - 1;
+  }
+  table.samples[table.used].frames = frames;
+  return table.used++;
+}
+
+class Listener final : public detail::StallListener {
+ public:
+  bool is_of_interest(const fibers::Fiber* fiber) const noexcept override {
+    return is_sampled(fiber);
+  }
+  // The number is that of the sample, and what it has lasted in that call so far: the longest is
+  // known at the end.
+  std::uint64_t begin(std::span<const void* const> calls,
+                      std::chrono::nanoseconds lasted) const noexcept override {
+    Frames frames{};
+    std::copy_n(calls.begin(), std::min(calls.size(), frames.size()), frames.begin());
+    const detail::SpinGuard guard(table.lock);
+    const std::size_t index = index_of(frames);
+    Sample& sample = table.samples[index];
+    ++sample.count;
+    sample.total += lasted.count();
+    sample.longest = std::max(sample.longest, lasted.count());
+    return static_cast<std::uint64_t>(lasted.count()) * table.samples.size() + index + 1;
+  }
+  void end(std::uint64_t number, std::chrono::nanoseconds more) const noexcept override {
+    const detail::SpinGuard guard(table.lock);
+    const auto before = static_cast<std::int64_t>((number - 1) / table.samples.size());
+    Sample& sample = table.samples[(number - 1) % table.samples.size()];
+    sample.total += more.count();
+    sample.longest = std::max(sample.longest, before + more.count());
+  }
+};
+
+const void* object_of(const void* address) noexcept {
+  Dl_info info{};
+  return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// stdio's functions have a second name, with a prefix.
+std::string name_of(const void* address) {
+  Dl_info info{};
+  if (::dladdr(address, &info) == 0 || info.dli_sname == nullptr) return {};
+  std::string_view name(info.dli_sname);
+  if (name.starts_with("_IO_")) name.remove_prefix(4);
+  return std::string(name);
+}
+
+// What a sample is about: the function of the C library that was entered, and its caller. A caller
+// of the same name is in front of it.
+BlockedCalls described(const Sample& sample) {
+  BlockedCalls row{"unknown",
+                   std::string(kNotIntercepted),
+                   "unknown",
+                   sample.count,
+                   std::chrono::nanoseconds(sample.total),
+                   std::chrono::nanoseconds(sample.longest)};
+  if (sample.frames[0] == nullptr) return row;
+  static const void* const c_library = object_of(::dlsym(RTLD_DEFAULT, "getppid"));
+  const auto* caller = std::ranges::find_if(
+      sample.frames, [](const void* frame) { return object_of(frame) != c_library; });
+  row.call = "system call";
+  if (caller != sample.frames.begin()) {
+    if (const std::string name = name_of(*(caller - 1)); !name.empty()) row.call = name;
+    while (caller != sample.frames.end() && *caller != nullptr && name_of(*caller) == row.call)
+      ++caller;
+  }
+  if (row.call.starts_with("pthread_mutex") || row.call.starts_with("pthread_rwlock"))
+    row.reason = "another caller has the lock";
+  if (caller != sample.frames.end()) row.from = place_of(*caller);
+  return row;
+}
+
+}  // namespace
+
+void listen_to_monitors() noexcept {
+  static const auto* const listener = new Listener;  // Never destroyed: monitors may be running.
+  detail::listen_to_stalls(*listener);
+}
+
+void add_samples(std::vector<BlockedCalls>& calls) {
+  std::array<Sample, std::tuple_size_v<decltype(table.samples)>> samples{};
+  std::size_t used = 0;
+  {
+    const detail::SpinGuard guard(table.lock);
+    samples = table.samples;
+    used = table.used;
+  }
+  const auto first = static_cast<std::ptrdiff_t>(calls.size());
+  for (std::size_t i = 0; i < used; ++i) {
+    BlockedCalls row = described(samples[i]);
+    const auto same = std::find_if(calls.begin() + first, calls.end(), [&](const auto& other) {
+      return other.call == row.call && other.reason == row.reason && other.from == row.from;
+    });
+    if (same == calls.end()) {
+      calls.push_back(std::move(row));
+      continue;
+    }
+    same->count += row.count;
+    same->total += row.total;
+    same->longest = std::max(same->longest, row.longest);
+  }
+}
+
+}  // namespace weft::posix
