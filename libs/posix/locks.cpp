@@ -1,4 +1,5 @@
-// Counts the pthread locks of each thread.
+// Counts the pthread locks of each thread. In builds with debug_locks, which is in front of the
+// same functions, only initializations: it counts the rest.
 #include "libs/posix/locks.hpp"
 
 #include <pthread.h>
@@ -7,11 +8,15 @@
 #include <cerrno>
 
 #include "libs/posix/hooks.hpp"
+#ifdef WEFT_DEBUG_LOCKS
+#include "base/debug_locks.hpp"
+#endif
 
 namespace weft::posix {
 
 namespace {
 
+#ifndef WEFT_DEBUG_LOCKS
 constinit Real<decltype(::pthread_mutex_lock)> real_lock("pthread_mutex_lock");
 constinit Real<decltype(::pthread_mutex_trylock)> real_trylock("pthread_mutex_trylock");
 constinit Real<decltype(::pthread_mutex_timedlock)> real_timedlock("pthread_mutex_timedlock");
@@ -30,6 +35,7 @@ constinit Real<decltype(::pthread_rwlock_clockrdlock)> real_clockrdlock(
 constinit Real<decltype(::pthread_rwlock_clockwrlock)> real_clockwrlock(
     "pthread_rwlock_clockwrlock");
 constinit Real<decltype(::pthread_rwlock_unlock)> real_rwunlock("pthread_rwlock_unlock");
+#endif
 constinit Real<decltype(::pthread_once)> real_once("pthread_once");
 
 // Initial-exec: it is found without a call that may allocate.
@@ -52,7 +58,11 @@ __thread int held __attribute__((tls_model("initial-exec"))) = 0;
 
 [[gnu::noinline]] int locks_held() noexcept {
   asm volatile("");
+#ifdef WEFT_DEBUG_LOCKS
+  return held + base::locks_held();
+#else
   return held;
+#endif
 }
 
 }  // namespace weft::posix
@@ -61,6 +71,7 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 
 extern "C" {
 
+#ifndef WEFT_DEBUG_LOCKS
 WEFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   return locked(real_lock(mutex));
 }
@@ -110,6 +121,8 @@ WEFT_POSIX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
   return unlocked(real_rwunlock(lock));
 }
 
+#endif
+
 // An initialization that is going on is like a lock: a fiber of the same thread that came to it
 // would keep the thread from the one that has to end it. std::call_once() comes here, too.
 WEFT_POSIX_EXPORT int pthread_once(pthread_once_t* control, void (*initialize)()) {
@@ -125,18 +138,22 @@ WEFT_POSIX_EXPORT int pthread_once(pthread_once_t* control, void (*initialize)()
 
 }  // extern "C"
 
+#ifndef WEFT_DEBUG_LOCKS
 WEFT_POSIX_HOOK(pthread_mutex_lock);
 WEFT_POSIX_HOOK(pthread_mutex_unlock);
 WEFT_POSIX_HOOK(pthread_rwlock_rdlock);
 WEFT_POSIX_HOOK(pthread_rwlock_unlock);
+#endif
 WEFT_POSIX_HOOK(pthread_once);
 
 namespace weft::posix {
 
 std::span<const Hook> lock_hooks() noexcept {
   static const std::array hooks{
+#ifndef WEFT_DEBUG_LOCKS
       WEFT_POSIX_ENTRY(pthread_mutex_lock), WEFT_POSIX_ENTRY(pthread_mutex_unlock),
       WEFT_POSIX_ENTRY(pthread_rwlock_rdlock), WEFT_POSIX_ENTRY(pthread_rwlock_unlock),
+#endif
       WEFT_POSIX_ENTRY(pthread_once)};
   return hooks;
 }
