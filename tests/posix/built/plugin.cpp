@@ -1,0 +1,7 @@
+// A library that a program opens, and that blocks.
+#include <sys/socket.h>
+
+extern "C" int receive_there(int descriptor) {
+  char byte = 0;
+  return static_cast<int>(::recv(descriptor, &byte, 1, 0));
+}
