@@ -47,6 +47,17 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
+// What the fibers of all threads have done, each until it last left its stack. Only a caller that
+// knows that no fiber does more meanwhile may ask for it.
+#ifdef WEFT_TSAN_NO_SYNC
+inline char all_fibers = 0;
+#endif
+inline void happens_after_all() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  __tsan_acquire(&all_fibers);
+#endif
+}
+
 // The identity of a thread between two fibers, while it runs the After of the fiber that left. It
 // has seen everything that the fibers did whose Afters it ran. A fiber sees through it only what
 // the After itself releases.
@@ -125,6 +136,7 @@ class SanitizerStack {
 #ifdef WEFT_TSAN
 #ifdef WEFT_TSAN_NO_SYNC
     __tsan_release(this);
+    __tsan_release(&all_fibers);
     __tsan_switch_to_fiber(between.fiber_, __tsan_switch_to_fiber_no_sync);
 #else
     __tsan_switch_to_fiber(to.fiber_, 0);

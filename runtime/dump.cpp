@@ -102,7 +102,8 @@ void append_fiber_and_calls(const Fiber& fiber, std::chrono::nanoseconds age, st
   append_fiber(fiber, age, text);
   fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
   // The calls of a parent are below its inlined child's.
-  if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
+  const FiberState state = fiber.state.load(relaxed);
+  if (stack == nullptr || (state != FiberState::parked && state != FiberState::ready)) return;
   append_calls(fibers::backtrace_of(*stack), text);
 }
 
@@ -136,14 +137,18 @@ class RunningFibers {
       lines_.push_back({desk, desk->recorder.counters().switches.get(), line_end});
     }
   }
+  // The calls of a desk's fiber, unless the desk's count of switches has grown.
+  static fibers::Backtrace calls_at(const scheduler::Desk& desk, std::uint64_t switches,
+                                    Scheduler& scheduler) noexcept {
+    return scheduler::Stall{
+        .stuck = &desk, .switches = switches, .stacks = &scheduler.shared().stacks().space()}
+        .calls();
+  }
   // Inserts the calls of each fiber that still runs, until `patience` ends.
   void insert_calls(Scheduler& scheduler, Deadline patience, std::string& text) const {
     for (auto line = lines_.rbegin(); line != lines_.rend() && !patience.passed(); ++line) {
-      const scheduler::Stall run{.stuck = line->desk,
-                                 .switches = line->switches,
-                                 .stacks = &scheduler.shared().stacks().space()};
       std::string calls;
-      append_calls(run.calls(), calls);
+      append_calls(calls_at(*line->desk, line->switches, scheduler), calls);
       text.insert(line->end, calls);
     }
   }
@@ -314,6 +319,24 @@ std::string describe_cycles() {
   return text;
 }
 
+std::string describe_fiber(const Fiber& fiber) {
+  std::string text;
+  append_fiber(fiber, {}, text);
+  return text;
+}
+
+std::string describe_running(Scheduler& scheduler) {
+  std::string text;
+  for (const scheduler::Desk* desk : scheduler.shared().desks()) {
+    const std::uint64_t switches = desk->recorder.counters().switches.get();
+    const Fiber* fiber = desk->recorder.running();
+    if (fiber == nullptr) continue;
+    append_fiber(*fiber, {}, text);
+    append_calls(RunningFibers::calls_at(*desk, switches, scheduler), text);
+  }
+  return text;
+}
+
 std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrace& calls) {
   std::string text("weft: worker ");
   text.append(std::to_string(stall.worker));
@@ -372,5 +395,11 @@ void install_panic_dump() noexcept { (void)base::set_panic_hook(&dump_after_pani
 namespace weft::detail {
 
 std::string Stage::describe() const { return runtime::describe_calls(*scheduler_); }
+
+std::string Stage::describe(const fibers::Fiber& fiber) const {
+  return runtime::describe_fiber(fiber);
+}
+
+std::string Stage::describe_running() const { return runtime::describe_running(*scheduler_); }
 
 }  // namespace weft::detail

@@ -28,11 +28,15 @@ struct RequestText {
 // fibers may be stale. If `patience` ended before the records' lock was free, a line reports that
 // instead. Any fiber may call it, however small its stack. It blocks the thread.
 [[nodiscard]] std::string dump(scheduler::Scheduler& scheduler, Deadline patience);
-// Does the same as dump(), with the calls of each parked fiber, and its own heading. Call it only
-// when no fiber can run meanwhile.
+// Does the same as dump(), with the calls of each parked or ready fiber, and its own heading. Call
+// it only when no fiber can run meanwhile.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
 // Does the same without that heading.
 [[nodiscard]] std::string describe_calls(scheduler::Scheduler& scheduler);
+// Returns one fiber's line of a dump.
+[[nodiscard]] std::string describe_fiber(const fibers::Fiber& fiber);
+// Returns the lines of the fibers that run, with their calls. Plain threads may call it.
+[[nodiscard]] std::string describe_running(scheduler::Scheduler& scheduler);
 // Returns a line about a stuck worker and its fiber, and then a line for each of that fiber's
 // calls.
 [[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,

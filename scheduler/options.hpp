@@ -59,11 +59,11 @@ struct MonitorOptions {
   std::function<void(const Stall&)> on_stall = {};
   // It calls on_cycle once for each circle of fibers that wait for each other. Empty: it does not
   // look for them.
-  std::function<void(const WaitCycle&)> on_cycle = {  // The monitor's thread calls on_blocked for each stall that it sees blocked, and later
+  std::function<void(const WaitCycle&)> on_cycle = {};
+  // The monitor's thread calls on_blocked for each stall that it sees blocked, and later
   // on_continued with the number that on_blocked has returned and the time since; not for 0.
   std::function<std::uint64_t(const Stall&)> on_blocked = {};
   std::function<void(std::uint64_t, std::chrono::nanoseconds)> on_continued = {};
-};
 };
 
 // How the number of workers follows the processors that the process may use. The monitor compares

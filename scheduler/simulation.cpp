@@ -1,6 +1,7 @@
 #include "scheduler/simulation.hpp"
 
 #include "base/panic.hpp"
+#include "fibers/sanitizer.hpp"
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
@@ -89,5 +90,7 @@ void Stage::spawn(Task&& task) { scheduler_->spawn(std::move(task), {}, nullptr)
 Deadline Stage::next_timer() const noexcept {
   return scheduler_->shared().desk(0).next_timer_hint();
 }
+
+void Stage::learn_of_all_fibers() noexcept { fibers::happens_after_all(); }
 
 }  // namespace weft::detail

@@ -84,6 +84,14 @@ class Stage {
   // Returns a heading, and a line for each fiber with its calls. The worker calls it, outside of
   // fibers. The runtime defines it.
   [[nodiscard]] std::string describe() const;
+  // Returns the line of that fiber. Called and defined as describe().
+  [[nodiscard]] std::string describe(const fibers::Fiber& fiber) const;
+  // Returns the line of the running fiber, with its calls; nothing while no fiber runs. The plain
+  // thread that made it calls it. The runtime defines it.
+  [[nodiscard]] std::string describe_running() const;
+  // In a build with -Dno_sync=true: what each fiber did before it last gave way happens before the
+  // return. Any thread and fiber may call it.
+  static void learn_of_all_fibers() noexcept;
 
  private:
   std::unique_ptr<scheduler::Scheduler> scheduler_;

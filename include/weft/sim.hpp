@@ -61,12 +61,18 @@ struct Options {
   // A world beyond these limits fails, since it does not end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
+  // A fiber that is ready and gets no turn for this time starves, and the run fails. The time grows
+  // by 64 turns of each ready fiber, as chance may pass one over. 0: no limit.
+  std::chrono::nanoseconds starvation = std::chrono::seconds(10);
+  // Real time. A fiber that runs for so long without a wait is reported on stderr, with its calls.
+  std::chrono::nanoseconds patience = std::chrono::seconds(10);
   // How long fibers of the body may continue after its end; then they are a leak.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // Bytes of stack of a fiber by default: more than in a Runtime, as calls of weft::blocking() run
   // there, too.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether a failure is run again with fewer faults and preemptions while it remains one.
+  // Whether a failure is run again with fewer and earlier faults, and with fewer preemptions, while
+  // it remains one.
   bool shrinks = true;
   // The number of rows of a failure's story.
   std::size_t story_rows = 60;
@@ -216,6 +222,13 @@ class World {
   // Bounds the bytes of the host's files: a write beyond is no_space_on_device. Files stay.
   void limit_disk(std::string_view name, std::uint64_t most);
 
+  // Lets fibers wait for descriptors of the system of this kind, such as a pipe or an adopted
+  // socket, which otherwise fails the run. `kind` is the beginning of their link in
+  // /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]", "/dev/tty". What they bring takes real
+  // time and no virtual time, and the seed does not decide it. While one is watched, each step of
+  // the virtual time waits up to 1 ms of real time for it, and no deadlock is found.
+  void let_in(std::string_view kind);
+
   // Returns latency, loss and other settings.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
@@ -243,9 +256,10 @@ class World {
 
 // Runs `body` once for each seed, each in its own world, and returns when all have passed. One call
 // at a time in a process. A run fails if check() is false or an exception leaves a fiber. It also
-// fails in a deadlock, if fibers of the body are left after Options::grace or its descriptors are
-// open then, at the limits of the options, and by a refusal. Fibers of a finished world never run
-// again, and their objects are not destroyed.
+// fails in a deadlock, if a fiber starves, if fibers of the body are left after Options::grace or
+// its descriptors are open then, at the limits of the options, by a refusal, and by a report of the
+// thread sanitizer. Fibers of a finished world never run again, and their objects are not
+// destroyed.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);

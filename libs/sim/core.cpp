@@ -12,6 +12,7 @@
 #include "libs/sim/events.hpp"
 #include "libs/sim/faults.hpp"
 #include "libs/sim/leaks.hpp"
+#include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -45,8 +46,9 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
       random_(seed, kRandomStream),
       disturbance_(seed, kDisturbanceStream),
       story_(options.story_rows),
+      watch_(options),
       disks_(std::make_unique<Disks>(*this, seed)),
-      wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)),
+      wires_(std::make_unique<Wires>(*this, seed, plan)),
       kernel_(std::make_unique<CallFaultsKernel>(*this)) {
   add_host("world", nullptr);
   schedule_.begin(seed, plan.last_preemption);
@@ -70,6 +72,7 @@ void Core::run(const std::function<void(World&)>& body) {
   stage_->spawn(detail::Task([this, &body] { run_body(body); }));
   wait_for_end();
   stage_.reset();
+  detail::Stage::learn_of_all_fibers();
   set_allocation_hook(nullptr);
   io::Kernel::install(nullptr);
   running_core = nullptr;
@@ -77,12 +80,12 @@ void Core::run(const std::function<void(World&)>& body) {
 
 // A fiber that computes forever keeps a world from its end; without this no report would say so.
 void Core::wait_for_end() {
-  constexpr std::chrono::seconds kPatience{10};
-  for (std::uint64_t before = 0; !over_.try_acquire_for(kPatience);) {
+  for (std::uint64_t before = 0; !over_.try_acquire_for(options_.patience);) {
     const std::uint64_t now = turns();
     if (now == before) {
       const std::string text = "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) +
-                               " one fiber has run for 10 real seconds: it never waits\n";
+                               " a fiber has run for " + seconds_text(options_.patience.count()) +
+                               " of real time without a wait\n" + stage_->describe_running();
       (void)std::fwrite(text.data(), 1, text.size(), stderr);
     }
     before = now;
@@ -160,6 +163,7 @@ void Core::spawned(fibers::Fiber& fiber) noexcept {
 }
 
 void Core::ready(fibers::Fiber& fiber) noexcept {
+  const Shelter shelter(this);
   if (phase_ == Phase::before) {
     phase_ = Phase::running;
     ignore_leaks_of_this_thread();
@@ -178,18 +182,23 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
   }
   const bool goes_on = &fiber == running_;
   if (goes_on) resumable_ = ready_.size();
-  ready_.push_back({&fiber, &actor, goes_on});
+  ready_.push_back({&fiber, &actor, goes_on, now_});
 }
 
 fibers::Fiber* Core::take(bool& ends_turn) noexcept {
+  const Shelter shelter(this);
   if (ready_.empty() || phase_ != Phase::running) return nullptr;
-  const std::uint64_t turns = turns_.load(detail::relaxed) + 1;
-  turns_.store(turns, detail::relaxed);
-  if (turns > options_.max_turns) {
+  if (!watch_.begin_turn()) {
     fail("fibers have had Options::max_turns turns, and the body has not returned\n" +
          stage_->describe());
-    return nullptr;
+  } else if (const Candidate* starving = watch_.find_starving(ready_, now_)) {
+    fail("a fiber of '" + hosts_[starving->actor->host]->name + "' starves: it was ready for " +
+         seconds_text(now_ - starving->ready_since) + " without a turn\n" +
+         stage_->describe(*starving->fiber) + stage_->describe());
+  } else if (watch_.has_race()) {
+    fail(std::string(kRaceFound) + "\n" + stage_->describe());
   }
+  if (phase_ != Phase::running) return nullptr;
   const std::size_t index = choose();
   if (index == kNone) return nullptr;
   if (resumable_ < ready_.size()) ready_[resumable_].goes_on = false;
@@ -207,6 +216,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
 }
 
 void Core::ended(fibers::Fiber& fiber) noexcept {
+  const Shelter shelter(this);
   const auto found = actors_.find(&fiber);
   if (found == actors_.end()) return;
   const Actor& actor = found->second;
@@ -249,6 +259,7 @@ void Core::decide(Decision decision) noexcept {
 }
 
 void Core::spawn_helper(std::function<void()> action) {
+  const Shelter shelter(this);
   spawns_helper_ = true;
   go(std::move(action));
   spawns_helper_ = false;
@@ -262,6 +273,7 @@ std::size_t Core::pass_time(Deadline next) noexcept {
     return 1;
   }
   if (next.is_never()) {
+    if (wires_->events().watches_system()) return 0;
     fail("deadlock: nothing can happen any more, and the body has not returned\n" +
          stage_->describe());
     return 0;
@@ -284,6 +296,7 @@ void Core::settle() {
                 },
                 this},
                detail::WaitReason::sleep);
+  detail::Stage::learn_of_all_fibers();
 }
 
 void Core::note(std::uint32_t host, std::string text) {

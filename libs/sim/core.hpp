@@ -17,8 +17,10 @@
 #include <weft/sim.hpp>
 
 #include "libs/sim/chance.hpp"
+#include "libs/sim/plan.hpp"
 #include "libs/sim/schedule.hpp"
 #include "libs/sim/story.hpp"
+#include "libs/sim/turn_watch.hpp"
 #include "scheduler/simulation.hpp"
 
 namespace weft::sim {
@@ -26,15 +28,6 @@ namespace weft::sim {
 class CallFaultsKernel;
 class Disks;
 class Wires;
-
-// A part of a run that can be left out when a failure is shortened.
-struct Plan {
-  std::uint64_t last_preemption = ~std::uint64_t{0};
-  std::vector<bool> left_out = {};  // The index is the number of a fault.
-  bool is_silent = false;           // Parts of streams and datagrams are not lost.
-  // Only these first system calls and allocations fail that are to fail.
-  std::uint64_t most_failures = ~std::uint64_t{0};
-};
 
 // One decision, for comparisons of two runs.
 struct Decision {
@@ -89,7 +82,7 @@ class Core final : public detail::Simulation {
   // Runs `body` to its end. Throws std::system_error.
   void run(const std::function<void(World&)>& body);
   [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
-  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_.load(detail::relaxed); }
+  [[nodiscard]] std::uint64_t turns() const noexcept { return watch_.turns(); }
   [[nodiscard]] std::int64_t elapsed() const noexcept { return now_ - kBeginning; }
   [[nodiscard]] std::string story() const;
   [[nodiscard]] std::string trace() const;
@@ -208,8 +201,7 @@ class Core final : public detail::Simulation {
   std::optional<std::uint32_t> spawn_host_;  // Of a fiber that is spawned for another host.
   bool spawns_helper_ = false;
   std::uint64_t spawns_ = 0;
-  // Relaxed: the thread that waits for the end only looks whether it grows.
-  detail::Atomic<std::uint64_t> turns_{0};
+  TurnWatch watch_;
   std::uint64_t faults_ = 0;
   std::uint64_t failures_ = 0;
   unsigned shelters_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -27,6 +28,7 @@ CallResult Wires::receive_datagram(Socket& socket, msghdr& message) {
   if (socket.datagrams.empty()) return {0, EAGAIN};
   const Datagram datagram = std::move(socket.datagrams.front());
   socket.datagrams.pop_front();
+  receives(&chance(datagram.from.host, socket.host));
   std::size_t done = 0;
   for (const iovec& piece : std::span(message.msg_iov, message.msg_iovlen)) {
     done += datagram.bytes.copy(static_cast<char*>(piece.iov_base), piece.iov_len, done);
@@ -62,6 +64,7 @@ CallResult Wires::send_datagram(Socket& socket, const msghdr& message) {
     bytes.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
   }
   if (bytes.size() > kLargest) return {0, EMSGSIZE};
+  sends(&chance(socket.host, to.host));
   const auto size = static_cast<std::int64_t>(bytes.size());
   const Socket* there = is_unix ? bound_at(socket, to) : nullptr;
   if (is_unix && there == nullptr) return {0, ECONNREFUSED};

@@ -1,8 +1,11 @@
 #include "libs/sim/events.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string>
 
 #include "libs/sim/core.hpp"
@@ -10,6 +13,21 @@
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
+
+namespace {
+
+// How long the system's descriptors are waited for before each step of the virtual time.
+constexpr std::chrono::milliseconds kRealWait{1};
+
+// What the system calls it, as "pipe:[123]".
+std::string kind_of(int descriptor) {
+  std::array<char, 256> name;
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const ssize_t size = ::readlink(link.c_str(), name.data(), name.size());
+  return size < 0 ? "unknown" : std::string(name.data(), static_cast<std::size_t>(size));
+}
+
+}  // namespace
 
 // It always watches something, so that an idle worker comes here and not to its futex.
 Events::Events(Core& core, Wires& wires) : core_(core), wires_(wires) { (void)begin_watch(); }
@@ -29,7 +47,12 @@ std::size_t Events::wait(Deadline deadline) noexcept {
   if (!core_.is_running()) {
     return deadline == Deadline::past() ? 0 : Poller::wait(Deadline::never());
   }
-  const std::size_t woken = look();
+  std::size_t woken = look();
+  if (watched_ > 0) {
+    // What the system brings takes real time, and no virtual time.
+    const bool looks_only = deadline == Deadline::past() || woken != 0;
+    woken += Poller::wait(looks_only ? Deadline::past() : Deadline::after(kRealWait));
+  }
   if (deadline == Deadline::past() || woken != 0) return woken;
   const std::size_t passed = core_.pass_time(std::min(core_.next_timer(), wires_.next()));
   return passed + look();
@@ -37,22 +60,36 @@ std::size_t Events::wait(Deadline deadline) noexcept {
 
 int Events::control(int operation, int descriptor, epoll_event& event) noexcept {
   const Shelter shelter(&core_);
+  if (!wires_.owns(descriptor)) return control_system(operation, descriptor, event);
   if (operation != EPOLL_CTL_ADD) {
     wires_.unwatch(descriptor);
     return 0;
   }
-  int error = ENOSYS;
-  if (wires_.owns(descriptor)) {
-    constexpr std::array kErrors{ENOSPC, ENOMEM};
-    error = core_.draw_error(core_.faults_here().sockets, "epoll_ctl", kErrors);
-    if (error == 0) error = wires_.watch(descriptor, event);
-  } else {
-    core_.fail("descriptor " + std::to_string(descriptor) +
-               " is the system's: epoll_ctl() is refused in a simulation, which has sockets of its "
-               "own and no pipes, terminals, processes or signals");
-  }
+  constexpr std::array kErrors{ENOSPC, ENOMEM};
+  int error = core_.draw_error(core_.faults_here().sockets, "epoll_ctl", kErrors);
+  if (error == 0) error = wires_.watch(descriptor, event);
   errno = error;
   return error == 0 ? 0 : -1;
+}
+
+int Events::control_system(int operation, int descriptor, epoll_event& event) noexcept {
+  if (operation != EPOLL_CTL_ADD) {
+    const int result = Poller::control(operation, descriptor, event);
+    if (result == 0) --watched_;
+    return result;
+  }
+  const std::string kind = kind_of(descriptor);
+  const auto names_it = [&](const std::string& name) { return kind.starts_with(name); };
+  if (std::ranges::any_of(let_in_, names_it)) {
+    const int result = Poller::control(operation, descriptor, event);
+    if (result == 0) ++watched_;
+    return result;
+  }
+  core_.fail("descriptor " + std::to_string(descriptor) + ", " + kind +
+             ", is the system's: epoll_ctl() is refused in a simulation, which has sockets of its "
+             "own and no pipes, terminals, processes or signals; World::let_in() admits it");
+  errno = ENOSYS;
+  return -1;
 }
 
 }  // namespace weft::sim

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include <weft/sim.hpp>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/races.hpp"
 
 namespace weft::sim {
 
@@ -73,7 +75,7 @@ class Shrinker {
       text.append(std::to_string(leave_faults_out(faults))).append(" of ");
       text.append(std::to_string(faults)).append(" faults are needed; ");
     }
-    return text.append(shrink_preemptions());
+    return text.append(shrink_time()).append(shrink_preemptions());
   }
 
  private:
@@ -107,6 +109,23 @@ class Shrinker {
     }
     return std::to_string(fails) + " of " + std::to_string(all) + " calls that fail are needed; ";
   }
+  // What the seed draws comes sooner: another seed could have drawn the least latencies, and faults
+  // that come early and last briefly. The body's own waits stay as they are: a check that came too
+  // early could fail for another reason.
+  std::string shrink_time() {
+    const std::int64_t before = outcome_.elapsed;
+    Plan plan = plan_;
+    plan.is_quick = true;
+    (void)attempt_sooner(plan);
+    for (bool is_sooner = outcome_.faults > 0; is_sooner;) {
+      plan = plan_;
+      plan.fault_divisor *= 2;
+      is_sooner = attempt_sooner(plan);
+    }
+    if (outcome_.elapsed == before) return {};
+    return "it fails after " + seconds_text(outcome_.elapsed) + " instead of " +
+           seconds_text(before) + "; ";
+  }
   std::string shrink_preemptions() {
     const std::uint64_t turns = outcome_.turns;
     Plan plan = plan_;
@@ -122,16 +141,22 @@ class Shrinker {
            std::to_string(turns);
   }
   // Returns whether the run fails so, too; then it is the one that is shortened further.
-  bool attempt(const Plan& plan) {
+  bool attempt(const Plan& plan) { return attempt_within(plan, kAnyTime); }
+  // The same, if the run then fails sooner.
+  bool attempt_sooner(const Plan& plan) { return attempt_within(plan, outcome_.elapsed); }
+  bool attempt_within(const Plan& plan, std::int64_t limit) {
     const auto schedule = make_schedule(options_);
     Outcome outcome = run_once(options_, seed_, plan, *schedule, body_);
-    if (!outcome.failure || kind_of(*outcome.failure) != kind_of(*outcome_.failure)) {
+    if (!outcome.failure || kind_of(*outcome.failure) != kind_of(*outcome_.failure) ||
+        outcome.elapsed >= limit) {
       return false;
     }
     plan_ = plan;
     outcome_ = std::move(outcome);
     return true;
   }
+
+  static constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
 
   const Options& options_;
   const std::uint64_t seed_;
@@ -160,8 +185,12 @@ Options resolve(Options options) {
     options.first_seed = *seed;
     options.seeds = 1;
   }
-  if (options.turn_time.count() < 0 || options.grace.count() < 0) {
+  if (options.turn_time.count() < 0 || options.grace.count() < 0 ||
+      options.starvation.count() < 0) {
     throw std::invalid_argument("weft::sim::Options: a time is negative");
+  }
+  if (options.patience.count() <= 0) {
+    throw std::invalid_argument("weft::sim::Options: patience must be > 0");
   }
   return options;
 }
@@ -193,7 +222,9 @@ void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome
   }
   if (!outcome.failure) return;
   std::string note;
-  if (options.shrinks && options.strategy != Strategy::exhaustive) {
+  // The sanitizer reports a race once, so that a shorter run would seem to have none.
+  const bool is_race = outcome.failure->starts_with(kRaceFound);
+  if (options.shrinks && options.strategy != Strategy::exhaustive && !is_race) {
     note = "\nShortened: " + Shrinker(options, seed, body, outcome).shrink() + ".";
   }
   if (const char* file = std::getenv("WEFT_SIM_TRACE")) write_trace(file, outcome.trace);

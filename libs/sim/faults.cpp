@@ -8,6 +8,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -15,11 +16,13 @@ namespace weft::sim {
 using io::CallResult;
 
 Shelter::Shelter(Core* core) noexcept : core_(core) {
+  begin_unwatched();
   if (core_ != nullptr) core_->enter_shelter();
 }
 
 Shelter::~Shelter() {
   if (core_ != nullptr) core_->leave_shelter();
+  end_unwatched();
 }
 
 // --- Sockets ---
@@ -198,6 +201,7 @@ CallResult FileFaults::status_of(const std::string& path, struct stat& found) no
 }
 
 CallResult FileFaults::set_mode(int file, mode_t mode) noexcept {
+  const Shelter shelter(&core_);
   return core_.disks().set_mode(file, mode);
 }
 

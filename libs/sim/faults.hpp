@@ -7,8 +7,9 @@ namespace weft::sim {
 
 class Core;
 
-// While one lives no allocation fails: the simulation itself does not go on without memory. For a
-// scope without a switch, in any thread.
+// While one lives the simulation itself works: no allocation fails, as it does not go on without
+// memory, and the thread sanitizer does not watch (races.hpp). For a scope without a switch, in any
+// thread.
 class Shelter {
  public:
   explicit Shelter(Core* core) noexcept;

@@ -7,6 +7,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/faults.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -21,6 +22,7 @@ constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;
 }  // namespace
 
 void Core::add_host(std::string_view name, std::function<void()> main) {
+  const Shelter shelter(this);
   const auto number = static_cast<std::uint32_t>(hosts_.size());
   if (name.empty() || !numbers_.try_emplace(std::string(name), number).second) {
     throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
@@ -46,12 +48,14 @@ std::uint32_t Core::find_host(std::string_view name) const {
 }
 
 void Core::start(std::uint32_t number) {
+  const Shelter shelter(this);
   Host& host = *hosts_[number];
   host.state = HostState::up;
   wires_->power_on(number);
   note(number, "starts");
   spawn_host_ = number;
   go([this, number, &main = host.main] {
+    detail::Stage::learn_of_all_fibers();  // A former life's fibers have no end.
     main();
     note(number, "main returns");
   });
@@ -62,16 +66,19 @@ void Core::end_host(std::uint32_t number, bool has_power) {
   if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot end");
   Host& host = *hosts_[number];
   if (host.state == HostState::down) return;
-  note(number, has_power ? "crashes" : "loses power");
-  host.state = HostState::down;
-  ++host.life;
-  host.actors = 0;
-  host.computing.clear();
-  host.held.clear();
-  std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
-  resumable_ = kNone;
-  wires_->end_host(number, has_power);
-  disks_->end_host(number, has_power);
+  {
+    const Shelter shelter(this);
+    note(number, has_power ? "crashes" : "loses power");
+    host.state = HostState::down;
+    ++host.life;
+    host.actors = 0;
+    host.computing.clear();
+    host.held.clear();
+    std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
+    resumable_ = kNone;
+    wires_->end_host(number, has_power);
+    disks_->end_host(number, has_power);
+  }
   if (number == current_host_) leave_for_ever();
 }
 
@@ -79,24 +86,28 @@ void Core::stop(std::uint32_t number) {
   if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot be stopped");
   Host& host = *hosts_[number];
   if (host.state != HostState::up) return;
-  note(number, "is stopped");
-  host.state = HostState::stopped;
-  std::erase_if(ready_, [&](const Candidate& each) {
-    if (each.actor->host != number) return false;
-    host.held.push_back(each.fiber);
-    return true;
-  });
-  resumable_ = kNone;
+  {
+    const Shelter shelter(this);
+    note(number, "is stopped");
+    host.state = HostState::stopped;
+    std::erase_if(ready_, [&](const Candidate& each) {
+      if (each.actor->host != number) return false;
+      host.held.push_back(each.fiber);
+      return true;
+    });
+    resumable_ = kNone;
+  }
   if (number == current_host_) this_fiber::yield();
 }
 
 void Core::go_on(std::uint32_t number) {
   Host& host = *hosts_[number];
   if (host.state != HostState::stopped) return;
+  const Shelter shelter(this);
   note(number, "goes on");
   host.state = HostState::up;
   for (fibers::Fiber* fiber : std::exchange(host.held, {})) {
-    ready_.push_back({fiber, &actors_.at(fiber), false});
+    ready_.push_back({fiber, &actors_.at(fiber), false, now_});
   }
 }
 
@@ -139,6 +150,7 @@ void bring_about(World& world, const Fault& fault, bool is_left_out) {
 }  // namespace
 
 void Core::disturb(World& world, const Disturbance& wanted) {
+  const Shelter shelter(this);
   const std::size_t hosts = hosts_.size() - 1;
   if (hosts == 0) throw std::invalid_argument("weft::sim: there are no hosts to disturb");
   const auto draw_host = [&] { return 1 + disturbance_.below(hosts); };
@@ -148,8 +160,11 @@ void Core::disturb(World& world, const Disturbance& wanted) {
       const std::size_t one = draw_host();
       std::size_t other = draw_host();
       if (other == one) other = other % hosts + 1;  // An only host is cut off from itself: nothing.
-      const auto at = disturbance_.between(0, wanted.within.count());
-      const auto lasts = disturbance_.between(wanted.shortest.count(), wanted.longest.count());
+      const auto at = disturbance_.between(0, wanted.within.count()) / plan_.fault_divisor;
+      const std::int64_t drawn =
+          disturbance_.between(wanted.shortest.count(), wanted.longest.count());
+      const auto lasts =
+          std::max(drawn / plan_.fault_divisor, std::min(drawn, wanted.shortest.count()));
       const std::uint64_t number = faults_++;
       const bool is_left_out = number < plan_.left_out.size() && plan_.left_out[number];
       const Fault fault{kind, hosts_[one]->name, hosts_[other]->name, std::chrono::nanoseconds(at),

@@ -32,6 +32,7 @@ struct Candidate {
   fibers::Fiber* fiber;
   Actor* actor;
   bool goes_on;  // It ran last, and could run on: to choose another one is a preemption.
+  std::int64_t ready_since;  // Nanoseconds, by the simulation's clock.
 };
 
 // A strategy. It lives as long as the exploration, so that runs may build on earlier ones. All

@@ -9,6 +9,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -75,6 +76,7 @@ CallResult Wires::accept(int descriptor) noexcept {
   if (is_full(limits_, socket->host, open_sockets(socket->host))) return {0, EMFILE};
   const int accepted = socket->waiting.front();
   socket->waiting.pop_front();
+  if (const Socket* found = find(accepted)) receives(&chance(found->peer.host, found->host));
   return {accepted, 0};
 }
 
@@ -101,6 +103,7 @@ CallResult Wires::connect(int descriptor, const sockaddr* address) noexcept {
   if (needs_name && !occupy(*socket, {socket->host, 0, false, {}})) return {0, EADDRNOTAVAIL};
   socket->local.is_loopback = peer.is_loopback;
   socket->peer = std::move(peer);
+  sends(&chance(socket->host, socket->peer.host));
   if (!socket->is_stream()) {
     socket->state = Socket::State::connected;
     return {};
@@ -132,6 +135,7 @@ CallResult Wires::shut_down(int descriptor, int how) noexcept {
   if (socket == nullptr) return {0, EBADF};
   if (socket->connection == nullptr || socket->was_reset) return {0, ENOTCONN};
   if (how != SHUT_RD && !std::exchange(socket->has_ended_writes, true)) {
+    sends(&socket->out());
     transmit(socket->connection, 1 - socket->end, Segment::Kind::end, {});
   }
   if (how != SHUT_WR) socket->has_ended_reads = true;

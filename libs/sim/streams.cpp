@@ -8,6 +8,7 @@
 #include <weft/detail/invariant.hpp>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -24,6 +25,8 @@ constexpr std::int64_t kFirstRepeat = 200'000'000;
 constexpr std::int64_t kLongestRepeat = 120'000'000'000;
 constexpr unsigned kRepeats = 15;
 constexpr std::size_t kSegment = 16 * 1024;
+// With it a host's number names the draws of its reads, which change nothing that is sent.
+constexpr std::uint32_t kReads = std::uint32_t{1} << 31;
 
 std::int64_t repeat_after(unsigned tries) noexcept {
   return std::min(kFirstRepeat << std::min(tries, 20U), kLongestRepeat);
@@ -210,6 +213,7 @@ void Wires::close_stream(Socket& socket, bool tells_peer) {
   if (connection == nullptr) return;
   const std::size_t other = 1 - socket.end;
   const Pipe& in = connection->to[socket.end];
+  sends(&connection->to[other]);
   connection->ends[socket.end] = nullptr;
   if (!tells_peer || socket.was_reset || connection->ends[other] == nullptr) return;
   if (in.unread() > 0 || socket.resets_on_close) {
@@ -231,15 +235,26 @@ CallResult Wires::receive_bytes(Socket& socket, msghdr& message) {
     return {0, socket.error != 0 ? std::exchange(socket.error, 0) : ENOTCONN};
   }
   Pipe& in = socket.in();
+  // A read is short now and then, as if the rest arrived just after it: with an edge of its own.
+  const std::size_t unread = in.unread();
+  Chance& chance = this->chance(socket.host | kReads, socket.peer.host);
+  const bool is_short = unread > 1 && chance.below(16) == 0;
+  const std::size_t most = is_short ? 1 + chance.below(unread - 1) : unread;
   std::size_t done = 0;
   for (const iovec& piece : pieces_of(message)) {
-    const std::size_t size = std::min(piece.iov_len, in.unread());
+    const std::size_t size = std::min(piece.iov_len, most - done);
     (void)in.received.copy(static_cast<char*>(piece.iov_base), size, in.taken);
     in.taken += size;
     done += size;
   }
   message.msg_controllen = 0;
   message.msg_flags = 0;
+  if (is_short) {
+    at(now(), [this, descriptor = socket.descriptor] {
+      if (Socket* reader = find(descriptor)) edge(*reader, readiness(*reader));
+    });
+  }
+  if (done > 0 || in.has_ended) receives(&in);
   if (done > 0) {
     Socket* sender = socket.connection->ends[1 - socket.end];
     if (sender != nullptr && std::exchange(sender->wants_room, false)) {
@@ -275,6 +290,7 @@ CallResult Wires::send_bytes(Socket& socket, const msghdr& message) {
   // Writes are short now and then, and what is written arrives in parts.
   if (bytes.size() > 1 && chance.below(16) == 0) bytes.resize(1 + chance.below(bytes.size() - 1));
   const std::size_t total = bytes.size();
+  sends(&socket.out());
   for (std::size_t begin = 0; begin < total;) {
     std::size_t size = std::min(kSegment, total - begin);
     if (size > 1 && chance.below(8) == 0) size = 1 + chance.below(size - 1);

@@ -20,11 +20,8 @@ constexpr std::int64_t kLoopback = 10'000;
 
 }  // namespace
 
-Wires::Wires(Core& core, std::uint64_t seed, bool is_silent)
-    : core_(core),
-      seed_(seed),
-      is_silent_(is_silent),
-      events_(std::make_unique<Events>(core, *this)) {}
+Wires::Wires(Core& core, std::uint64_t seed, const Plan& plan)
+    : core_(core), seed_(seed), plan_(plan), events_(std::make_unique<Events>(core, *this)) {}
 
 Wires::~Wires() = default;
 
@@ -61,12 +58,14 @@ Chance& Wires::chance(std::uint32_t from, std::uint32_t to) {
 
 std::int64_t Wires::latency(std::uint32_t from, std::uint32_t to) {
   if (from == to) return kLoopback;
-  return chance(from, to).between(weather_.least_latency, weather_.most_latency);
+  const std::int64_t drawn =
+      chance(from, to).between(weather_.least_latency, weather_.most_latency);
+  return plan_.is_quick ? weather_.least_latency : drawn;
 }
 
 bool Wires::is_lost(std::uint32_t from, std::uint32_t to) {
   if (from == to || weather_.loss <= 0) return false;
-  const bool lost = chance(from, to).is_true(weather_.loss) && !is_silent_;
+  const bool lost = chance(from, to).is_true(weather_.loss) && !plan_.is_silent;
   has_lost_any_ = has_lost_any_ || lost;
   return lost;
 }

@@ -20,6 +20,7 @@
 
 #include "io/kernel.hpp"
 #include "libs/sim/chance.hpp"
+#include "libs/sim/plan.hpp"
 
 namespace weft::sim {
 
@@ -119,7 +120,7 @@ struct Socket {
 //       Unchecked: what a function object holds cannot be asked.
 class Wires final : public io::Kernel {
  public:
-  Wires(Core& core, std::uint64_t seed, bool is_silent);
+  Wires(Core& core, std::uint64_t seed, const Plan& plan);
   ~Wires() override;
 
   [[nodiscard]] Events& events() noexcept { return *events_; }
@@ -229,7 +230,7 @@ class Wires final : public io::Kernel {
   const std::uint64_t seed_;
   // Of each way, so that what is sent on one changes nothing on another.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Chance> chances_;
-  const bool is_silent_;
+  const Plan& plan_;
   bool has_lost_any_ = false;
   Weather weather_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> cuts_;

@@ -6,6 +6,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/events.hpp"
 #include "libs/sim/faults.hpp"
 #include "libs/sim/wires.hpp"
 
@@ -62,6 +63,7 @@ void World::partition(std::string_view one, std::string_view other) {
 }
 
 void World::partition_one_way(std::string_view from, std::string_view to) {
+  const Shelter shelter(&core_);
   const std::uint32_t source = core_.find_host(from);
   const std::uint32_t target = core_.find_host(to);
   core_.wires().cut(source, target);
@@ -69,11 +71,13 @@ void World::partition_one_way(std::string_view from, std::string_view to) {
 }
 
 void World::heal() {
+  const Shelter shelter(&core_);
   core_.wires().heal();
   core_.note(0, "heals all partitions");
 }
 
 void World::heal(std::string_view one, std::string_view other) {
+  const Shelter shelter(&core_);
   const std::uint32_t first = core_.find_host(one);
   const std::uint32_t second = core_.find_host(other);
   core_.wires().heal(first, second);
@@ -82,14 +86,17 @@ void World::heal(std::string_view one, std::string_view other) {
 }
 
 void World::limit_sockets(std::string_view name, std::size_t most) {
+  const Shelter shelter(&core_);
   core_.wires().limit(core_.find_host(name), most);
 }
 
 void World::clock_drift(std::string_view name, double parts_per_million) {
+  const Shelter shelter(&core_);
   core_.drift(core_.find_host(name), parts_per_million);
 }
 
 void World::clock_jump(std::string_view name, std::chrono::nanoseconds by) {
+  const Shelter shelter(&core_);
   const std::uint32_t number = core_.find_host(name);
   core_.host(number).clock.wall_offset += by.count();
   core_.note(number, "has its clock set by " + seconds_text(by.count()));
@@ -100,22 +107,31 @@ void World::fail_calls(std::string_view name, const CallFaults& faults) {
 }
 
 void World::put_file(std::string_view name, const std::string& path, std::string bytes) {
+  const Shelter shelter(&core_);
   core_.disks().put(core_.find_host(name), path, std::move(bytes));
 }
 
 std::optional<std::string> World::file(std::string_view name, const std::string& path) const {
+  const Shelter shelter(&core_);
   return core_.disks().contents(core_.find_host(name), path);
 }
 
 void World::replace_disk(std::string_view name) {
   const std::uint32_t number = core_.find_host(name);
   core_.end_host(number, true);
+  const Shelter shelter(&core_);
   core_.disks().erase(number);
   core_.note(number, "gets an empty disk");
 }
 
 void World::limit_disk(std::string_view name, std::uint64_t most) {
+  const Shelter shelter(&core_);
   core_.disks().limit(core_.find_host(name), most);
+}
+
+void World::let_in(std::string_view kind) {
+  const Shelter shelter(&core_);
+  core_.wires().events().let_in(kind);
 }
 
 void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }
@@ -123,17 +139,22 @@ void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }
 void World::after(std::chrono::nanoseconds delay, std::function<void()> action) {
   core_.spawn_helper([delay, action = std::move(action)] {
     this_fiber::sleep_for(delay);
+    detail::Stage::learn_of_all_fibers();
     action();
   });
 }
 
-void World::run_for(std::chrono::nanoseconds time) { this_fiber::sleep_for(time); }
+void World::run_for(std::chrono::nanoseconds time) {
+  this_fiber::sleep_for(time);
+  detail::Stage::learn_of_all_fibers();
+}
 
 bool World::run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                       std::chrono::nanoseconds pause) {
   for (const Deadline deadline = Deadline::after(limit); !condition();) {
     if (deadline.passed()) return false;
     this_fiber::sleep_for(pause);
+    detail::Stage::learn_of_all_fibers();
   }
   return true;
 }
@@ -178,7 +199,10 @@ void compute(std::chrono::nanoseconds time) {
   Core* const core = Core::find();
   if (core == nullptr) return;
   const std::int64_t end = core->machine_time(core->host_now() + time.count());
-  if (core->options().workers != 0) core->host(core->current_host()).computing.push_back(end);
+  if (core->options().workers != 0) {
+    const Shelter shelter(core);
+    core->host(core->current_host()).computing.push_back(end);
+  }
   this_fiber::sleep_for(time);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -110,6 +111,25 @@ TEST_CASE("a round trip takes two latencies, and bandwidth bounds what is sent")
     CHECK(weft::Clock::now() - before >= 2s);
     CHECK(weft::Clock::now() - before < 4s);
   });
+}
+
+TEST_CASE("a read returns all that has arrived or a part of it, by the seed") {
+  const weft::test::TestGuard guard("a read returns all that has arrived or a part of it");
+  std::set<std::size_t> counts;
+  sim::explore({.seeds = 100}, [&](sim::World& world) {
+    world.host("server", [] { run_echo(7); });
+    world.run_for(1ms);
+    auto [stream, error] = net::dial("server:7");
+    REQUIRE(!error);
+    CHECK(!stream.write_all(bytes_of(long_text(100))).error);
+    world.run_for(1s);
+    std::array<std::byte, 1000> buffer{};
+    const std::size_t first = stream.read_some(buffer).value;
+    counts.insert(first);
+    if (first < 100) CHECK(!stream.read_exactly(std::span(buffer).first(100 - first), 1us).error);
+  });
+  CHECK(counts.contains(100));
+  CHECK(counts.size() > 3);
 }
 
 TEST_CASE("names lead to hosts, and other names and addresses to errors") {

@@ -229,6 +229,36 @@ TEST_CASE("different seeds choose different orders and cases of a select") {
   CHECK(seen.size() > 8);
 }
 
+TEST_CASE(
+    "different seeds give a lock and a value to different fibers, and wake them at other times") {
+  const weft::test::TestGuard guard("different seeds give a lock to different fibers");
+  std::set<std::string> seen;
+  (void)sim::explore({.seeds = 100}, [&](sim::World&) {
+    weft::Mutex mutex;
+    weft::Channel<int> values(2);
+    std::string order;
+    weft::WaitGroup ended;
+    ended.add(2);
+    mutex.lock();
+    for (const char name : {'a', 'b'}) {
+      weft::go([&, name] {
+        if (values.receive() == 1) order.push_back(name);  // Who takes the first value,
+        const std::lock_guard lock(mutex);
+        order.push_back(name);  // and the lock.
+        ended.done();
+      });
+    }
+    sim::settle();
+    CHECK(values.send(1));
+    CHECK(values.send(2));
+    order.push_back('w');  // Before or after the fiber that the first value wakes.
+    mutex.unlock();
+    ended.wait();
+    seen.insert(order);
+  });
+  CHECK(seen.size() >= 6);
+}
+
 TEST_CASE("check_determinism() passes what the seed decides, and names the first other decision") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {

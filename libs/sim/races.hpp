@@ -1,0 +1,59 @@
+// The thread sanitizer, which finds data races between the fibers of a world in a build with
+// -Dno_sync=true: there a switch orders nothing, and only the primitives do. The simulation's own
+// state is ordered by its one thread, so that the sanitizer does not watch this library there.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#ifdef WEFT_TSAN_NO_SYNC
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+}
+#endif
+
+namespace weft::sim {
+
+// The reason of a run in which the sanitizer has reported one.
+inline constexpr std::string_view kRaceFound =
+    "the thread sanitizer has reported a data race; its report is before this";
+
+// Called for each report of the sanitizer.
+void count_race_report() noexcept;
+// Returns the number of reports in this process; 0 in builds without the sanitizer.
+[[nodiscard]] std::uint64_t race_reports() noexcept;
+
+// What the calling fiber does until its end, the sanitizer does not watch: also what functions of
+// the C library and shared templates do.
+inline void begin_unwatched() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+  AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+#endif
+}
+inline void end_unwatched() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+}
+
+// What was done before `sends` happens before what is done after `receives`, as between a write and
+// a read of one real socket.
+inline void sends([[maybe_unused]] void* way) noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  __tsan_release(way);
+#endif
+}
+inline void receives([[maybe_unused]] void* way) noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  __tsan_acquire(way);
+#endif
+}
+
+}  // namespace weft::sim
