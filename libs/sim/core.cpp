@@ -54,7 +54,14 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
   schedule_.begin(seed, plan.last_preemption);
 }
 
-Core::~Core() = default;
+// The plain thread destroys here what the worker's fibers have used.
+Core::~Core() {
+  begin_unwatched();
+  kernel_.reset();
+  wires_.reset();
+  disks_.reset();
+  end_unwatched();
+}
 
 Core* Core::find() noexcept { return detail::is_simulated() ? running_core : nullptr; }
 

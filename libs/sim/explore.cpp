@@ -117,10 +117,22 @@ class Shrinker {
     Plan plan = plan_;
     plan.is_quick = true;
     (void)attempt_sooner(plan);
+    plan_.divisors.resize(outcome_.faults, 1);
     for (bool is_sooner = outcome_.faults > 0; is_sooner;) {
       plan = plan_;
-      plan.fault_divisor *= 2;
+      for (std::int64_t& divisor : plan.divisors) divisor *= 2;
       is_sooner = attempt_sooner(plan);
+    }
+    // Then one at a time.
+    bool has_changed = true;
+    for (int pass = 0; pass < kPasses && has_changed; ++pass) {
+      has_changed = false;
+      for (std::size_t i = 0; i < plan_.divisors.size(); ++i) {
+        if (i < plan_.left_out.size() && plan_.left_out[i]) continue;
+        plan = plan_;
+        plan.divisors[i] *= 2;
+        if (attempt_sooner(plan)) has_changed = true;
+      }
     }
     if (outcome_.elapsed == before) return {};
     return "it fails after " + seconds_text(outcome_.elapsed) + " instead of " +
@@ -156,6 +168,7 @@ class Shrinker {
     return true;
   }
 
+  static constexpr int kPasses = 10;
   static constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
 
   const Options& options_;

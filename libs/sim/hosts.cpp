@@ -160,12 +160,11 @@ void Core::disturb(World& world, const Disturbance& wanted) {
       const std::size_t one = draw_host();
       std::size_t other = draw_host();
       if (other == one) other = other % hosts + 1;  // An only host is cut off from itself: nothing.
-      const auto at = disturbance_.between(0, wanted.within.count()) / plan_.fault_divisor;
-      const std::int64_t drawn =
-          disturbance_.between(wanted.shortest.count(), wanted.longest.count());
-      const auto lasts =
-          std::max(drawn / plan_.fault_divisor, std::min(drawn, wanted.shortest.count()));
       const std::uint64_t number = faults_++;
+      const std::int64_t divisor = number < plan_.divisors.size() ? plan_.divisors[number] : 1;
+      const auto at = disturbance_.between(0, wanted.within.count()) / divisor;
+      const auto drawn = disturbance_.between(wanted.shortest.count(), wanted.longest.count());
+      const auto lasts = std::max(drawn / divisor, std::min(drawn, wanted.shortest.count()));
       const bool is_left_out = number < plan_.left_out.size() && plan_.left_out[number];
       const Fault fault{kind, hosts_[one]->name, hosts_[other]->name, std::chrono::nanoseconds(at),
                         std::chrono::nanoseconds(lasts)};

@@ -11,8 +11,9 @@ namespace weft::sim {
 struct Plan {
   std::uint64_t last_preemption = ~std::uint64_t{0};
   std::vector<bool> left_out = {};  // The index is the number of a fault.
-  // The moments of the faults are divided by it, and their durations, down to the shortest one.
-  std::int64_t fault_divisor = 1;
+  // By the number of a fault; 1 where there is none. It divides the fault's moment, and its
+  // duration down to the shortest one.
+  std::vector<std::int64_t> divisors = {};
   bool is_silent = false;  // Parts of streams and datagrams are not lost.
   bool is_quick = false;   // Each latency is the least.
   // Only these first system calls and allocations fail that are to fail.
