@@ -391,15 +391,3 @@ void write_all_to_stderr() noexcept {
 void install_panic_dump() noexcept { (void)base::set_panic_hook(&dump_after_panic); }
 
 }  // namespace weft::runtime
-
-namespace weft::detail {
-
-std::string Stage::describe() const { return runtime::describe_calls(*scheduler_); }
-
-std::string Stage::describe(const fibers::Fiber& fiber) const {
-  return runtime::describe_fiber(fiber);
-}
-
-std::string Stage::describe_running() const { return runtime::describe_running(*scheduler_); }
-
-}  // namespace weft::detail
