@@ -57,9 +57,9 @@ class OwedPong {
 };
 
 // The connection below, whose end may come from any caller at any time, also after detach().
-class Link {
+class SharedLink {
  public:
-  explicit Link(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
+  explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
   // The owner of reading_ or of writing_ calls them, unless that direction has ended.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
@@ -175,7 +175,7 @@ class WebSocket::Core {
       WEFT_REQUIRES(writing_);
 
   const Role role_;
-  Link link_;
+  SharedLink link_;
   const WebSocketOptions& options_;
   const std::string protocol_;
 
