@@ -238,7 +238,7 @@ net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, con
 
 bool StreamState::has_read_ahead() const noexcept {
   const detail::Guard guard(ssl_mutex_);
-  return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
+  return wire_.unread() > 0 || SSL_pending(ssl_.get()) > 0;
 }
 
 // OpenSSL would only report that it needs bytes, which takes about as long as decrypting some.

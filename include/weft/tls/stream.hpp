@@ -58,7 +58,8 @@ class Stream {
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Returns whether received bytes have not been returned by a read. Only the reader calls it.
+  // Returns whether received bytes have not been returned by a read. A part of a record does not
+  // count. Only the reader calls it.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,

@@ -68,7 +68,8 @@ std::error_code BodyReader::receive_more() {
 bool BodyReader::may_be_discarded() const noexcept {
   if (body_.over()) return true;
   // A body that was not asked for may come nevertheless, and would be taken for a request.
-  return !error_ && !must_ask_ && (body_.is_chunked() || body_.left() <= kMostDiscarded);
+  return !error_ && !must_ask_ &&
+         (body_.is_chunked() || body_.left() <= std::min(kMostDiscarded, most_));
 }
 
 bool BodyReader::discard() {

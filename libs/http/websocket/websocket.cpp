@@ -231,10 +231,13 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    reading_.lock();
+    // Another owner sees the end, and lingers or closes.
+    if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
+    link_.lingering.lock();
   }
+  const HeldLock lingering(link_.lingering);
   const Deadline deadline = Deadline::after(options_.close);
   const Until until = deadline;
   (void)Link{link_->stream, link_->layer}.end_writing(until);
@@ -262,10 +265,16 @@ void WebSocket::Core::detach() noexcept {
     const HeldLock lock(writing_);
     has_closed_ = true;
   }
-  reading_.lock();
-  const HeldLock lock(reading_);
-  if (!state_.ended) state_.ended = weft::Errc::closed;
-  over_.set();
+  {
+    reading_.lock();
+    const HeldLock lock(reading_);
+    if (!state_.ended) state_.ended = weft::Errc::closed;
+    state_.lingers = false;
+    over_.set();
+  }
+  // A caller that lingers uses the link until it sees that it is closed.
+  link_.lingering.lock();
+  const HeldLock lock(link_.lingering);
 }
 
 std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, const Until& until) {

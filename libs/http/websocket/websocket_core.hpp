@@ -78,6 +78,8 @@ class SharedLink {
     is_detached_ = true;
   }
 
+  Mutex lingering;  // Locked while a caller reads on after the close.
+
  private:
   Upgraded upgraded_;
   Mutex mutex_;
