@@ -132,7 +132,7 @@ void enter_by_websocket(Room& room, Request& request, Response& response) {
   weft::http::WebSocketHandlers handlers;
   handlers.on_open = [&room, visit](const std::shared_ptr<WebSocket>& socket) {
     visit->number = room.enter(visit->name, [socket](std::string_view line) {
-      const auto error = socket->send_text(line, Deadline::past());
+      const std::error_code error = socket->send_text(line, Deadline::past());
       // A terminal's line may be no UTF-8.
       if (!error || error == weft::http::Errc::malformed_frame) return true;
       weft::go([socket] { (void)socket->close(1008, "too slow"); });
@@ -197,9 +197,9 @@ int serve(const std::string& listen, const std::string& lines) {
               terminals.local_address().value.to_string().c_str());
   std::fflush(stdout);
   auto serving_lines = weft::spawn([&] { return line_server.serve(terminals); });
-  const bool has_failed = static_cast<bool>(server.serve(browsers));
+  const bool has_served = static_cast<bool>(server.serve(browsers));
   line_server.stop();
-  return serving_lines.join() || has_failed ? 1 : 0;
+  return serving_lines.join() && has_served ? 0 : 1;
 }
 
 }  // namespace

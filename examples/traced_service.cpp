@@ -135,9 +135,9 @@ int serve(const std::string& listen, const std::string& collector) {
   });
   const weft::StopOnSignal stop;
   weft::http::Server shop_server(shop, {.stop = stop.get_token()});
-  const bool has_failed = static_cast<bool>(shop_server.serve(front));
+  const bool has_served = static_cast<bool>(shop_server.serve(front));
   (void)stock_server.shutdown(weft::Deadline::after(std::chrono::seconds(5)));
-  return serving_stock.join() || has_failed ? 1 : 0;
+  return serving_stock.join() && has_served ? 0 : 1;
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void talk(websocket::stream<Stream>& socket) {
 // GET /chat is for WebSockets, and all else for others.
 void chat(http::Request& request, http::Response& response) {
   if (request.path() != "/chat") return void(response.send("hello"));
-  const auto refused =
+  const auto is_upgraded =
       response.upgrade({}, [head = asio::to_beast(request)](const http::Upgraded& upgraded) {
         spawn(kLarge, [&] {
           websocket::stream<asio::UpgradedStream> socket{asio::UpgradedStream(upgraded)};
@@ -74,7 +74,7 @@ void chat(http::Request& request, http::Response& response) {
           if (!error) echo(socket);
         }).join();
       });
-  if (refused) response.set_status(426);
+  if (!is_upgraded) response.set_status(426);
 }
 
 // An echo that is idle between two messages.

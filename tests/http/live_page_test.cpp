@@ -29,7 +29,7 @@ class Page {
   }
   ~Page() {
     listener_.close();
-    CHECK(!serving_.join());
+    CHECK(serving_.join());
   }
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
@@ -44,7 +44,7 @@ class Page {
 
  private:
   net::TcpListener listener_;
-  JoinHandle<std::error_code> serving_;
+  JoinHandle<net::Result<void>> serving_;
 };
 
 }  // namespace

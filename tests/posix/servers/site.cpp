@@ -38,7 +38,7 @@ int serve(const char* certificate, const char* key) {
   weft::http::Server with_tls(router, {.secure = weft::tls::server_layer(context)});
   weft::http::Server without(router);
   weft::go([&] { (void)with_tls.serve(secure); });
-  return without.serve(plain) ? 1 : 0;
+  return without.serve(plain) ? 0 : 1;
 }
 
 }  // namespace
