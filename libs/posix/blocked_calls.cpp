@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <weft/deadline.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/posix.hpp>
@@ -105,5 +106,7 @@ std::vector<BlockedCalls> report() {
   std::ranges::sort(calls, std::ranges::greater(), &BlockedCalls::total);
   return calls;
 }
+
+void forget_blocked_calls() noexcept { std::construct_at(&table.lock); }
 
 }  // namespace weft::posix

@@ -35,4 +35,7 @@ class BlockedCall {
 // Adds the table to the metrics, once. Throws std::bad_alloc, std::system_error.
 void add_metrics();
 
+// In the child of a fork, where no thread holds the lock of the table.
+void forget_blocked_calls() noexcept;
+
 }  // namespace weft::posix

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <weft/detail/spin_lock.hpp>
@@ -144,5 +145,7 @@ void add_samples(std::vector<BlockedCalls>& calls) {
     same->longest = std::max(same->longest, row.longest);
   }
 }
+
+void forget_samples() noexcept { std::construct_at(&table.lock); }
 
 }  // namespace weft::posix

@@ -49,6 +49,8 @@ void check_hooks() {
                       forget_conditions();
                       forget_semaphores();
                       forget_states();
+                      forget_blocked_calls();
+                      forget_samples();
                     });
     return find_missing();
   }();

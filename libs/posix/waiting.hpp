@@ -119,7 +119,11 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
       const Outcome outcome =
           round == 0 ? place.wait_lightly(what, limit) : place.wait(what, limit);
       if (outcome == Outcome::ready) continue;
-      if (outcome != Outcome::refused) return fail(error_of(outcome, EAGAIN));
+      if (outcome != Outcome::refused) {
+        // Without an attempt before the wait, what has come by now counts, as on a thread.
+        const ssize_t late = waits_first ? attempt(place.descriptor()) : fail(EAGAIN);
+        return late >= 0 || errno != EAGAIN ? late : fail(error_of(outcome, EAGAIN));
+      }
       reason = "no descriptor to wait on";
     }
     const BlockedCall blocked(call, reason);
