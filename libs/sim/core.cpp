@@ -89,7 +89,7 @@ void Core::run(const std::function<void(World&)>& body) {
 void Core::wait_for_end() {
   for (std::uint64_t before = 0; !over_.try_acquire_for(options_.patience);) {
     const std::uint64_t now = turns();
-    if (now == before) {
+    if (now == before && now != 0) {
       const std::string text = "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) +
                                " a fiber has run for " + seconds_text(options_.patience.count()) +
                                " of real time without a wait\n" + stage_->describe_running();
@@ -117,6 +117,10 @@ void Core::run_body(const std::function<void(World&)>& body) {
   try {
     body(world);
     if (phase_ == Phase::running) wait_for_leftovers();
+    // After the last turn no other one looks.
+    if (phase_ == Phase::running && watch_.has_race()) {
+      fail(std::string(kRaceFound) + "\n" + stage_->describe());
+    }
   } catch (...) {
     fail("the body threw: " + text_of(std::current_exception()));
   }

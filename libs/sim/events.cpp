@@ -75,7 +75,8 @@ int Events::control(int operation, int descriptor, epoll_event& event) noexcept 
 int Events::control_system(int operation, int descriptor, epoll_event& event) noexcept {
   if (operation != EPOLL_CTL_ADD) {
     const int result = Poller::control(operation, descriptor, event);
-    if (result == 0) --watched_;
+    // A descriptor that was closed before has left the system's list by itself.
+    if ((result == 0 || errno == EBADF) && watched_ > 0) --watched_;
     return result;
   }
   const std::string kind = kind_of(descriptor);

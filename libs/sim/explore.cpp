@@ -205,6 +205,9 @@ Options resolve(Options options) {
   if (options.patience.count() <= 0) {
     throw std::invalid_argument("weft::sim::Options: patience must be > 0");
   }
+  // So that no moment overflows.
+  constexpr std::chrono::hours kCentury(24 * 366 * 100);
+  options.starvation = std::min<std::chrono::nanoseconds>(options.starvation, kCentury);
   return options;
 }
 

@@ -29,6 +29,7 @@ void count_race_report() noexcept { reports.fetch_add(1, detail::relaxed); }
 
 #ifdef WEFT_SIM_COUNTS_RACES
 // The sanitizer calls it after it has written a report. It may hold any lock.
+// A program may have its own.
 extern "C" void __tsan_on_report(void*);
-extern "C" void __tsan_on_report(void*) { weft::sim::count_race_report(); }
+extern "C" __attribute__((weak)) void __tsan_on_report(void*) { weft::sim::count_race_report(); }
 #endif
