@@ -70,9 +70,10 @@ Result<void> ChangeWatch::add(std::string path) {
 Result<void> ChangeWatch::remove(const std::string& path) {
   const io::IoUse use(watch_.handle());
   if (!use) return Errc::closed;
-  const auto found = std::find_if(paths_.begin(), paths_.end(),
+  // The last one: a former number stays until its IN_IGNORED is read.
+  const auto found = std::find_if(paths_.rbegin(), paths_.rend(),
                                   [&](const auto& each) { return each.second == path; });
-  if (found == paths_.end()) return std::make_error_code(std::errc::invalid_argument);
+  if (found == paths_.rend()) return std::make_error_code(std::errc::invalid_argument);
   // The system confirms it by IN_IGNORED, until which the path belongs to earlier changes.
   return result_of([&] { return ::inotify_rm_watch(use->descriptor(), found->first); }).code();
 }

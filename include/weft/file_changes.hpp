@@ -42,7 +42,8 @@ class ChangeWatch {
   // Watches nothing yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path, again if it was watched. The look-up may wait for a disk.
+  // Watches a path, again if it was watched. Of two paths of one file the last one counts. The
+  // look-up may wait for a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
   [[nodiscard]] Result<void> add(std::string path);
   // Ends the watch of a path that was added. Changes that have happened may still come.

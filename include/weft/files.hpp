@@ -74,9 +74,9 @@ class File {
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
-  // Writes all at the end of the file. Up to 1 MiB, no other append comes between; also of another
-  // process.
-  // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
+  // Writes all at the end of the file. Up to 1 MiB, no other append comes between, also of another
+  // process, unless the file system writes only a part: a full disk, or XFS and Btrfs when memory
+  // is short. Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
   // Does the same for text.
