@@ -85,7 +85,7 @@ FIBER_TEST_CASE("the context of a request over a Unix socket ends when its clien
   });
   auto loop = spawn([&] { return server.serve(listener); });
   // The end of the second one is behind the bytes of another request.
-  for (const std::string more : {std::string(), std::string(kGet)}) {
+  for (const std::string& more : {std::string(), std::string(kGet)}) {
     auto stream = net::UnixStream::connect(address).value;
     CHECK_FALSE(stream.write_all(std::string(kGet) + more).error);
     (void)stream.shutdown(net::Shutdown::write);
