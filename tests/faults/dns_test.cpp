@@ -265,7 +265,7 @@ void dial_name() {
   expect_none(unknown);
   weft::dns::Resolver resolver(options());
   auto [stream, error] = weft::net::dial("host.test:" + std::to_string(here.port()),
-                                         Deadline::after(20s), {.resolver = &resolver});
+                                         {.resolver = &resolver}, Deadline::after(20s));
   expect_none(error);
 }
 void dial_by_system() {
@@ -275,7 +275,7 @@ void dial_by_system() {
   expect_none(unknown);
   weft::net::Resolver resolver({.idle_time = 1ms});
   auto [stream, error] = weft::net::dial("localhost:" + std::to_string(here.port()),
-                                         Deadline::after(20s), {.resolver = &resolver});
+                                         {.resolver = &resolver}, Deadline::after(20s));
   expect_none(error);
 }
 

@@ -149,7 +149,7 @@ void dial() {
   expect_none(unknown);
   weft::net::Resolver resolver({.idle_time = 1ms});
   auto [stream, undialled] = weft::net::dial("localhost:" + std::to_string(address.port()),
-                                             Deadline::after(20s), {.resolver = &resolver});
+                                             {.resolver = &resolver}, Deadline::after(20s));
   expect_none(undialled);
 }
 TEST_CASE("a name is dialled, or an error is returned") {
