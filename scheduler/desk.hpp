@@ -110,6 +110,7 @@ class Desk {
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
     turn.has_ended.store(false, detail::relaxed);
     turn.over.store(leads_here, detail::relaxed);
+    if (!leads_here && detail::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
   void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]

@@ -121,9 +121,17 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
     workers_.back()->desk().unpark();
   }
   if (!is_lower || at_work <= wanted) return;
-  // Sleeping workers leave, too. The unpark is not lost if the worker is about to sleep.
-  for (Desk* desk : others) {
-    if (!desk->is_resting()) desk->unpark();
+  // Sleeping workers leave, too, as many as are too many. The unpark is not lost if the worker is
+  // about to sleep.
+  unsigned surplus = at_work - wanted;
+  for (auto at = others.rbegin(); at != others.rend(); ++at) {
+    Desk& desk = **at;
+    if (desk.is_resting()) continue;
+    if (shared_.idle().is_asleep(desk.index)) {
+      if (surplus == 0) continue;
+      --surplus;
+    }
+    desk.unpark();
   }
 }
 

@@ -149,6 +149,7 @@ class WaitGraph {
     bool is_inlining;
     ParkedWait wait;
     Progress progress = Progress::unseen;
+    bool is_in_cycle = false;
   };
   struct Owner {
     std::size_t count = 0;  // Fibers with the digest.
@@ -243,17 +244,21 @@ class WaitGraph {
     }
   }
 
-  // The last on the path waits for `first`, which is on it too.
+  // The last on the path waits for `first`, which is on it too. Of the cycles that share a fiber
+  // the first one counts: a fiber may wait for thousands that all wait for it.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
-    auto at = std::ranges::find(path, first, &Step::node);
-    for (; at != path.end(); ++at) {
+    const auto begin = std::ranges::find(path, first, &Step::node);
+    const auto is_known = [this](const Step& step) { return nodes_[step.node].is_in_cycle; };
+    if (std::any_of(begin, path.end(), is_known)) return;
+    for (auto at = begin; at != path.end(); ++at) {
       const Node& node = nodes_[at->node];
       std::optional<fibers::Backtrace> calls = look_again(node);
       if (!calls) return;
       cycle.members.push_back(
           {node.fiber, node.id, node.reason, parked_time(*node.fiber, now_), *calls});
     }
+    for (auto at = begin; at != path.end(); ++at) nodes_[at->node].is_in_cycle = true;
     cycles.push_back(std::move(cycle));
   }
 
@@ -307,7 +312,10 @@ void CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return;
   try {
-    if (waits > 0) look();
+    // The records' lock may be held for long, and the monitor has other work, unless it rests.
+    constexpr std::chrono::milliseconds kPatience(10);
+    const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
+    if (waits > 0 && !look(patience)) return;
     last_look_ = now;
     waits_then_ = waits;
   } catch (const std::bad_alloc&) {
@@ -315,20 +323,17 @@ void CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   }
 }
 
-void CycleWatch::look() {
-  // The lock may be held for long, and the monitor has other work.
-  const auto found =
-      find_wait_cycles(shared_, Deadline::at_nanoseconds(0), tuning::kMostWaitsWatched);
-  if (!found) return;
-  std::vector<std::uint64_t> present;
+bool CycleWatch::look(Deadline patience) {
+  const auto found = find_wait_cycles(shared_, patience, tuning::kMostWaitsWatched);
+  if (!found) return false;
   for (const WaitCycle& cycle : *found) {
     const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
-    present.push_back(first->id);
-    if (std::ranges::find(reported_, first->id) == reported_.end()) {
-      shared_.options().monitor.on_cycle(cycle);
-    }
+    if (std::ranges::find(reported_, first->id) != reported_.end()) continue;
+    // It stays there: a look may miss a cycle whose mutex is in use.
+    reported_.push_back(first->id);
+    shared_.options().monitor.on_cycle(cycle);
   }
-  reported_ = std::move(present);
+  return true;
 }
 
 }  // namespace weft::scheduler

@@ -55,7 +55,8 @@ class CycleWatch {
   void step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
-  void look();
+  // Returns false if the records' lock was not to be had.
+  [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;
   std::int64_t last_look_ = 0;
