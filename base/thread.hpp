@@ -15,7 +15,7 @@ namespace weft::base {
 // Processors of the machine that are online, whether the process may use them or not. At least 1.
 [[nodiscard]] unsigned online_processors() noexcept;
 
-// The first 15 characters, shown by ps, top and gdb.
+// Sets the first 15 characters of the name, which ps, top and gdb show.
 void set_thread_name(const char* name) noexcept;
 
 // Returns the number of threads of the process, including the caller; 0 if the system does not

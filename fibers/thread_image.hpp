@@ -9,7 +9,7 @@ namespace weft::fibers {
 
 struct Stack;
 
-// Numbered as unwind tables number them.
+// The numbers are as in unwind tables.
 #if defined(__x86_64__)
 inline constexpr std::size_t kRegisters = 17;
 inline constexpr std::size_t kStackRegister = 7;

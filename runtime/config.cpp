@@ -105,7 +105,7 @@ void report_cycle(const scheduler::WaitCycle& cycle,
   handler ? handler(text) : write_to_stderr(text);
 }
 
-// One a second at most, for a whole process.
+// Writes at most one line a second for the whole process.
 void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   static detail::Atomic<std::int64_t> next{0};
   const std::int64_t now = Deadline::now_nanoseconds();

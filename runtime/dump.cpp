@@ -243,8 +243,8 @@ void write_all(Deadline patience, const Requests& requests) noexcept {
   }
 }
 
-// On a thread of its own, because the one at hand may hold any lock, also of servers: so it names
-// no requests.
+// It runs on a separate thread, because the current one may hold any lock, also of servers: so it
+// names no requests.
 void dump_after_panic() noexcept {
   try {
     std::thread([] { write_all(report_patience(), {}); }).join();

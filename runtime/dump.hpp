@@ -21,7 +21,7 @@ struct RequestText {
 // if a lock was not to be had before `patience` ended. Throws std::bad_alloc.
 [[nodiscard]] std::unordered_map<std::uint64_t, RequestText> describe_requests(Deadline patience);
 
-// How long a report of something that went wrong waits for a lock that may never be free again.
+// Returns how long a report of a fault waits for a lock that may never become free.
 [[nodiscard]] Deadline report_patience() noexcept;
 
 // Returns a heading and one line for each of the first few hundred living fibers. Lines of running

@@ -36,8 +36,8 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// Numbers written to the eventfd, which adds them up: one for each dump, a larger one for each
-// second of a profile, and a much larger one for the end.
+// The eventfd adds up the numbers written to it: one for each dump, a larger one for each second of
+// a profile, and a much larger one for the end.
 constexpr std::uint64_t kDump = 1;
 constexpr std::uint64_t kSecond = std::uint64_t{1} << 16;
 constexpr int kMostSeconds = 60;
@@ -210,7 +210,7 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
   handler_descriptor.store(state.descriptor, relaxed);
   struct sigaction action {};
   action.sa_sigaction = &on_signal;
-  // On the signal stack that each worker has: a fiber's own may be nearly used up.
+  // Runs on each worker's signal stack: a fiber's own stack may be nearly used up.
   action.sa_flags = SA_RESTART | SA_ONSTACK | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
@@ -228,7 +228,7 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
 void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   struct sigaction current {};
   if (sigaction(state.number, nullptr, &current) == 0 && current.sa_sigaction == &on_signal) {
-    // Cannot fail where the first one did not.
+    // It cannot fail where the first call did not.
     (void)sigaction(state.number, &state.previous, nullptr);
   }
   stop_writer(state);

@@ -7,11 +7,11 @@ namespace weft::runtime {
 // std::invalid_argument.
 [[nodiscard]] int dump_signal_or(int otherwise);
 
-// While one lives, `number` makes a thread of its own write all fibers of the process to stderr.
-// A value that is queued with it lets that thread write a profile to a file instead: the value is
-// the length in seconds. The handler does no more than write to an eventfd; what was there before
-// it is put back at the end, unless somebody has replaced it meanwhile. Several runtimes may ask
-// for the same signal, and share the handler and the thread. From any thread, though not from a
+// While an object lives, `number` makes a separate thread write all fibers of the process to
+// stderr. A value that is queued with it lets that thread write a profile to a file instead: the
+// value is the length in seconds. The handler only writes to an eventfd. The end restores the
+// previous handler, unless other code has replaced this one meanwhile. Several runtimes may request
+// the same signal; they share the handler and the thread. Any plain thread may call it, but no
 // fiber: it waits for the thread.
 class DumpSignal {
  public:

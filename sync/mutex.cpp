@@ -64,7 +64,7 @@ void Mutex::note_owner() noexcept {
   if (detail::notes_lock_owners()) owner_.note(detail::number_for_notes());
 }
 
-// Spinning pays only while the owner runs on another worker and no caller waits already.
+// Spinning pays only while the owner runs on another worker and no caller waits.
 bool Mutex::spin() noexcept {
   for (int pauses = 1; pauses <= kLongestPause; pauses *= 2) {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
