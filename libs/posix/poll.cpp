@@ -114,9 +114,10 @@ std::optional<int> wait_for_one(FiberState& state, pollfd& polled, Deadline limi
   }
 }
 
-// What a Watch cannot wait for: urgent data, or a hang-up alone.
+// What a Watch cannot wait for: urgent data, or a hang-up alone. The system reports errors whether
+// they are asked for, as libpq does, or not.
 bool is_odd(const pollfd& polled) noexcept {
-  constexpr short kKnown = kReads | kWrites | POLLRDHUP;
+  constexpr short kKnown = kReads | kWrites | POLLRDHUP | POLLERR | POLLHUP | POLLNVAL;
   return polled.fd >= 0 &&
          ((polled.events & ~kKnown) != 0 || (polled.events & (kReads | kWrites)) == 0);
 }

@@ -70,6 +70,29 @@ FIBER_TEST_CASE_WITH("calls of many fibers wait for each other on one worker", {
   group.wait();
 }
 
+// The poll that begins first ends last. On the only helper thread it would keep the others waiting.
+FIBER_TEST_CASE_WITH("a poll that asks for errors, too, parks without a helper thread",
+                     {.workers = {1}, .options = {.max_blocking_threads = 1}}) {
+  if (!has_hooks()) return;
+  std::array<Ends, 3> pairs{make_pair(), make_pair(), make_pair()};
+  std::atomic<std::size_t> begun{0};
+  weft::WaitGroup group;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    group.go([&, i] {
+      const Scope scope;
+      pollfd polled{pairs[i][0], POLLIN | POLLERR | POLLHUP, 0};
+      ++begun;
+      CHECK(::poll(&polled, 1, -1) == 1);
+      CHECK(polled.revents == POLLIN);
+      if (i > 0) CHECK(::send(pairs[i - 1][1], "x", 1, 0) == 1);
+    });
+    while (begun == i) weft::this_fiber::yield();
+  }
+  CHECK(::send(pairs.back()[1], "x", 1, 0) == 1);
+  group.wait();
+  for (const Ends& ends : pairs) close_all(ends);
+}
+
 FIBER_TEST_CASE("a fiber outside of scopes, and a plain thread, make the call themselves") {
   if (!has_hooks()) return;
   const Ends ends = make_pair();
