@@ -4,10 +4,10 @@
 #include <ostream>
 #include <string>
 
-#include "observe/call_names.hpp"
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/stack_photo.hpp"
+#include "runtime/call_names.hpp"
 #include "runtime/dump.hpp"
 
 namespace weft::dump {
@@ -44,7 +44,7 @@ void write_json(std::ostream& out) {
 
 void write_folded(std::ostream& out) {
   observe::call_with_enough_stack([&out] {
-    observe::CallNames names;
+    runtime::CallNames names;
     std::map<std::string, std::uint64_t> stacks;
     for (const observe::ParkedStack& stack : observe::photograph_stacks()) {
       std::string line;

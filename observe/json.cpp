@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "observe/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace weft::observe {
 
@@ -41,7 +41,7 @@ void append_escaped(std::string& to, char character) {
 void append_json_string(std::string& to, std::string_view text) {
   to.push_back('"');
   while (!text.empty()) {
-    const std::string_view character = take_character(text);
+    const std::string_view character = base::take_character(text);
     if (character.size() == 1) {
       append_escaped(to, character.front());
     } else {

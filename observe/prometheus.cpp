@@ -6,7 +6,7 @@
 #include <string_view>
 #include <weft/metrics.hpp>
 
-#include "observe/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace weft::metrics {
 
@@ -27,7 +27,7 @@ std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
   text.append("=\"");
   while (!value.empty()) {
-    const std::string_view character = observe::take_character(value);
+    const std::string_view character = base::take_character(value);
     if (character == "\n") {
       text.append("\\n");
       continue;

@@ -86,8 +86,8 @@ std::string trace_text() {
   return std::move(out).str();
 }
 
-Answer record_trace(std::chrono::nanoseconds duration, const Wait& wait) {
-  const RecordingTurn turn(trace_is_taken);
+Answer record_trace(std::chrono::nanoseconds duration, const runtime::Wait& wait) {
+  const runtime::RecordingTurn turn(trace_is_taken);
   if (!turn.is_mine() || trace::is_on()) {
     return {409, kPlain, "another trace is being recorded: try again when it has ended\n"};
   }
@@ -113,18 +113,18 @@ Answer refusal_of(const std::error_code& error) {
   return ended_early();
 }
 
-using RecordProfile = Result<std::string> (*)(const profile::Options&, const Wait&);
+using RecordProfile = Result<std::string> (*)(const profile::Options&, const runtime::Wait&);
 
 // Null for a page that is no profile.
 RecordProfile recorder_of(std::string_view path) noexcept {
-  if (path == "/profile") return &record_processor;
-  if (path == "/contention") return &record_contention;
-  if (path == "/blocked") return &record_blocked;
+  if (path == "/profile") return &runtime::record_processor;
+  if (path == "/contention") return &runtime::record_contention;
+  if (path == "/blocked") return &runtime::record_blocked;
   return nullptr;
 }
 
 Answer record_profile(RecordProfile record, std::chrono::nanoseconds duration,
-                      std::string_view query, const Wait& wait) {
+                      std::string_view query, const runtime::Wait& wait) {
   const std::string_view format = value_of(query, "format");
   const bool is_pprof = format == "pprof";
   if (!is_pprof && !format.empty() && format != "folded") {
@@ -143,7 +143,7 @@ bool is_timed_page(std::string_view path) noexcept {
   return path == "/trace" || recorder_of(path) != nullptr;
 }
 
-Answer answer_timed(std::string_view path, std::string_view query, const Wait& wait) {
+Answer answer_timed(std::string_view path, std::string_view query, const runtime::Wait& wait) {
   const std::optional<std::chrono::nanoseconds> duration = duration_of(query);
   if (!duration) return {400, kPlain, "seconds must be a number from 0.001 to 60\n"};
   if (path == "/trace") return record_trace(*duration, wait);

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <weft/live_page.hpp>
 
-#include "observe/recording.hpp"
+#include "runtime/recording.hpp"
 
 namespace weft::observe {
 
@@ -15,6 +15,6 @@ namespace weft::observe {
 // refuses a second recording of the same kind meanwhile by 409, and a bad query by 400. `path` is
 // that of a page which records. Throws what the recording throws.
 [[nodiscard]] live::Answer answer_timed(std::string_view path, std::string_view query,
-                                        const Wait& wait);
+                                        const runtime::Wait& wait);
 
 }  // namespace weft::observe

@@ -15,7 +15,7 @@
 #include <weft/live_page.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "observe/profile_stacks.hpp"
+#include "runtime/profile_stacks.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 
@@ -196,15 +196,15 @@ FIBER_TEST_CASE_WITH("a processor profile is refused where it cannot be made", {
 }
 
 TEST_CASE("stacks of a profile are written in both formats") {
-  weft::observe::Profile profile;
+  weft::runtime::Profile profile;
   profile.counts = "contentions";
   profile.times = "delay";
   profile.lost = 3;
   profile.add({"a;b\n", &typeid(int), {}, "mutex"}, {2, 300});
   profile.add({"a;b\n", &typeid(int), {}, "mutex"}, {1, 1});
   profile.add({"\xff", nullptr, {}, ""}, {1, 5});
-  CHECK(weft::observe::as_folded(profile) == "a,b,;int;[mutex] 301\n\xff 5\n");
-  const std::string bytes = weft::observe::as_pprof(profile);
+  CHECK(weft::runtime::as_folded(profile) == "a,b,;int;[mutex] 301\n\xff 5\n");
+  const std::string bytes = weft::runtime::as_pprof(profile);
   const Pprof pprof(bytes);
   std::vector<std::string> samples;
   for (const std::string_view part : pprof.profile.all(2)) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace weft::observe {
+namespace weft::runtime {
 
 // An element of a folded stack, without the characters that the format uses itself.
 [[nodiscard]] std::string as_element(std::string text);
@@ -20,4 +20,4 @@ class CallNames {
   std::unordered_map<const void*, std::string> names_;
 };
 
-}  // namespace weft::observe
+}  // namespace weft::runtime

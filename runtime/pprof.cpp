@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "observe/call_names.hpp"
-#include "observe/profile_stacks.hpp"
-#include "observe/utf8.hpp"
+#include "base/utf8.hpp"
+#include "runtime/call_names.hpp"
+#include "runtime/profile_stacks.hpp"
 #include "runtime/symbols.hpp"
 
-namespace weft::observe {
+namespace weft::runtime {
 
 namespace {
 
@@ -112,7 +112,7 @@ class PprofWriter {
   // Readers refuse what is not UTF-8.
   static std::string valid(std::string_view text) {
     std::string characters;
-    while (!text.empty()) characters.append(take_character(text));
+    while (!text.empty()) characters.append(base::take_character(text));
     return characters;
   }
 
@@ -207,4 +207,4 @@ class PprofWriter {
 
 std::string as_pprof(const Profile& profile) { return PprofWriter().write(profile); }
 
-}  // namespace weft::observe
+}  // namespace weft::runtime

@@ -10,7 +10,7 @@
 #include <weft/profile.hpp>
 #include <weft/result.hpp>
 
-namespace weft::observe {
+namespace weft::runtime {
 
 // Parks the caller until the moment. Returns false if something ended the wait before.
 using Wait = std::function<bool(Deadline)>;
@@ -48,4 +48,4 @@ class RecordingTurn {
                                                     const Wait& wait);
 [[nodiscard]] Result<std::string> record_blocked(const profile::Options& options, const Wait& wait);
 
-}  // namespace weft::observe
+}  // namespace weft::runtime

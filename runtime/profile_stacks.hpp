@@ -11,7 +11,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace weft::observe {
+namespace weft::runtime {
 
 // A fiber, and the calls that it is in.
 struct ProfileStack {
@@ -52,4 +52,4 @@ struct Profile {
 // Throws and takes as as_folded().
 [[nodiscard]] std::string as_pprof(const Profile& profile);
 
-}  // namespace weft::observe
+}  // namespace weft::runtime

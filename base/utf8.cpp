@@ -1,9 +1,9 @@
-#include "observe/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <cstddef>
 #include <utility>
 
-namespace weft::observe {
+namespace weft::base {
 
 namespace {
 
@@ -37,4 +37,4 @@ std::string_view take_character(std::string_view& text) noexcept {
   return length == 0 ? kReplacement : taken.substr(0, length);
 }
 
-}  // namespace weft::observe
+}  // namespace weft::base

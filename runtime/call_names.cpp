@@ -1,8 +1,8 @@
-#include "observe/call_names.hpp"
+#include "runtime/call_names.hpp"
 
 #include "runtime/symbols.hpp"
 
-namespace weft::observe {
+namespace weft::runtime {
 
 std::string as_element(std::string text) {
   for (char& character : text) {
@@ -20,4 +20,4 @@ const std::string& CallNames::of(const void* returns_to) {
   return place->second;
 }
 
-}  // namespace weft::observe
+}  // namespace weft::runtime

@@ -15,12 +15,12 @@
 #include <weft/until.hpp>
 
 #include "base/printable.hpp"
-#include "observe/profile_stacks.hpp"
-#include "observe/recording.hpp"
+#include "runtime/profile_stacks.hpp"
+#include "runtime/recording.hpp"
 #include "scheduler/processor_samples.hpp"
 #include "scheduler/record/wait_samples.hpp"
 
-namespace weft::observe {
+namespace weft::runtime {
 
 namespace {
 
@@ -190,20 +190,20 @@ Result<std::string> record_blocked(const profile::Options& options, const Wait& 
                       [](const std::stop_token& end) { return collect_waits(end, kBlocked); });
 }
 
-}  // namespace weft::observe
+}  // namespace weft::runtime
 
 namespace weft::profile {
 
 Result<std::string> processor(const Options& options) {
-  return observe::record_processor(options, &observe::sleep_until_end);
+  return runtime::record_processor(options, &runtime::sleep_until_end);
 }
 
 Result<std::string> contention(const Options& options) {
-  return observe::record_contention(options, &observe::sleep_until_end);
+  return runtime::record_contention(options, &runtime::sleep_until_end);
 }
 
 Result<std::string> blocked(const Options& options) {
-  return observe::record_blocked(options, &observe::sleep_until_end);
+  return runtime::record_blocked(options, &runtime::sleep_until_end);
 }
 
 }  // namespace weft::profile

@@ -1,11 +1,11 @@
-#include "observe/profile_stacks.hpp"
+#include "runtime/profile_stacks.hpp"
 
 #include <utility>
 
-#include "observe/call_names.hpp"
+#include "runtime/call_names.hpp"
 #include "runtime/symbols.hpp"
 
-namespace weft::observe {
+namespace weft::runtime {
 
 void Profile::add(ProfileStack stack, Values values) {
   constexpr std::size_t kMostStacks = 50'000;
@@ -41,4 +41,4 @@ std::string as_folded(const Profile& profile) {
   return text;
 }
 
-}  // namespace weft::observe
+}  // namespace weft::runtime
