@@ -113,13 +113,6 @@ StackSpace::~StackSpace() {
   protected_by_all.fetch_sub(protected_.load(relaxed), relaxed);
 }
 
-// Relaxed: the caller has seen the chunks under the mutex, or by [range].
-char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const noexcept {
-  auto chunk = chunks.begin();
-  for (; index >= chunk->count.load(relaxed); ++chunk) index -= chunk->count.load(relaxed);
-  return chunk->base.load(relaxed) + index * stride(size_class);
-}
-
 // Reserves one more chunk; if necessary, a smaller one.
 bool StackSpace::reserve(Range& range, unsigned size_class) {
   if (range.share == 0) range.share = share_of_address_space() / stride(size_class);

@@ -34,6 +34,13 @@ bool reclaims_tables() noexcept {
 
 }  // namespace
 
+// Relaxed: the caller has seen the chunks under the mutex, or by [range].
+char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const noexcept {
+  auto chunk = chunks.begin();
+  for (; index >= chunk->count.load(relaxed); ++chunk) index -= chunk->count.load(relaxed);
+  return chunk->base.load(relaxed) + index * stride(size_class);
+}
+
 // The guards keep the page tables from being empty, so they are removed, too.
 bool StackSpace::release_tables(const Range& range, unsigned size_class,
                                 const ColdStacks::Run& run) noexcept {

@@ -33,7 +33,7 @@ namespace {
 
 using Word = std::uintptr_t;
 
-Word number_of(const void* address) noexcept { return reinterpret_cast<Word>(address); }
+Word word_of(const void* address) noexcept { return reinterpret_cast<Word>(address); }
 const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
@@ -111,12 +111,12 @@ class WaitGraph {
     if (nodes_.size() > most_) nodes_.clear();
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       Node& node = nodes_[i];
-      headers_.emplace(number_of(node.stack), i);
+      headers_.emplace(word_of(node.stack), i);
       if (!node.is_inlining) node.wait = read_wait(node);
       if (node.wait.owner != 0) owners_.try_emplace(node.wait.owner);
       if (node.fiber->target_digest.load(detail::relaxed) == 0) continue;
       const void* target = node.fiber->task.join_target_hint(&base::read_memory);
-      if (target != nullptr) targets_.emplace(number_of(target), i);
+      if (target != nullptr) targets_.emplace(word_of(target), i);
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) note_owner(nodes_[i].id, i);
   }
@@ -178,13 +178,13 @@ class WaitGraph {
       const std::size_t begin = i - kWaker;
       // Linked, and not claimed by a notifier.
       constexpr Word kFlagBits = 0xffff;
-      if (words[i] == number_of(node.fiber) && words[begin + kClaim] == 0 &&
+      if (words[i] == word_of(node.fiber) && words[begin + kClaim] == 0 &&
           (words[begin + kFlags] & kFlagBits) == 1) {
         waiter = image_->begin + begin * sizeof(Word);
       }
     }
     for (std::size_t i = 0; i + 2 < words.size() && waiter != 0; ++i) {
-      if (words[i] != number_of(node.stack) || words[i + 1] == 0 || words[i + 2] == 0) continue;
+      if (words[i] != word_of(node.stack) || words[i + 1] == 0 || words[i + 2] == 0) continue;
       const ListView& list = list_of(words[i + 2], node.reason);
       if (list.waiters.contains(waiter)) return {words[i + 2], waiter, list.owner};
     }
@@ -201,8 +201,8 @@ class WaitGraph {
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
-      const auto end = headers_.lower_bound(number_of(node.stack));
-      for (auto at = headers_.lower_bound(number_of(node.stack->lowest)); at != end; ++at) {
+      const auto end = headers_.lower_bound(word_of(node.stack));
+      for (auto at = headers_.lower_bound(word_of(node.stack->lowest)); at != end; ++at) {
         edges.push_back(at->second);
       }
       return edges;

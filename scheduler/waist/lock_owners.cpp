@@ -3,25 +3,17 @@
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "scheduler/record/lock_owners.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker/current_worker.hpp"
 
 namespace weft::detail {
 
-namespace {
-
-// Relaxed: a lock whose owner does not see it yet has no note, or a former one for a moment.
-constinit Atomic<bool> lock_owners_are_noted{false};
-
-}  // namespace
-
 std::uint64_t number_for_notes() noexcept { return this_fiber::id(); }
 
-bool notes_lock_owners() noexcept { return lock_owners_are_noted.load(relaxed); }
-
 void note_lock_owners() noexcept {
-  if (lock_owners_are_noted.exchange(true, relaxed)) return;
+  if (scheduler::lock_owners_are_noted.exchange(true, relaxed)) return;
   weft_endless_turn.over.store(true, relaxed);
   (void)scheduler::visit_registry(Deadline::never(), [](scheduler::Scheduler& scheduler) {
     for (scheduler::Desk* desk : scheduler.shared().desks()) desk->end_turn();

@@ -295,15 +295,14 @@ TEST_CASE("the number of workers follows the affinity mask") {
 void echo(const std::atomic<bool>& stop, weft::WaitGroup& group) {
   auto there = weft::io::make_pipe().value;
   auto back = weft::io::make_pipe().value;
-  group.go(
-      [&group, there_read = std::move(there.read), back_write = std::move(back.write)]() mutable {
-        std::array<std::byte, 16> buffer;
-        for (;;) {
-          const auto got = weft::io::read_some(there_read, buffer);
-          if (got.error) return;
-          (void)weft::io::write_all(back_write, std::span(buffer).first(got.value));
-        }
-      });
+  group.go([there_read = std::move(there.read), back_write = std::move(back.write)]() mutable {
+    std::array<std::byte, 16> buffer;
+    for (;;) {
+      const auto got = weft::io::read_some(there_read, buffer);
+      if (got.error) return;
+      (void)weft::io::write_all(back_write, std::span(buffer).first(got.value));
+    }
+  });
   std::array<std::byte, 16> buffer;
   while (!stop) {
     CHECK(!weft::io::write_all(there.write, "ping").error);

@@ -124,12 +124,15 @@ THREAD_TEST_CASE_WITH("memory of fibers that are gone is given back",
   // Each worker may keep two chains for itself.
   while (runtime.stats().stacks_resident > 64 * (runtime.workers() + 1)) runtime.trim();
   const auto stats = runtime.stats();
-  CHECK(stats.stacks_carved >= count);
+  // Blocks of cold stacks beyond these lose their page tables, and with them their guards.
+  constexpr std::uint64_t kKeepTables = 16'384;
+  CHECK(stats.stacks_carved >= std::min<std::uint64_t>(count, kKeepTables));
   // At least one page of 4 KiB a stack was used; a sanitizer's own memory does not shrink.
   if (!weft::test::kSanitized) CHECK(resident_bytes() + count * 3000 < most);
-  // And it is used again: a second burst carves nothing new.
+  // And it is used again: a second burst needs no more stacks.
   runtime.run(burst);
-  CHECK(runtime.stats().stacks_carved <= stats.stacks_carved + 64 * (runtime.workers() + 1));
+  CHECK(runtime.stats().stacks_carved <=
+        std::max<std::uint64_t>(stats.stacks_carved, count) + 64 * (runtime.workers() + 1));
 }
 
 THREAD_TEST_CASE_WITH("idle workers give memory back by themselves", {.workers = {2}}) {
