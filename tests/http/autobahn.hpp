@@ -101,7 +101,9 @@ class Peer {
         return pong(payload);
       case http::Opcode::close: {
         if (payload.size() < 2) return "close ";
-        const auto code = [&](std::size_t i) { return static_cast<unsigned char>(payload[i]); };
+        const auto code = [&](std::size_t i) -> unsigned {
+          return static_cast<unsigned char>(payload[i]);
+        };
         return closed(code(0) << 8U | code(1));
       }
       default:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -106,6 +107,12 @@ class WebSocket {
   Core& core_;
 };
 
+// The call behind accept_websocket(), whose talk it takes in one type.
+// Context, Errors, Throws: as accept_websocket().
+net::Result<void> accept_talk(Request& request, Response& response,
+                              std::function<void(WebSocket&)> talk,
+                              const WebSocketOptions& options);
+
 // Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
 // `talk` closes with 1000, its exception with 1011. No Origin is checked: a handler that serves
 // browsers with cookies must do so before.
@@ -113,9 +120,11 @@ class WebSocket {
 // Errors: Errc::unsupported for no handshake, or an impossible one; it has been answered then, with
 // 400 or 426.
 // Throws: std::bad_alloc.
-net::Result<void> accept_websocket(Request& request, Response& response,
-                                   std::function<void(WebSocket&)> talk,
-                                   const WebSocketOptions& options = {});
+template <std::invocable<WebSocket&> Talk>
+net::Result<void> accept_websocket(Request& request, Response& response, Talk talk,
+                                   const WebSocketOptions& options = {}) {
+  return accept_talk(request, response, std::move(talk), options);
+}
 
 // Serves a WebSocket that has no running fiber and no stack while it waits for a message. The calls
 // come one after another, in a fiber of the connection. Any fiber may send and close by the pointer

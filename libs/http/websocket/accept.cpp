@@ -42,9 +42,9 @@ net::Result<void> answer_opening(Request& request, Response& response,
 
 }  // namespace
 
-net::Result<void> accept_websocket(Request& request, Response& response,
-                                   std::function<void(WebSocket&)> talk,
-                                   const WebSocketOptions& options) {
+net::Result<void> accept_talk(Request& request, Response& response,
+                              std::function<void(WebSocket&)> talk,
+                              const WebSocketOptions& options) {
   const auto make_talk = [&](const std::string& protocol,
                              const std::optional<DeflateTerms>& terms) {
     return [talk = std::move(talk), options, protocol, terms](Upgraded link) {
