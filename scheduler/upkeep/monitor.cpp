@@ -53,6 +53,7 @@ void Monitor::run() noexcept {
   std::int64_t last_sample = Deadline::now_nanoseconds();
   std::int64_t last_long_run = last_sample;
   std::int64_t last_awake = last_sample;
+  std::uint64_t last_switches = 0;
   next_processors_ = last_sample + shared_.options().processors.period.count();
   for (;;) {
     pause(period);
@@ -62,24 +63,29 @@ void Monitor::run() noexcept {
     mind_processors(now);
     provide_workers(verdict);
     rouse_sleepers(verdict);
+    // Fibers may have run between two samples. Only a census that begins later sees where they
+    // wait.
+    const std::uint64_t switches = count_switches();
+    const bool have_run = std::exchange(last_switches, switches) != switches;
+    if (verdict.anybody_awake || have_run) last_awake = now;
     (void)shared_.stores().decay_some(now);
     census_.step(now);
-    if (options_.on_cycle) cycles_.step(census_, now, false);
+    if (options_.on_cycle) (void)cycles_.step(census_, now, false);
     const bool is_memory_short = shared_.stores().mind_goal(now);
     if (verdict.long_runs) last_long_run = now;
-    if (verdict.anybody_awake) last_awake = now;
     const std::int64_t longest =
         verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
     const bool is_alert =
         now - last_long_run < tuning::kAlert || (is_memory_short && verdict.anybody_awake);
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
-    if (options_.on_cycle) cycles_.step(census_, now, true);
+    if (options_.on_cycle && !cycles_.step(census_, now, true)) continue;
     // Spawns that are refused wake no worker.
     if (shared_.stores().goal().is_refusing()) continue;
-    shared_.monitor_rest().rest([this] {
-      return shared_.all_are_asleep() && !shared_.stores().goal().is_refusing() &&  // [goal]
-             stopping_.load(acquire) == 0;                                          // [stop]
+    shared_.monitor_rest().rest([this, switches] {
+      return shared_.all_are_asleep() && count_switches() == switches &&
+             !shared_.stores().goal().is_refusing() &&  // [goal]
+             stopping_.load(acquire) == 0;              // [stop]
     });
     last_sample = last_awake = Deadline::now_nanoseconds();
     // After a short rest the load is as light as before, so the samples need not become more
@@ -94,6 +100,12 @@ Monitor::Verdict Monitor::sample(std::int64_t now, std::int64_t elapsed) noexcep
     look_at(*desk, sights_[desk->index], now, elapsed, verdict);
   }
   return verdict;
+}
+
+std::uint64_t Monitor::count_switches() const noexcept {
+  std::uint64_t switches = 0;
+  for (const Desk* desk : shared_.desks()) switches += desk->recorder.counters().switches.get();
+  return switches;
 }
 
 void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed,

@@ -89,6 +89,8 @@ class Monitor {
   void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
   void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
+  // Returns how many switches all workers have made. Relaxed: asleep, a worker makes none.
+  [[nodiscard]] std::uint64_t count_switches() const noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 
   Shared& shared_;

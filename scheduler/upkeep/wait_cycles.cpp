@@ -307,20 +307,21 @@ std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared, Deadline 
   return is_listed ? std::optional(std::move(cycles)) : std::nullopt;
 }
 
-void CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept {
+bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept {
   const std::size_t waits = census.waits_for_fibers();
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
-  if (!is_due && !(is_about_to_rest && waits != waits_then_)) return;
+  if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {
     // The records' lock may be held for long, and the monitor has other work, unless it rests.
     constexpr std::chrono::milliseconds kPatience(10);
     const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
-    if (waits > 0 && !look(patience)) return;
+    if (waits > 0 && !look(patience)) return false;
     last_look_ = now;
     waits_then_ = waits;
   } catch (const std::bad_alloc&) {
     last_look_ = now;  // The next look may find memory.
   }
+  return true;
 }
 
 bool CycleWatch::look(Deadline patience) {

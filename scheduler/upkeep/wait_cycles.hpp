@@ -51,8 +51,9 @@ class CycleWatch {
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
   // Looks if the last look is a minute old, or if the monitor is about to rest and more or fewer
-  // fibers wait for others than at the last look.
-  void step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
+  // fibers wait for others than at the last look. Returns false if a look was due, and the records'
+  // lock was not to be had.
+  bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
   // Returns false if the records' lock was not to be had.
