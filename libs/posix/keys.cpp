@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "libs/posix/fiber_state.hpp"
 #include "libs/posix/hooks.hpp"
@@ -41,6 +42,17 @@ FiberState::KeyValue* find_value(FiberState& state, pthread_key_t key) noexcept 
   return found == state.values.end() ? nullptr : &*found;
 }
 
+// An allocator may use keys of its own: whenever it is called, the values are whole.
+void append_value(FiberState& state, const FiberState::KeyValue& value) {
+  std::vector<FiberState::KeyValue> more;
+  do {
+    more.reserve(state.values.size() + 4);
+  } while (more.capacity() <= state.values.size());  // The allocator may have set some meanwhile.
+  more.assign(state.values.begin(), state.values.end());
+  more.push_back(value);
+  state.values.swap(more);
+}
+
 int set_value(FiberState& state, pthread_key_t key, const void* value) noexcept {
   const std::uint32_t generation = generation_of(key);
   if (generation % 2 == 0) return EINVAL;
@@ -49,7 +61,7 @@ int set_value(FiberState& state, pthread_key_t key, const void* value) noexcept 
     return 0;
   }
   try {
-    state.values.push_back({key, generation, value});
+    append_value(state, {key, generation, value});
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
