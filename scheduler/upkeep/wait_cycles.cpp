@@ -87,6 +87,22 @@ ListView read_list(Word lock, WaitReason reason) {
   return view;
 }
 
+// What a stack's header says. That of an inlined fiber lies in its parent's frame, which may be
+// gone: then these are any bytes, and look_again() decides.
+struct Header {
+  std::uint64_t id = 0;
+  Word lowest = 0;
+};
+
+Header read_header(const Stack& stack) noexcept {
+  Header header;
+  if (!base::read_memory(&stack.fiber_id, &header.id, sizeof header.id) ||
+      !base::read_memory(&stack.lowest, &header.lowest, sizeof header.lowest)) {
+    return {};
+  }
+  return header;
+}
+
 // The fibers that wait for others, and the edges between them.
 // Relaxed throughout: states, numbers and digests may be stale; look_again() decides.
 class WaitGraph {
@@ -99,9 +115,11 @@ class WaitGraph {
     mark_waiting(fiber, now_);
     Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
     if (stack == nullptr || !is_marked(fiber)) return;
+    const Header header = read_header(*stack);
     nodes_.push_back({&fiber,
                       stack,
-                      stack->fiber_id.load(detail::relaxed),
+                      header.lowest,
+                      header.id,
                       static_cast<WaitReason>(fiber.reason()),
                       fiber.state.load(detail::relaxed) == FiberState::inlining,
                       {}});
@@ -126,8 +144,7 @@ class WaitGraph {
   void count_owner(const Fiber& fiber) {
     const Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
     if (stack == nullptr) return;
-    const auto found =
-        owners_.find(detail::LockOwner::digest_of(stack->fiber_id.load(detail::relaxed)));
+    const auto found = owners_.find(detail::LockOwner::digest_of(read_header(*stack).id));
     if (found != owners_.end()) ++found->second.count;
   }
 
@@ -144,6 +161,7 @@ class WaitGraph {
   struct Node {
     Fiber* fiber;
     Stack* stack;
+    Word lowest;
     std::uint64_t id;
     WaitReason reason;
     bool is_inlining;
@@ -202,7 +220,7 @@ class WaitGraph {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
       const auto end = headers_.lower_bound(word_of(node.stack));
-      for (auto at = headers_.lower_bound(word_of(node.stack->lowest)); at != end; ++at) {
+      for (auto at = headers_.lower_bound(node.lowest); at != end; ++at) {
         edges.push_back(at->second);
       }
       return edges;
