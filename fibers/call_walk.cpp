@@ -203,9 +203,15 @@ void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
 }
 
 bool ThreadImage::copy_parked(const Stack& stack) noexcept {
-  const Context saved = stack.context.load(detail::relaxed);  // Relaxed: perhaps stale.
+  // The header of an inlined fiber lies in its parent's frame, which may be gone.
+  Context saved = nullptr;
+  Word lowest = 0;
   registers = {};
   count = 0;
+  if (!base::read_memory(&stack.context, &saved, sizeof saved) ||
+      !base::read_memory(&stack.lowest, &lowest, sizeof lowest)) {
+    return false;
+  }
 #ifdef WEFT_CONTEXT_BOOST
   begin = reinterpret_cast<Word>(saved);
 #else
@@ -217,7 +223,7 @@ bool ThreadImage::copy_parked(const Stack& stack) noexcept {
   registers.set(kFrameRegister, reinterpret_cast<Word>(context.frame_pointer));
 #endif
   const auto end = reinterpret_cast<Word>(&stack);
-  if (begin < reinterpret_cast<Word>(stack.lowest) || begin >= end || begin % sizeof(Word) != 0) {
+  if (begin < lowest || begin >= end || begin % sizeof(Word) != 0) {
     return false;
   }
   count = std::min<std::size_t>((end - begin) / sizeof(Word), kMostWords);
