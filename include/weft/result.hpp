@@ -22,9 +22,9 @@ struct [[nodiscard]] Result {
 // The result of a call without a value: true after success, as any Result. It compares with codes
 // and conditions, and converts from and to std::error_code:
 //
-//   if (!stream.wait_readable(1s)) return;
-//   if (files::write_file(path, text) == std::errc::permission_denied) ...
-//   if (const std::error_code error = server.serve(listener)) ...
+//   if (!stream.wait_readable(1s)) stream.close();
+//   if (files::write_file(path, text) == std::errc::permission_denied) path += ".new";
+//   if (const std::error_code error = server.serve(listener)) return error;
 //
 // Context: plain value.
 template <>
