@@ -24,7 +24,8 @@ void write_folded(std::ostream& out);
 // Writes each circle of fibers that wait for each other, as RuntimeOptions::on_partial_deadlock
 // gets it, or a line that there is none. It takes some microseconds for each fiber that waits for
 // others or for a mutex, and a lock that spawns sometimes need. It reads other stacks by
-// process_vm_readv, and finds nothing where the system refuses that. Throws: as write_json().
+// process_vm_readv, and finds nothing where the system refuses that.
+// Throws: as write_json().
 void write_deadlocks(std::ostream& out);
 
 }  // namespace weft::dump

@@ -108,7 +108,8 @@ class WebSocket {
 };
 
 // The call behind accept_websocket(), whose talk it takes in one type.
-// Context, Errors, Throws: as accept_websocket().
+// Context: the handler's fiber. It parks for the answer to a wrong request.
+// Errors, Throws: as accept_websocket().
 net::Result<void> accept_talk(Request& request, Response& response,
                               std::function<void(WebSocket&)> talk,
                               const WebSocketOptions& options);
@@ -138,7 +139,8 @@ struct WebSocketHandlers {
   std::function<void(WebSocket&)> on_close = {};
 };
 // Does the same with handlers. An exception of on_open or on_message closes with 1011.
-// Context, Errors: as the other form.
+// Context: the handler's fiber. It parks for the answer to a wrong request.
+// Errors: as the other form.
 // Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
 net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
                                    const WebSocketOptions& options = {});
