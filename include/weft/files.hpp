@@ -76,7 +76,8 @@ class File {
   }
   // Writes all at the end of the file. Up to 1 MiB, no other append comes between, also of another
   // process, unless the file system writes only a part: a full disk, or XFS and Btrfs when memory
-  // is short. Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
+  // is short.
+  // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
   // Does the same for text.

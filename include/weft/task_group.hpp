@@ -78,8 +78,9 @@ class TaskGroup {
   // Starts a task. Parks while `max_running` tasks run, FIFO; a pool then applies its on_full. A
   // spawn by a task of the group never waits for the limit, because that task holds a place: the
   // new task is queued. When a task of the group ends, its fiber runs a queued task before waiting
-  // spawns continue. Tasks of groups made by these tasks are treated the same way. Throws: as
-  // weft::go() or FiberPool::go(). No task has then been started; a refused task is unchanged.
+  // spawns continue. Tasks of groups made by these tasks are treated the same way.
+  // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
+  // unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
