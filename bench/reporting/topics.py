@@ -37,7 +37,7 @@ TOPICS = (
         "W11_idle": "Wake a fiber of an idle runtime, median",
         "W11_busy": "Wake a fiber of a busy runtime, median",
         "W11_mixed": "Start among short and long fibers, median",
-        "W13_*": "Turns of the median by turns of the slowest",
+        "W13_*": "Median number of turns, divided by that of the slowest",
         "W14_ticker": "Processor time of a ticker of 1 ms",
         "W14_sleepers": "Processor time of 100 sleeps of 10 ms",
     }),
