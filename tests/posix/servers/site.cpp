@@ -37,7 +37,7 @@ int serve(const char* certificate, const char* key) {
   std::fflush(stdout);
   weft::http::Server with_tls(router, {.secure = weft::tls::server_layer(context)});
   weft::http::Server without(router);
-  weft::go([&] { (void)with_tls.serve(secure); });
+  weft::go([&with_tls, &listener = secure] { (void)with_tls.serve(listener); });
   return without.serve(plain) ? 0 : 1;
 }
 
