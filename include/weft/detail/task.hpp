@@ -1,7 +1,6 @@
 // A callable that is moved, run once and destroyed.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -112,7 +111,9 @@ class Task {
     alignas(std::max_align_t) std::byte box[kMostBoxBytes]{};
     const void* from = nullptr;
     std::memcpy(&from, copy, sizeof from);
-    if (!read(from, box, std::min(operations->box_bytes, sizeof box))) return nullptr;
+    const std::size_t size =
+        operations->box_bytes < sizeof box ? operations->box_bytes : sizeof box;
+    if (!read(from, box, size)) return nullptr;
     const void* pointer = box;
     return operations->join_target(&pointer);
   }
