@@ -369,15 +369,22 @@ std::string dump_targeted(const void* target, Deadline patience) {
   return text.empty() ? dump_all(patience) : text;
 }
 
-void write_to_stderr(std::string_view text) noexcept {
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data() + written, text.size() - written);
-    if (count < 0 && base::last_error() == EINTR) continue;
-    // If stderr cannot be written, the report is lost.
-    if (count <= 0) return;
-    written += static_cast<std::size_t>(count);
+std::error_code write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count > 0) {
+      text.remove_prefix(static_cast<std::size_t>(count));
+      continue;
+    }
+    const int error = count == 0 ? EIO : base::last_error();
+    if (error != EINTR) return {error, std::system_category()};
   }
+  return {};
+}
+
+void write_to_stderr(std::string_view text) noexcept {
+  // If stderr cannot be written, the report is lost.
+  (void)write_all(STDERR_FILENO, text);
 }
 
 void write_all_to_stderr() noexcept {

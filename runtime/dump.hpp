@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <weft/deadline.hpp>
 
@@ -52,6 +53,8 @@ struct RequestText {
 // Returns all fibers if `target` is null or no such fiber lives.
 [[nodiscard]] std::string dump_targeted(const void* target, Deadline patience);
 
+// Writes all of the text, and returns the error that ended that, if there is one.
+std::error_code write_all(int descriptor, std::string_view text) noexcept;
 void write_to_stderr(std::string_view text) noexcept;
 // Writes dump_all(), or a line that states why it cannot be made. Do not call it on a fiber's
 // stack.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -23,15 +22,7 @@ std::error_code write_profile(const std::string& path, std::string_view text) no
   const int file =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return {base::last_error(), std::system_category()};
-  std::error_code error;
-  while (!text.empty() && !error) {
-    const ssize_t count = ::write(file, text.data(), text.size());
-    if (count >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(count));
-    } else if (base::last_error() != EINTR) {
-      error = {base::last_error(), std::system_category()};
-    }
-  }
+  const std::error_code error = write_all(file, text);
   (void)::close(file);
   return error;
 }
