@@ -87,20 +87,15 @@ ListView read_list(Word lock, WaitReason reason) {
   return view;
 }
 
-// What a stack's header says. That of an inlined fiber lies in its parent's frame, which may be
-// gone: then these are any bytes, and look_again() decides.
-struct Header {
+// What a stack's header says; 0 if it cannot be read. That of an inlined fiber lies in its parent's
+// frame, which may be gone: then these are any bytes, and look_again() decides.
+std::uint64_t read_id(const Stack& stack) noexcept {
   std::uint64_t id = 0;
+  return base::read_memory(&stack.fiber_id, &id, sizeof id) ? id : 0;
+}
+Word read_lowest(const Stack& stack) noexcept {
   Word lowest = 0;
-};
-
-Header read_header(const Stack& stack) noexcept {
-  Header header;
-  if (!base::read_memory(&stack.fiber_id, &header.id, sizeof header.id) ||
-      !base::read_memory(&stack.lowest, &header.lowest, sizeof header.lowest)) {
-    return {};
-  }
-  return header;
+  return base::read_memory(&stack.lowest, &lowest, sizeof lowest) ? lowest : 0;
 }
 
 // The fibers that wait for others, and the edges between them.
@@ -115,11 +110,10 @@ class WaitGraph {
     mark_waiting(fiber, now_);
     Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
     if (stack == nullptr || !is_marked(fiber)) return;
-    const Header header = read_header(*stack);
     nodes_.push_back({&fiber,
                       stack,
-                      header.lowest,
-                      header.id,
+                      read_lowest(*stack),
+                      read_id(*stack),
                       static_cast<WaitReason>(fiber.reason()),
                       fiber.state.load(detail::relaxed) == FiberState::inlining,
                       {}});
@@ -144,7 +138,7 @@ class WaitGraph {
   void count_owner(const Fiber& fiber) {
     const Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
     if (stack == nullptr) return;
-    const auto found = owners_.find(detail::LockOwner::digest_of(read_header(*stack).id));
+    const auto found = owners_.find(detail::LockOwner::digest_of(read_id(*stack)));
     if (found != owners_.end()) ++found->second.count;
   }
 
