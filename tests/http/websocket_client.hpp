@@ -37,6 +37,14 @@ inline std::string receive_frame(net::TcpStream& stream) {
   return head[0] + payload;
 }
 
+// Answers the first ping of a server, and not the second one, which ends the connection.
+inline void answer_one_ping(net::TcpStream& stream) {
+  CHECK(receive_frame(stream) == "\x89");
+  send_text(stream, frame(0x8a, ""));
+  CHECK(receive_frame(stream) == "\x89");
+  CHECK(receive_all(stream).empty());
+}
+
 inline std::string server_close(std::uint16_t code) { return "\x88" + http::make_close(code, {}); }
 
 inline std::string url_of(const HttpServer& server) {
