@@ -235,7 +235,7 @@ void report_refusal(const std::exception& refusal) noexcept {
   write_to_stderr("\n");
 }
 
-void write_all(Deadline patience, const Requests& requests) noexcept {
+void write_report(Deadline patience, const Requests& requests) noexcept {
   try {
     write_to_stderr(compose_all(patience, requests));
   } catch (const std::exception& refusal) {
@@ -247,7 +247,7 @@ void write_all(Deadline patience, const Requests& requests) noexcept {
 // names no requests.
 void dump_after_panic() noexcept {
   try {
-    std::thread([] { write_all(report_patience(), {}); }).join();
+    std::thread([] { write_report(report_patience(), {}); }).join();
   } catch (const std::exception& refusal) {
     report_refusal(refusal);
   }
@@ -389,7 +389,7 @@ void write_to_stderr(std::string_view text) noexcept {
 
 void write_all_to_stderr() noexcept {
   try {
-    write_all(report_patience(), describe_requests(report_patience()));
+    write_report(report_patience(), describe_requests(report_patience()));
   } catch (const std::exception& refusal) {
     report_refusal(refusal);
   }
