@@ -213,8 +213,10 @@ class WaitGraph {
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
-      const auto end = headers_.lower_bound(word_of(node.stack));
-      for (auto at = headers_.lower_bound(node.lowest); at != end; ++at) {
+      // A header that is gone may have any lowest address, also one above the header.
+      const auto is_below = [&](const auto& header) { return header.first < word_of(node.stack); };
+      for (auto at = headers_.lower_bound(node.lowest); at != headers_.end() && is_below(*at);
+           ++at) {
         edges.push_back(at->second);
       }
       return edges;
@@ -321,6 +323,7 @@ std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared, Deadline 
 
 bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept {
   const std::size_t waits = census.waits_for_fibers();
+  if (last_look_ == 0) last_look_ = now;
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {

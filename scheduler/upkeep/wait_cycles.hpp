@@ -50,9 +50,9 @@ class CycleWatch {
  public:
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
-  // Looks if the last look is a minute old, or if the monitor is about to rest and more or fewer
-  // fibers wait for others than at the last look. Returns false if a look was due, and the records'
-  // lock was not to be had.
+  // Looks if the first step or the last look is a minute old, or if the monitor is about to rest
+  // and more or fewer fibers wait for others than at the last look. Returns false if a look was
+  // due, and the records' lock was not to be had.
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
@@ -60,7 +60,7 @@ class CycleWatch {
   [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;
-  std::int64_t last_look_ = 0;
+  std::int64_t last_look_ = 0;  // Or the first step.
   std::size_t waits_then_ = 0;
   std::vector<std::uint64_t> reported_;  // The smallest number of a fiber in each.
 };

@@ -1,10 +1,12 @@
 // Fibers that wait for each other while others live.
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <latch>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/dump.hpp>
@@ -20,7 +22,10 @@
 #include "scheduler/scheduler.hpp"
 #include "scheduler/upkeep/census.hpp"
 #include "scheduler/upkeep/wait_cycles.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/one_worker.hpp"
 #include "tests/support/parked.hpp"
 
 namespace weft::test {
@@ -254,6 +259,34 @@ FIBER_TEST_CASE_WITH("a former owner is not taken for the owner", {kWithOwners})
   former.join();
 }
 
+// A fiber that a wait runs in place has its header in the frame of the caller. That frame may be
+// gone when the search reads it, and then the header holds any bytes.
+FIBER_TEST_CASE_WITH("a search survives a header with a wrong lowest address", {.workers = {1}}) {
+  if (!can_read_memory() || !one_worker_keeps_order()) return;
+  // Their headers are around that of the caller.
+  WaitGroup gate;
+  gate.add(1);
+  WaitGroup others;
+  for (int i = 0; i < 8; ++i) others.go([&] { gate.wait(); });
+  await_parked(8);
+  const fibers::Fiber* caller = scheduler::current_worker()->current_fiber();
+  WaitGroup group;
+  group.go([&] {
+    REQUIRE(caller->state.load(detail::relaxed) == fibers::FiberState::inlining);
+    fibers::Stack& header = *caller->stack.load(detail::relaxed);
+    for (char* wrong :
+         {reinterpret_cast<char*>(UINTPTR_MAX), reinterpret_cast<char*>(&header + 1)}) {
+      char* const right = std::exchange(header.lowest, wrong);
+      const std::size_t found = cycles_now().size();
+      header.lowest = right;
+      CHECK(found == 0);
+    }
+  });
+  group.wait();
+  gate.done();
+  others.wait();
+}
+
 TEST_CASE("each cycle is reported once, by the monitor") {
   if (!can_read_memory()) return;
   const TestGuard guard("each cycle is reported once, by the monitor");
@@ -278,8 +311,9 @@ TEST_CASE("each cycle is reported once, by the monitor") {
       }
       CHECK(census.waits_for_fibers() == 2);
       scheduler::CycleWatch watch(scheduler.shared());
-      watch.step(census, now, false);
-      watch.step(census, now + 60'000'000'000, false);
+      for (int minute = 0; minute < 3; ++minute) {
+        watch.step(census, now + minute * 60'000'000'000, false);
+      }
     });
   }
   CHECK(reports.size() == 2);
