@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/pin.hpp"
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 #include "fibers/fiber.hpp"
 #include "fibers/signal_text.hpp"
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "base/thread.hpp"
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 #include "fibers/stack.hpp"
 
 namespace weft::detail {

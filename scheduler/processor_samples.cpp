@@ -8,7 +8,7 @@
 
 #include "base/refusal.hpp"
 #include "base/signal_handlers.hpp"
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker/current_worker.hpp"

@@ -8,7 +8,7 @@
 #include <typeinfo>
 
 #include "base/thread_timer.hpp"
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 #include "fibers/stack.hpp"
 
 namespace weft::scheduler {

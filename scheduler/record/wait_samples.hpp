@@ -8,7 +8,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/waist.hpp>
 
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 #include "fibers/fiber.hpp"
 
 namespace weft::scheduler {

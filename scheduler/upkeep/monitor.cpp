@@ -8,7 +8,7 @@
 #include "base/probes.hpp"
 #include "base/refusal.hpp"
 #include "base/thread.hpp"
-#include "fibers/thread_calls.hpp"
+#include "fibers/calls/thread_calls.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"

@@ -14,7 +14,7 @@
 #include <weft/detail/waiter.hpp>
 
 #include "base/read_memory.hpp"
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/sanitizer.hpp"
 #include "scheduler/shared.hpp"

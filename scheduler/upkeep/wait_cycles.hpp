@@ -9,7 +9,7 @@
 #include <weft/deadline.hpp>
 #include <weft/detail/waist.hpp>
 
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 #include "fibers/fiber.hpp"
 
 namespace weft::scheduler {

@@ -9,7 +9,7 @@
 #include "base/debug_locks.hpp"
 #include "base/panic.hpp"
 #include "base/shake.hpp"
-#include "fibers/outermost.hpp"
+#include "fibers/calls/outermost.hpp"
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/sleep/sleep_protocol.hpp"

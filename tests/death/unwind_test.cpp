@@ -17,7 +17,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "fibers/outermost.hpp"
+#include "fibers/calls/outermost.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"

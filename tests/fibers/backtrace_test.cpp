@@ -1,5 +1,5 @@
 // A visit to a parked stack finds the calls of its fiber, and leaves no trace.
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 
 #include <doctest/doctest.h>
 

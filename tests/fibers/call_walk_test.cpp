@@ -1,5 +1,5 @@
 // Calls found in a copy of a stack, whatever the copy holds.
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // The instructions of an unwind table, and what they come to at an address.
-#include "fibers/unwind_table.hpp"
+#include "fibers/calls/unwind_table.hpp"
 
 #include <doctest/doctest.h>
 

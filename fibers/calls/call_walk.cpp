@@ -1,4 +1,4 @@
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 
 #include <ucontext.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/read_memory.hpp"
+#include "fibers/calls/unwind_table.hpp"
 #include "fibers/stack.hpp"
-#include "fibers/unwind_table.hpp"
 
 namespace weft::fibers {
 

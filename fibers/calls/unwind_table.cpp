@@ -1,4 +1,4 @@
-#include "fibers/unwind_table.hpp"
+#include "fibers/calls/unwind_table.hpp"
 
 // The C++ runtime's function that finds the unwind table of a function. It takes no lock in a
 // recent C library.

@@ -1,4 +1,4 @@
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 
 #include <unwind.h>
 

@@ -1,4 +1,4 @@
-#include "fibers/thread_calls.hpp"
+#include "fibers/calls/thread_calls.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "base/parker.hpp"
 #include "base/signal_handlers.hpp"
 #include "base/thread_timer.hpp"
-#include "fibers/call_walk.hpp"
+#include "fibers/calls/call_walk.hpp"
 
 namespace weft::fibers {
 

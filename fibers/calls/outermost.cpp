@@ -1,4 +1,4 @@
-#include "fibers/outermost.hpp"
+#include "fibers/calls/outermost.hpp"
 
 #include <cxxabi.h>
 #include <unwind.h>

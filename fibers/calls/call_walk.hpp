@@ -1,8 +1,8 @@
 // The calls that a thread is in, found in a copy of its stack.
 #pragma once
 
-#include "fibers/backtrace.hpp"
-#include "fibers/thread_image.hpp"
+#include "fibers/calls/backtrace.hpp"
+#include "fibers/calls/thread_image.hpp"
 
 namespace weft::fibers {
 

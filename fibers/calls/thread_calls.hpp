@@ -1,7 +1,7 @@
 // The calls that a running fiber is in, seen from another thread.
 #pragma once
 
-#include "fibers/backtrace.hpp"
+#include "fibers/calls/backtrace.hpp"
 #include "fibers/stack_space.hpp"
 
 namespace weft::fibers {

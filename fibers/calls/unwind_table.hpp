@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "fibers/thread_image.hpp"
+#include "fibers/calls/thread_image.hpp"
 
 namespace weft::fibers {
 
