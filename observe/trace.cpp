@@ -69,12 +69,14 @@ void write_span(JsonWriter& json, const observe::PoolSpan& span, std::size_t id)
 
 void start(const Options& options) {
   scheduler::start_tracing(options.events_per_worker);
-  if (scheduler::Worker* worker = scheduler::current_worker()) worker->recorder().look_at_trace();
+  if (scheduler::Worker* worker = scheduler::current_worker())
+    worker->desk().recorder.look_at_trace();
 }
 
 void stop() noexcept {
   scheduler::stop_tracing();
-  if (scheduler::Worker* worker = scheduler::current_worker()) worker->recorder().look_at_trace();
+  if (scheduler::Worker* worker = scheduler::current_worker())
+    worker->desk().recorder.look_at_trace();
 }
 
 bool is_on() noexcept { return detail::is_tracing(); }

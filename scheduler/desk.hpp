@@ -9,6 +9,7 @@
 
 #include "base/cache_line.hpp"
 #include "base/parker.hpp"
+#include "fibers/fiber.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/queues/local_queue.hpp"
 #include "scheduler/queues/pinned_queue.hpp"
@@ -60,8 +61,7 @@ class Desk {
   // Queues a fiber that must run on this worker. The unpark is not lost: the worker does not sleep
   // again before it has looked.
   void send_pinned(fibers::Fiber& fiber) noexcept {
-    pinned.push(fiber);
-    ask_to_look();
+    queue_pinned(fiber);
     unpark();
   }
   [[nodiscard]] bool has_work_hint() const noexcept { return !queue.empty_hint(); }
@@ -112,6 +112,25 @@ class Desk {
     turn.over.store(leads_here, detail::relaxed);
     if (!leads_here && detail::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
+  }
+  // The same as send_pinned(). Thieves cannot take the fiber, so no other worker is woken; this
+  // worker does not sleep before it has looked.
+  void queue_pinned(fibers::Fiber& fiber) noexcept {
+    pinned.push(fiber);
+    ask_to_look();
+  }
+  // The running fiber, which is not pinned, stays here until unpin_running(). It is in no queue
+  // now; the next wake finds it pinned.
+  void pin_running() noexcept {
+    fibers::Fiber& fiber = *recorder.running();
+    fiber.stack.load(detail::relaxed)->home = index;
+    fiber.size_class |= fibers::Fiber::kPinned;
+    pinned.pin();
+  }
+  void unpin_running() noexcept {
+    fibers::Fiber& fiber = *recorder.running();
+    fiber.size_class = static_cast<std::uint8_t>(fiber.stack_class());
+    pinned.unpin();
   }
   void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]
   // Each returns whether the worker has been unparked.

@@ -61,7 +61,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
   // All workers exist before the first one runs.
   for (unsigned i = 0; i < shared_.options().workers; ++i) {
     make_worker();
-    shared_.publish_desk();
+    shared_.desks().publish();
   }
   try {
     enter_registry(*this);
@@ -77,7 +77,7 @@ Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::make_worker() {
   workers_.push_back(std::make_unique<Loop>(shared_, static_cast<unsigned>(workers_.size())));
-  shared_.add_desk(workers_.back()->desk());
+  shared_.desks().add(workers_.back()->desk());
 }
 
 void Scheduler::start_thread(Loop& worker) {
@@ -99,7 +99,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;
   unsigned at_work = active.at_work();
-  const auto others = shared_.desks().subspan(active.permanent());
+  const auto others = shared_.desks().all().subspan(active.permanent());
   for (Desk* desk : others) {
     if (at_work >= wanted) break;
     if (!desk->is_resting() || !desk->end_rest()) continue;
@@ -116,7 +116,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
       return;
     }
     base::shake::delay();  // The worker may sleep, and be chosen, before it is counted.
-    shared_.publish_desk();
+    shared_.desks().publish();
     if (workers_.back()->desk().end_rest()) at_work = active.add_one();
     workers_.back()->desk().unpark();
   }
@@ -182,7 +182,7 @@ void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const
   const auto homes =
       std::min(static_cast<unsigned>(shared_.desks().size()), shared_.active().usual());
   const unsigned home =
-      runs_on_this_thread() ? current_worker()->index() : next_home_.fetch_add(1, relaxed);
+      runs_on_this_thread() ? current_worker()->desk().index : next_home_.fetch_add(1, relaxed);
   const auto pinned_class = static_cast<std::uint8_t>(size_class | Fiber::kPinned);
   Fiber& fiber = make_fiber(std::move(task), pinned_class, caller);
   become_ready(fiber);
@@ -213,7 +213,7 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const
   if (fiber == nullptr) shared_.throw_too_many_fibers();
   fibers::happens_after(fiber);
   fiber->set_up(std::move(task), size_class, caller);
-  shared_.note_spawn_outside();
+  shared_.visitors().note_spawn();
   WEFT_PROBE(spawn, fiber, caller);
   if (detail::is_tracing()) [[unlikely]]
     trace_fiber_from_outside(detail::TraceKind::spawn, *fiber);
@@ -237,7 +237,7 @@ EventSource& current_events() {
 }
 
 void Scheduler::events_started() noexcept {
-  if (runs_on_this_thread()) return current_worker()->announce_event();
+  if (runs_on_this_thread()) return current_worker()->announcer().announce_event();
   announce_event(shared_);
 }
 

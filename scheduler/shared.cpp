@@ -15,10 +15,8 @@
 
 namespace weft::scheduler {
 
-using detail::acquire;
 using detail::full_fence;
 using detail::relaxed;
-using detail::release;
 using detail::seq_cst;
 using fibers::Fiber;
 
@@ -44,11 +42,12 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
                EventSource& events)
     : scheduler_(scheduler),
       options_(std::move(options)),
-      number_(take_number()),
-      queues_are_open_(options_.workers > 1 ||
-                       (options_.monitor.enabled && !base::prepare_barriers())),
       active_(active_setting(options_)),
-      desks_(std::make_unique<Desk*[]>(most_workers())),
+      desks_(most_workers(), options_.workers,
+             {.has_open_queue =
+                  options_.workers > 1 || (options_.monitor.enabled && !base::prepare_barriers()),
+              .scheduler = take_number(),
+              .simulation = options_.simulation}),
       stores_(
           stack_main, this, options_.max_fibers,
           {options_.monitor.enabled ? options_.memory_goal : 0, options_.refuses_at_memory_goal}),
@@ -57,45 +56,30 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
   if (options_.refuses_without_stacks) fibers().refuse_while_any(stack_shortage_.count());
 }
 
-Desk::Setting Shared::setting_of(unsigned index) const noexcept {
-  return {.index = index,
-          .is_resting = index >= options_.workers,
-          .has_open_queue = queues_are_open_ || index >= options_.workers,
-          .scheduler = number_,
-          .now = now(),
-          .simulation = options_.simulation};
-}
-
-void Shared::add_desk(Desk& desk) noexcept { desks_[desk.index] = &desk; }
-
-void Shared::publish_desk() noexcept {
-  desk_count_.store(desk_count_.load(relaxed) + 1, release);  // [spares]
-}
-
 bool Shared::all_are_asleep() const noexcept {
-  return std::ranges::all_of(desks(), [this](const Desk* desk) { return is_asleep(*desk); });
+  return std::ranges::all_of(desks_, [this](const Desk* desk) { return is_asleep(*desk); });
 }
 
 void Shared::stop() noexcept {
   stopping_.store(true, seq_cst);  // [idle]
   full_fence();                    // [idle]
-  for (Desk* desk : desks()) desk->unpark();
+  for (Desk* desk : desks_) desk->unpark();
 }
 
 bool Shared::has_work_hint() const noexcept {
   return has_outside_work_hint() ||
-         std::ranges::any_of(desks(), [](const Desk* desk) { return desk->has_work_hint(); });
+         std::ranges::any_of(desks_, [](const Desk* desk) { return desk->has_work_hint(); });
 }
 
 bool Shared::has_events_to_watch() const noexcept {
-  return watches_events() || std::ranges::any_of(desks(), [](const Desk* desk) {
+  return watches_events() || std::ranges::any_of(desks_, [](const Desk* desk) {
            return !desk->next_timer_hint().is_never();
          });
 }
 
 Deadline Shared::earliest_timer_of_awake() const noexcept {
   std::int64_t earliest = Deadline::never().nanoseconds();
-  for (const Desk* desk : desks()) {
+  for (const Desk* desk : desks_) {
     const Deadline next = desk->next_timer_hint();
     if (next.is_never() || is_asleep(*desk)) continue;
     earliest = std::min(earliest, next.nanoseconds() + tuning::kOverdue);
@@ -110,7 +94,7 @@ void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
   if (detail::is_tracing()) [[unlikely]]
     trace_fiber_from_outside(detail::TraceKind::ready, fiber);
   if (fiber.is_pinned()) [[unlikely]]
-    return home_of(fiber).send_pinned(fiber);
+    return desks_.home_of(fiber).send_pinned(fiber);
   inject_queue_.push(fiber);
   announce_from_outside(*this);
 }
@@ -139,13 +123,13 @@ void Shared::throw_too_many_fibers() {
 // there was a moment in between at which nothing was alive.
 std::uint64_t Shared::live() const noexcept {
   std::uint64_t finished = 0;
-  for (const Desk* desk : desks()) finished += desk->recorder.counters().finished.get();
+  for (const Desk* desk : desks_) finished += desk->recorder.counters().finished.get();
   return spawned() - finished;
 }
 
 std::uint64_t Shared::spawned() const noexcept {
-  std::uint64_t sum = spawned_outside_.load(acquire);  // [outside]
-  for (const Desk* desk : desks()) sum += desk->recorder.counters().spawned.get();
+  std::uint64_t sum = visitors_.spawned();
+  for (const Desk* desk : desks_) sum += desk->recorder.counters().spawned.get();
   return sum;
 }
 

@@ -1,15 +1,12 @@
 // The state that the workers of one scheduler share.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 
 #include "base/cache_line.hpp"
-#include "scheduler/desk.hpp"
+#include "scheduler/desks.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/options.hpp"
 #include "scheduler/queues/inject_queue.hpp"
@@ -29,10 +26,6 @@ namespace weft::scheduler {
 // Contains the desks of the workers, the queue of fibers that come from outside, the free stacks
 // and records, and which workers sleep, search and watch. It starts no thread and has no access to
 // workers: the monitor, the deadlock watch and the stack shortage see desks.
-// Order
-//   [outside]  note_spawn_outside counts (release) -> live loads (acquire), as [count] in Counter.
-//   [spares]   publish_desk counts a desk (release) -> desks() loads the count (acquire): the desk
-//              is complete. A waker that chooses a worker has read its bit by acquire: see IdleSet.
 class Shared {
  public:
   Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
@@ -44,7 +37,7 @@ class Shared {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
-  [[nodiscard]] unsigned number() const noexcept { return number_; }
+  [[nodiscard]] unsigned number() const noexcept { return desks_.scheduler(); }
   // Returns the time by the clock of its fibers.
   [[nodiscard]] std::int64_t now() const noexcept {
     return options_.simulation != nullptr ? options_.simulation->now()
@@ -53,31 +46,14 @@ class Shared {
 
   // --- Workers ---
 
-  // All existing desks, including spares; new ones may be added at the end.
-  [[nodiscard]] std::span<Desk* const> desks() const noexcept {
-    return {desks_.get(), desk_count_.load(detail::acquire)};  // [spares]
-  }
-  // The scheduler calls these, from one thread at a time. add_desk: before the worker's thread
-  // starts, as a waker may choose that worker once it sleeps. publish_desk: once the thread runs,
-  // so that each counted desk has a thread.
-  void add_desk(Desk& desk) noexcept;
-  void publish_desk() noexcept;
-  [[nodiscard]] Desk& desk(unsigned index) noexcept { return *desks_[index]; }
-  // Returns the home of a started fiber that is pinned.
-  [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) noexcept {
-    return desk(fiber.stack.load(detail::relaxed)->home);
-  }
+  [[nodiscard]] Desks& desks() noexcept { return desks_; }
+  [[nodiscard]] const Desks& desks() const noexcept { return desks_; }
+  [[nodiscard]] Desk& desk(unsigned index) noexcept { return desks_[index]; }
   [[nodiscard]] unsigned most_workers() const noexcept {
     return active_.most_usual() + (options_.monitor.enabled ? options_.monitor.spares : 0);
   }
-  // Counts the threads: the workers, and the monitor.
-  [[nodiscard]] std::size_t threads() const noexcept {
-    return desks().size() + (options_.monitor.enabled ? 1 : 0);
-  }
   [[nodiscard]] ActiveWorkers& active() noexcept { return active_; }
   [[nodiscard]] const ActiveWorkers& active() const noexcept { return active_; }
-  // Returns the parameters for the desk of a worker.
-  [[nodiscard]] Desk::Setting setting_of(unsigned index) const noexcept;
   [[nodiscard]] MonitorRest& monitor_rest() noexcept { return monitor_rest_; }
 
   // --- Who sleeps ---
@@ -127,9 +103,6 @@ class Shared {
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return stores_.fibers(); }
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[noreturn]] void throw_too_many_fibers();
-  void note_spawn_outside() noexcept {
-    spawned_outside_.fetch_add(1, detail::release);  // [outside]
-  }
   // The number of fibers that were spawned and have not finished. It is exact when nothing runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
@@ -139,12 +112,8 @@ class Shared {
  private:
   Scheduler& scheduler_;
   const SchedulerOptions options_;
-  const unsigned number_;
-  const bool queues_are_open_;
   alignas(base::kCacheLine) ActiveWorkers active_;
-  // An array of most_workers(), filled from the front.
-  const std::unique_ptr<Desk*[]> desks_;
-  detail::Atomic<std::size_t> desk_count_{0};
+  Desks desks_;
   alignas(base::kCacheLine) Stores stores_;
   InjectQueue inject_queue_;
   EventSource& events_;
@@ -158,7 +127,6 @@ class Shared {
   MonitorRest monitor_rest_;
   // Every plain thread that spawns or wakes writes these.
   alignas(base::kCacheLine) Visitors visitors_;
-  detail::Atomic<std::uint64_t> spawned_outside_{0};
 };
 
 }  // namespace weft::scheduler

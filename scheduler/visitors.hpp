@@ -1,4 +1,4 @@
-// Counts the threads that are inside a scheduler without being its workers.
+// Threads that are inside a scheduler without being its workers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace weft::scheduler {
 
-// Keeps a scheduler alive while such a thread is inside. The thread may make the last fiber
-// runnable, whose end allows the scheduler to be destroyed.
+// Keeps a scheduler alive while such a thread is inside, and counts the fibers that it spawns. The
+// thread may make the last fiber runnable, whose end allows the scheduler to be destroyed.
 // Order
-//   [visit]  the visitor leaves (release) -> the destructor reads 0 (acquire).
+//   [visit]    the visitor leaves (release) -> the destructor reads 0 (acquire).
+//   [outside]  note_spawn counts (release) -> spawned loads (acquire), as [count] in Counter.
 class Visitors {
  public:
   class Visit {
@@ -29,12 +30,17 @@ class Visitors {
     detail::Atomic<std::uint32_t>& count_;
   };
 
+  void note_spawn() noexcept { spawned_.fetch_add(1, detail::release); }  // [outside]
+  [[nodiscard]] std::uint64_t spawned() const noexcept {
+    return spawned_.load(detail::acquire);  // [outside]
+  }
   void wait_until_none() const noexcept {
     while (count_.load(detail::acquire) != 0) base::yield_processor();  // [visit]
   }
 
  private:
   detail::Atomic<std::uint32_t> count_{0};
+  detail::Atomic<std::uint64_t> spawned_{0};
 };
 
 }  // namespace weft::scheduler

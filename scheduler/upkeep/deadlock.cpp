@@ -14,7 +14,7 @@ using fibers::FiberState;
 // Returns nothing if anything may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
-  const auto desks = shared_.desks();
+  const auto desks = shared_.desks().all();
   for (const Desk* desk : desks) {
     if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
@@ -58,8 +58,9 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   const Finding found = judge_fibers();
   if (found != Finding::deadlock) return found;
   // No other thread of the process may be running. The workers of another runtime, asleep or not,
-  // count as threads that might wake a fiber.
-  if (base::count_threads() != shared_.threads() + before->threads.parked()) {
+  // count as threads that might wake a fiber; the monitor does not.
+  const std::size_t own = shared_.desks().size() + (shared_.options().monitor.enabled ? 1 : 0);
+  if (base::count_threads() != own + before->threads.parked()) {
     return Finding::doubt;
   }
   // The handler of a later signal might wake a fiber.

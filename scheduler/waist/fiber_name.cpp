@@ -24,7 +24,7 @@ fibers::Stack* stack_here() noexcept {
 
 void detail::trace_text(TraceKind kind, std::string_view text) noexcept {
   if (Worker* worker = current_worker()) {
-    worker->recorder().note_text(kind, text);
+    worker->desk().recorder.note_text(kind, text);
   } else {
     scheduler::trace_text_from_outside(kind, text);
   }

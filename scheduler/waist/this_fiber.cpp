@@ -111,11 +111,11 @@ bool may_switch() noexcept {
 Pin::Pin() noexcept {
   const fibers::Fiber* fiber = current_fiber();
   pins_ = fiber != nullptr && !fiber->is_pinned();
-  if (pins_) scheduler::current_worker()->pin_current();
+  if (pins_) scheduler::current_worker()->desk().pin_running();
 }
 
 Pin::~Pin() {
-  if (pins_) scheduler::current_worker()->unpin_current();
+  if (pins_) scheduler::current_worker()->desk().unpin_running();
 }
 
 }  // namespace weft::this_fiber

@@ -21,18 +21,18 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   for (; first != nullptr && woken < RunQueue::kCapacity; ++woken) {
     Fiber& fiber = *std::exchange(first, first->next);
     if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
-    worker_.recorder().ready(fiber);
+    worker_.desk().recorder.ready(fiber);
     if (fiber.is_pinned()) [[unlikely]] {
-      worker_.send_home(fiber);
+      shared_.desks().send_home(fiber, worker_.desk());
     } else {
       due.append(fiber);
     }
   }
-  worker_.recorder().counters().timers.add(woken);
+  worker_.desk().recorder.counters().timers.add(woken);
   worker_.desk().queue.push_due(due);
   // Other fibers need not wait for all of a million.
-  if (first != nullptr && worker_.pace().may_call() && shared_.idle().wants_wake_hint())
-    worker_.call_for_help();
+  if (first != nullptr && worker_.announcer().pace().may_call() && shared_.idle().wants_wake_hint())
+    worker_.announcer().call_for_help();
   return woken;
 }
 
@@ -46,7 +46,7 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
     if (timer->leads) {
       while (fiber != nullptr) woken += wake_sleepers(fiber);
     } else {
-      worker_.recorder().counters().timers.add_one();
+      worker_.desk().recorder.counters().timers.add_one();
       worker_.make_ready_last(*fiber);
       ++woken;
     }

@@ -43,10 +43,11 @@ bool Loop::is_free_to_leave() const noexcept {
 // Wakes a sleeper, if needed, for the fibers that wait here or for coming events.
 void Loop::prepare_for_run() noexcept {
   if (!shared_.idle().anyone_asleep()) return;
-  if (worker_.expects_long_runs()) worker_.mind_watch_while_awake();
-  if (worker_.pace().may_call() && worker_.pace().expects_wait(desk_.queue.size_hint()) &&
+  if (worker_.announcer().expects_long_runs()) worker_.announcer().mind_watch_while_awake();
+  if (worker_.announcer().pace().may_call() &&
+      worker_.announcer().pace().expects_wait(desk_.queue.size_hint()) &&
       shared_.idle().wants_wake_hint()) {
-    worker_.call_for_help();
+    worker_.announcer().call_for_help();
   }
 }
 
@@ -71,18 +72,20 @@ void Loop::look_around() noexcept {
 // longer; then the monitor requests a look.
 void Loop::look_at_pace(std::int64_t now) noexcept {
   const Pace::Progress progress =
-      worker_.pace().look(now, desk_.recorder.counters().switches.get());
-  if (run_lengths_.are_long(progress)) worker_.pace().note_long_run(now);
+      worker_.announcer().pace().look(now, desk_.recorder.counters().switches.get());
+  if (run_lengths_.are_long(progress)) worker_.announcer().pace().note_long_run(now);
   if (!shared_.idle().anyone_asleep()) {
-    desk_.decisions_left.store(worker_.pace().allot(progress, tuning::kLookPeriod), relaxed);
+    desk_.decisions_left.store(worker_.announcer().pace().allot(progress, tuning::kLookPeriod),
+                               relaxed);
     return;
   }
-  desk_.decisions_left.store(worker_.pace().allot(progress, tuning::kPatience), relaxed);
+  desk_.decisions_left.store(worker_.announcer().pace().allot(progress, tuning::kPatience),
+                             relaxed);
   const bool crowded = shared_.is_crowded();
-  if (!crowded) worker_.mind_watch_while_awake();
+  if (!crowded) worker_.announcer().mind_watch_while_awake();
   const std::int64_t patience = crowded ? tuning::kPatienceWhenCrowded : tuning::kPatience;
-  if (!worker_.pace().finds_waiting(patience, desk_.queue.size_hint())) return;
-  worker_.pace().note_waiting();
+  if (!worker_.announcer().pace().finds_waiting(patience, desk_.queue.size_hint())) return;
+  worker_.announcer().pace().note_waiting();
   wake_one(shared_);
 }
 
@@ -151,8 +154,8 @@ Fiber* Loop::find_work() noexcept {
       if (!while_parked([this] { return sleep(*this); })) return nullptr;
       shared_.monitor_rest().work_begins();
     }
-    worker_.pace().resume(machine_now(), desk_.recorder.counters().switches.get());
-    desk_.decisions_left.store(worker_.pace().allotted(), relaxed);
+    worker_.announcer().pace().resume(machine_now(), desk_.recorder.counters().switches.get());
+    desk_.decisions_left.store(worker_.announcer().pace().allotted(), relaxed);
     if (found != nullptr) return found;
   }
 }
@@ -219,8 +222,8 @@ bool Loop::has_own_work() const noexcept {
 void Loop::begin_idling() noexcept {
   const std::int64_t now = desk_.recorder.asleep_since();
   const Pace::Progress progress =
-      worker_.pace().look(now, desk_.recorder.counters().switches.get());
-  if (run_lengths_.are_long(progress)) worker_.pace().note_long_run(now);
+      worker_.announcer().pace().look(now, desk_.recorder.counters().switches.get());
+  if (run_lengths_.are_long(progress)) worker_.announcer().pace().note_long_run(now);
   shared_.deadlock_watch().take_over(desk_.index);
   watch_pauses_.restart();
 }

@@ -58,7 +58,7 @@ std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
 
 void Searcher::visit_others(std::int64_t now) noexcept {
   if (!thief_.begin_visits(now)) return;
-  const auto desks = shared_.desks();
+  const auto desks = shared_.desks().all();
   const auto count = static_cast<unsigned>(desks.size());
   unsigned next = thief_.choose_first(count);
   for (unsigned i = 0; i < std::min(count, tuning::kVisited); ++i) {
@@ -71,7 +71,7 @@ void Searcher::visit_others(std::int64_t now) noexcept {
 // Runs overdue timers of a worker, and takes fibers from it.
 void Searcher::visit(Desk& other, std::int64_t now) noexcept {
   const Sight sight = see(other.queue, other.timers, other.recorder.counters());
-  const bool is_done_soon = desk_.queue.size_hint() < worker_.pace().allotted();
+  const bool is_done_soon = desk_.queue.size_hint() < worker_.announcer().pace().allotted();
   const Thief::Visit found = thief_.visit(other.index, sight, other.thread, is_done_soon, now);
   if (found.runs_timers) (void)clockwork_.run(other.timers, now);
   const Thief::Relief relief = found.relief(static_cast<std::int64_t>(desk_.queue.size_hint()));
@@ -91,7 +91,7 @@ bool Searcher::take_injected() noexcept {
 
 Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   if (take_injected()) return desk_.queue.pop();
-  const auto desks = shared_.desks();
+  const auto desks = shared_.desks().all();
   const auto count = static_cast<unsigned>(desks.size());
   unsigned next = thief_.choose_first(count);
   for (unsigned i = 0; i < count; ++i, next = next + 1 == count ? 0 : next + 1) {

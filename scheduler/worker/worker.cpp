@@ -11,8 +11,6 @@
 #include "base/shake.hpp"
 #include "fibers/calls/outermost.hpp"
 #include "scheduler/machine_clock.hpp"
-#include "scheduler/shared.hpp"
-#include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/may_switch.hpp"
@@ -33,18 +31,19 @@ constexpr std::size_t kFramesOfParent = 1 << 10;
 }  // namespace
 
 Worker::Worker(Shared& shared, unsigned index)
-    : desk_(shared.setting_of(index), shared.events()),
+    : desk_(shared.desks().setting_of(index, shared.now()), shared.events()),
       shared_(shared),
       default_size_class_(static_cast<std::uint8_t>(shared.options().size_class)),
-      pace_(shared.now(), shared.options().monitor.enabled,
-            shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
+      announcer_(desk_, shared,
+                 Pace(shared.now(), shared.options().monitor.enabled,
+                      shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions)),
       stacks_(shared.stacks()),
       fibers_(shared.fibers()),
       stack_waits_(*this, &make_ready_on, shared, desk_, stacks_, fibers_) {
   WEFT_CHECK(!detail::is_simulated(),
              "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
   // A simulation decides at each decision.
-  desk_.decisions_left.store(pace_.allotted(), relaxed);
+  desk_.decisions_left.store(announcer_.pace().allotted(), relaxed);
 }
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
@@ -57,20 +56,12 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
   return *fiber;
 }
 
-// Fibers that are queued on the idle stack are announced before a fiber is run, because usually
-// that one is among them.
-inline void Worker::announce_work() noexcept {
-  if (pace_.may_call() && shared_.idle().wants_wake_hint() && current_fiber() != nullptr)
-      [[unlikely]]
-    call_for_help();
-}
-
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   desk_.queue.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   desk_.recorder.spawned(fiber, caller);
   desk_.queue.push_new(fiber);
-  announce_work();
+  announcer_.announce_work();
 }
 
 Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
@@ -82,17 +73,17 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
 void Worker::make_ready(Fiber& fiber) noexcept {
   desk_.recorder.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
-    return send_home(fiber);
+    return shared_.desks().send_home(fiber, desk_);
   desk_.queue.put_next(fiber);
-  announce_work();
+  announcer_.announce_work();
 }
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
   desk_.recorder.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
-    return send_home(fiber);
+    return shared_.desks().send_home(fiber, desk_);
   desk_.queue.push_last(fiber);
-  announce_work();
+  announcer_.announce_work();
 }
 
 // Returns nullptr when no fiber is at hand, or when it is time to look around on the idle stack.
@@ -250,7 +241,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
     return false;
   Fiber* child = take_child(target);
   // It may have hidden other fibers from thieves for a moment.
-  announce_work();
+  announcer_.announce_work();
   if (child == nullptr) return false;
   desk_.decisions_left.store(left - 1, relaxed);
   become_inlining(waiting, reason);
@@ -312,52 +303,9 @@ void Worker::run_fibers(void* stack) {
   }
 }
 
-// Thieves cannot take it, so no other worker is woken. This worker does not sleep before it has
-// looked (has_own_work).
-void Worker::send_home(Fiber& fiber) noexcept {
-  Desk& home = shared_.home_of(fiber);
-  if (&home != &desk_) return home.send_pinned(fiber);
-  desk_.pinned.push(fiber);
-  desk_.ask_to_look();
-}
-
-// The fiber is in no queue now; the next wake finds it pinned.
-void Worker::pin_current() noexcept {
-  Fiber& fiber = *current_fiber();
-  fiber.stack.load(relaxed)->home = desk_.index;
-  fiber.size_class |= Fiber::kPinned;
-  desk_.pinned.pin();
-}
-
-void Worker::unpin_current() noexcept {
-  Fiber& fiber = *current_fiber();
-  fiber.size_class = static_cast<std::uint8_t>(fiber.stack_class());
-  desk_.pinned.unpin();
-}
-
-// This worker handles it at its next look, or before it sleeps; where runs are long, a sleeper
-// does.
-void Worker::announce_event() noexcept {
-  if (current_fiber() != nullptr && expects_long_runs()) mind_watch_while_awake();
-}
-
 // Not inlined into the functions that begin a sleep: see Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
-  if (desk_.timers.add_sleep(timer, deadline)) announce_event();
-}
-
-// A sleeper must run the timers here if this worker does not reach them in time.
-void Worker::mind_watch_while_awake() noexcept {
-  if (!shared_.idle().anyone_asleep()) return;
-  const Deadline next = desk_.next_timer_hint();
-  mind_watch(shared_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
-}
-
-// Fibers wait here behind a fiber that runs, or is about to.
-void Worker::call_for_help() noexcept {
-  if (desk_.queue.empty_hint()) return;
-  pace_.note_call(machine_now());
-  if (!shared_.is_crowded()) wake_one(shared_);
+  if (desk_.timers.add_sleep(timer, deadline)) announcer_.announce_event();
 }
 
 void Worker::make_ready_on(Worker& worker, Stack& stack, Fiber& fiber) noexcept {

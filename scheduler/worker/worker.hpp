@@ -11,15 +11,14 @@
 #include "fibers/switch.hpp"
 #include "scheduler/desk.hpp"
 #include "scheduler/record/recorder.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/timers/timers.hpp"
+#include "scheduler/worker/announcer.hpp"
 #include "scheduler/worker/block_cache.hpp"
 #include "scheduler/worker/fiber_ids.hpp"
-#include "scheduler/worker/pace.hpp"
 #include "scheduler/worker/stack_waits.hpp"
 
 namespace weft::scheduler {
-
-class Shared;
 
 // Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
 // directly to the next one if that is at hand. For all other work (looks, timers, polling,
@@ -53,25 +52,18 @@ class Worker {
   // next, because the data it waits for is hot. make_ready_last: it runs after all ready fibers.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
-  // The running fiber calls it, if not pinned, and stays here until unpin_current().
-  void pin_current() noexcept;
-  void unpin_current() noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (desk_.timers.add(timer, deadline)) [[unlikely]]
-      announce_event();
+      announcer_.announce_event();
   }
   // The timer's waker is a parked fiber that only the clock wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
-  // A timer has become the earliest here, or the event source has been given something to watch.
-  void announce_event() noexcept;
   // The running fiber calls it once its turn is over: other fibers go first.
   void give_way() noexcept;
-
-  // The running fiber calls it.
-  [[nodiscard]] Recorder& recorder() noexcept { return desk_.recorder; }
+  [[nodiscard]] Announcer& announcer() noexcept { return announcer_; }
 
   // --- Its loop calls these, on the idle stack; and the parts of the loop ---
 
@@ -84,15 +76,6 @@ class Worker {
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
   }
-  // Queues a pinned fiber at its worker.
-  void send_home(fibers::Fiber& fiber) noexcept;
-  // A sleeper must run the timers here if this worker does not reach them in time.
-  void mind_watch_while_awake() noexcept;
-  [[gnu::noinline]] void call_for_help() noexcept;
-  [[nodiscard]] bool expects_long_runs() const noexcept {
-    return pace_.expects_long_runs(pace_.last_look());
-  }
-  [[nodiscard]] Pace& pace() noexcept { return pace_; }
   [[nodiscard]] StackWaits& stack_waits() noexcept { return stack_waits_; }
   // Leaves free stacks and records to the other workers.
   void empty_caches() noexcept {
@@ -100,7 +83,6 @@ class Worker {
     fibers_.empty();
   }
 
-  [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
   // The entry function of every stack.
   static void stack_main(fibers::Arrival arrival);
 
@@ -124,8 +106,6 @@ class Worker {
   [[nodiscard, gnu::noinline]] fibers::Fiber& give_stack(fibers::Stack& here,
                                                          fibers::Fiber* next) noexcept;
   void run_task(fibers::Fiber& fiber);
-  // Always inlined, because each spawn and wake uses it.
-  [[gnu::always_inline]] void announce_work() noexcept;
   static void make_ready_on(Worker& worker, fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
   static void run_fibers(void* stack);
@@ -137,7 +117,7 @@ class Worker {
   fibers::Fiber* handed_over_ = nullptr;  // A fiber left to the idle stack, which finds it a stack.
   fibers::ThreadState thread_{};
   FiberIds ids_;
-  Pace pace_;
+  Announcer announcer_;
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;

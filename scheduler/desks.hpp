@@ -1,0 +1,77 @@
+// The desks of all workers of one scheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <weft/detail/atomic.hpp>
+
+#include "scheduler/desk.hpp"
+
+namespace weft::scheduler {
+
+// A list that only grows, and includes the desks of spares. Any thread may call the functions,
+// except where a comment names the caller. Relaxed: add and publish have one caller at a time, and
+// a started fiber keeps its stack.
+// Order
+//   [spares]  publish counts a desk (release) -> all loads the count (acquire): the desk is
+//             complete. A waker that chooses a worker has read its bit by acquire: see IdleSet.
+class Desks {
+ public:
+  // There are at most `most` desks. `common` is the setting of each desk, apart from its index and
+  // the time. The first `permanent` desks belong to workers that always exist.
+  Desks(unsigned most, unsigned permanent, const Desk::Setting& common)
+      : desks_(std::make_unique<Desk*[]>(most)), permanent_(permanent), common_(common) {}
+  Desks(const Desks&) = delete;
+  Desks& operator=(const Desks&) = delete;
+
+  // All existing desks; new ones may be added at the end.
+  [[nodiscard]] std::span<Desk* const> all() const noexcept { return {desks_.get(), size()}; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return count_.load(detail::acquire);  // [spares]
+  }
+  [[nodiscard]] Desk* const* begin() const noexcept { return desks_.get(); }
+  [[nodiscard]] Desk* const* end() const noexcept { return desks_.get() + size(); }
+  [[nodiscard]] Desk& operator[](unsigned index) const noexcept { return *desks_[index]; }
+
+  // The number of the scheduler in the process.
+  [[nodiscard]] unsigned scheduler() const noexcept { return common_.scheduler; }
+  // Returns the parameters for the desk of a worker. The queues of spares are open to thieves.
+  [[nodiscard]] Desk::Setting setting_of(unsigned index, std::int64_t now) const noexcept {
+    Desk::Setting setting = common_;
+    setting.index = index;
+    setting.is_resting = index >= permanent_;
+    setting.has_open_queue = common_.has_open_queue || setting.is_resting;
+    setting.now = now;
+    return setting;
+  }
+
+  // The scheduler calls these, from one thread at a time. add: before the worker's thread starts,
+  // as a waker may choose that worker once it sleeps. publish: once the thread runs, so that each
+  // counted desk has a thread.
+  void add(Desk& desk) noexcept { desks_[desk.index] = &desk; }
+  void publish() noexcept {
+    count_.store(count_.load(detail::relaxed) + 1, detail::release);  // [spares]
+  }
+
+  // Returns the home of a started fiber that is pinned.
+  [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) const noexcept {
+    return (*this)[fiber.stack.load(detail::relaxed)->home];
+  }
+  // Queues a pinned fiber at its home. The worker of the desk `here` calls it.
+  void send_home(fibers::Fiber& fiber, Desk& here) const noexcept {
+    Desk& home = home_of(fiber);
+    if (&home == &here) return here.queue_pinned(fiber);
+    home.send_pinned(fiber);
+  }
+
+ private:
+  // An array of all possible desks, filled from the front.
+  const std::unique_ptr<Desk*[]> desks_;
+  detail::Atomic<std::size_t> count_{0};
+  const unsigned permanent_;
+  const Desk::Setting common_;
+};
+
+}  // namespace weft::scheduler
