@@ -4,8 +4,8 @@
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/waist.hpp>
 
-#include "scheduler/timers/timers.hpp"
 #include "scheduler/waist/destination.hpp"
+#include "scheduler/waist/timed_wait.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
 
@@ -14,30 +14,30 @@ namespace weft::detail {
 // Invariants
 //   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
 //       first case only.
-//   I2  timer_ is in a wheel only if it was added before any cancellation; both happen under lock_.
+//   I2  wait_ has begun only if that was before any cancellation; both happen under lock_.
 //   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
 // Order
 //   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
 class Alarm {
  public:
-  Alarm(Deadline deadline, Task&& task) noexcept : deadline_(deadline), task_(std::move(task)) {}
+  Alarm(Deadline deadline, Task&& task) noexcept
+      : wait_(deadline, &claim_), task_(std::move(task)) {}
 
   // The fiber and its timer must belong to the same runtime, so both use the same choice.
   void make_fiber(const scheduler::Destination& runtime) {
-    timer_.waker =
-        Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer));
-    timer_.claim = &claim_;
+    wait_.set_waker(
+        Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer)));
   }
   void start_clock(const scheduler::Destination& runtime) {
     if (scheduler::current_worker() != nullptr) {
-      add_timer();
+      begin_wait();
       return;
     }
     // Wheels belong to workers, so a plain thread sends a fiber.
     retain();
     try {
       runtime->spawn(Task([this] {
-                       add_timer();
+                       begin_wait();
                        release();
                      }),
                      {}, nullptr);
@@ -51,10 +51,10 @@ class Alarm {
     if (!claim_.try_claim(Claim::kNotifier)) return false;
     {
       const detail::SpinGuard guard(lock_);
-      if (timer_.home != nullptr) timer_.home->cancel(timer_);
+      if (wait_.has_begun()) wait_.cancel();
       cancelled_ = true;
     }
-    wake(timer_.waker);
+    wake(wait_.waker());
     return true;
   }
 
@@ -67,10 +67,10 @@ class Alarm {
   }
 
  private:
-  void add_timer() noexcept {
+  void begin_wait() noexcept {
     const detail::SpinGuard guard(lock_);
-    WEFT_INVARIANT(timer_.home == nullptr, "Alarm I2: the timer is added once, and not cancelled");
-    if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
+    WEFT_INVARIANT(!wait_.has_begun(), "Alarm I2: the wait begins once, and is not cancelled");
+    if (!cancelled_) wait_.begin();
   }
   // Runs in the fiber. The task and its captures are destroyed before the reference is released.
   void run() {
@@ -82,10 +82,9 @@ class Alarm {
     if (due) task.run();
   }
 
-  const Deadline deadline_;
-  Task task_;
   Claim claim_;
-  scheduler::Timer timer_;
+  scheduler::TimedWait wait_;
+  Task task_;
   SpinLock lock_;
   bool cancelled_ WEFT_GUARDED_BY(lock_) = false;
   Atomic<std::uint32_t> references_{2};

@@ -5,36 +5,25 @@
 
 #include "fibers/stack_space.hpp"
 #include "scheduler/waist/check_is_fiber.hpp"
+#include "scheduler/waist/timed_wait.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
 
 namespace weft::detail {
 
-namespace {
-
-// A sleep that begins; it is on the stack that is being left.
-struct Sleep {
-  Deadline deadline;
-  scheduler::Timer timer;
-
-  // Runs on the other side of the switch. Afterwards the fiber may continue on another worker.
-  static void start(void* sleep) noexcept {
-    auto* self = static_cast<Sleep*>(sleep);
-    scheduler::current_worker()->add_sleep(self->timer, self->deadline);
-  }
-};
-
-}  // namespace
-
 void sleep_until(Deadline deadline) noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   if (worker != nullptr && !deadline.is_never()) {
     scheduler::check_is_fiber(*worker, WaitReason::sleep);
-    Sleep sleep{deadline, {}};
+    scheduler::TimedWait wait(deadline);
     fibers::Fiber& fiber = *worker->current_fiber();
-    sleep.timer.waker = Waker::of_fiber(&fiber);
+    wait.set_waker(Waker::of_fiber(&fiber));
     fiber.set_ready_since(deadline.nanoseconds());
-    worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
+    // The call runs on the other side of the switch.
+    worker->park(
+        {[](void* begins) noexcept { static_cast<scheduler::TimedWait*>(begins)->begin_sleep(); },
+         &wait},
+        WaitReason::sleep);
     return;
   }
   // Only the clock refers to this claim.

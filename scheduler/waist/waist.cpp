@@ -13,6 +13,7 @@
 #include "scheduler/upkeep/deadlock.hpp"
 #include "scheduler/waist/check_is_fiber.hpp"
 #include "scheduler/waist/destination.hpp"
+#include "scheduler/waist/timed_wait.hpp"
 #include "scheduler/worker/current_worker.hpp"
 
 namespace weft::detail {
@@ -45,15 +46,13 @@ void go_on_later() noexcept {
 // A timed park in progress; it is on the parked stack.
 struct TimedPark {
   After after;
-  Deadline deadline;
-  scheduler::Timer timer;
+  scheduler::TimedWait wait;
 
-  // Runs on the other side of the switch. Once the timer is added the fiber may continue on another
-  // worker, so the code after it does not use this object.
+  // Runs on the other side of the switch, and does not use this object once the wait has begun.
   static void start(void* timed_park) noexcept {
     auto* self = static_cast<TimedPark*>(timed_park);
     const After after = self->after;
-    current_worker()->add_timer(self->timer, self->deadline);
+    self->wait.begin();
     after.call(after.argument);
   }
 };
@@ -137,13 +136,12 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
     go_on_later();
     return claim.winner();
   }
-  TimedPark timed{after, deadline, {}};
-  timed.timer.waker = Waker::of_fiber(worker->current_fiber());
-  timed.timer.claim = &claim;
+  TimedPark timed{after, scheduler::TimedWait(deadline, &claim)};
+  timed.wait.set_waker(Waker::of_fiber(worker->current_fiber()));
   worker->park({&TimedPark::start, &timed}, reason);
   go_on_later();
   const Claim::Winner winner = claim.winner();
-  if (winner != Claim::kClock) timed.timer.home->cancel(timed.timer);
+  if (winner != Claim::kClock) timed.wait.cancel();
   return winner;
 }
 
