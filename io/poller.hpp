@@ -104,7 +104,9 @@ class alignas(base::kCacheLine) IoHandle {
   int descriptor_ = -1;
   std::uint32_t index_ = 0;
   Poller* poller_ = nullptr;
-  IoHandle* next_free_ = nullptr;  // Guarded by the poller's free_lock_.
+  // Guarded by the poller's free_lock_. Unchecked: clang does not see that the poller which is at
+  // work is this handle's.
+  IoHandle* next_free_ = nullptr;
 };
 
 // Keeps a handle's descriptor open for a scope.

@@ -81,7 +81,7 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Atomic<std::uint64_t> caller_{0};
   bool is_excused_ = false;  // Only its caller, and then the fiber that ends it, touch it.
   std::uint8_t part_ = 0;
-  // The lock of its part guards all below.
+  // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
   bool is_closed_ = false;
   std::uint8_t delay_ = 0;
   std::uint32_t round_ = 0;

@@ -261,7 +261,8 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
     Acceptor::start(listeners);
     if (!listeners.empty()) (void)this_fiber::sleep_until(Deadline::never(), stop_token());
   }
-  if (failure_) std::rethrow_exception(failure_);  // No fiber is left to set it.
+  const detail::Guard lock(failure_mutex_);
+  if (failure_) std::rethrow_exception(failure_);
   return error();
 }
 

@@ -91,8 +91,8 @@ class Server::Core final : private Acceptor {
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
   Takeover taken_over_;
   Mutex failure_mutex_;
-  std::exception_ptr failure_;  // The first one of ServerOptions::run; guarded until all has ended.
-  Semaphore slots_;             // With max_connections only.
+  std::exception_ptr failure_ WEFT_GUARDED_BY(failure_mutex_);  // The first of ServerOptions::run.
+  Semaphore slots_;                                             // With max_connections only.
   Connections connections_;
   Counts counts_;
   std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.

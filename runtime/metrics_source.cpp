@@ -11,8 +11,8 @@ namespace weft::detail {
 
 namespace {
 
-// A thread holds it briefly, over no switch and no fork of another thread. It also guards all
-// links.
+// A thread holds it briefly, over no switch and no fork of another thread. The links of the sources
+// are guarded by it, too. Unchecked: the public header does not show this mutex.
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;

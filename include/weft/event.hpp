@@ -38,7 +38,7 @@ class Event {
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:
-  detail::Atomic<bool> set_{false};  // Written under the lock.
+  detail::Atomic<bool> set_{false};  // Written under the lock, and read without it.
   detail::SpinLock lock_;
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };

@@ -146,7 +146,7 @@ class LatestValue {
   }
 
   detail::VersionCore core_;
-  Value value_;  // Guarded by core_.lock().
+  Value value_ WEFT_GUARDED_BY(core_.lock());
 };
 
 namespace detail {

@@ -51,7 +51,7 @@ class Once {
   void finish() noexcept;
   void pass_on() noexcept;
 
-  detail::Atomic<bool> done_{false};  // Written under the lock.
+  detail::Atomic<bool> done_{false};  // Written under the lock, and read without it.
   detail::SpinLock lock_;
   bool running_ WEFT_GUARDED_BY(lock_) = false;
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);

@@ -35,7 +35,7 @@ struct Entry {
   explicit Entry(const void* where) noexcept : address(where) {}
   const void* const address;
   ConditionVariable condition;
-  // Guarded by the shard's lock.
+  // Guarded by the shard's lock. Unchecked: no member leads to that lock.
   Entry* next = nullptr;
   std::size_t users = 0;  // Fibers that wait, and signals that are at it; gone with the last.
 };

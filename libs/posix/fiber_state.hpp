@@ -27,7 +27,8 @@ struct FiberState : detail::LocalNode {
   std::vector<KeyValue> values;
 
   const fibers::Fiber* fiber = nullptr;
-  FiberState* next_state = nullptr;  // Guarded by the lock of the table by fibers.
+  // Guarded by the lock of its shard in the table. Unchecked: no member leads to that lock.
+  FiberState* next_state = nullptr;
 
   // Whether a call that keeps the worker now would be one that this library does not see. Monitors
   // read it. Relaxed: it may be stale.

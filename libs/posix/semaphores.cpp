@@ -45,7 +45,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// One fiber that waits; lives on its stack. Guarded by the shard's lock.
+// One fiber that waits; lives on its stack. Guarded by the shard's lock. Unchecked: no member leads
+// to that lock.
 struct Waiter {
   const void* semaphore;
   int descriptor;  // An eventfd.

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <weft/detail/thread_annotations.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 namespace weft::pool {
 
@@ -26,12 +31,23 @@ class Listing {
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
+  static void hold_over_forks();
+  // Maps names to the numbers in use.
+  static std::set<std::pair<std::string_view, unsigned>>& taken() WEFT_REQUIRES(mutex_);
+
+  // Held briefly, and never over a switch or over another thread's fork.
+  static detail::ThreadMutex mutex_;
+  static Listing* first_ WEFT_GUARDED_BY(mutex_);
+  static Listing* last_ WEFT_GUARDED_BY(mutex_);
+  // Counts the forks from the first process to this one.
+  static unsigned all_forks_ WEFT_GUARDED_BY(mutex_);
+
   PoolCore& core_;
   unsigned number_ = 0;  // Starts at 1; is 0 without a name.
   // The number of forks when it was made: it shows whether that was in this process.
   unsigned forks_ = 0;
-  Listing* next_ = nullptr;
-  Listing* previous_ = nullptr;
+  Listing* next_ WEFT_GUARDED_BY(mutex_) = nullptr;
+  Listing* previous_ WEFT_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace weft::pool

@@ -101,8 +101,9 @@ class PoolNesting final : public Nesting {
                                    Effects& effects) noexcept WEFT_NOT_ANALYZED;
 
   PoolCore& core_;
-  SubPool* self_ = nullptr;            // The parent's record of this pool.
-  SubPool* first_sub_pool_ = nullptr;  // Guarded by the lock.
+  SubPool* self_ = nullptr;  // The parent's record of this pool.
+  // Guarded by the lock of the pools. Unchecked: it has the name of another pool in most functions.
+  SubPool* first_sub_pool_ = nullptr;
   PoolNesting* parent_ = nullptr;
 };
 

@@ -81,8 +81,10 @@ class Registration : private detail::LocalNode {
   Slot slot_;
   Registration* const outer_;
   WorkerObjects* objects_ = nullptr;
-  unsigned waits_ = 0;    // Both change under the lock of the pool while a task runs: steps of
-  Lent lent_ = Lent::no;  // its loops are fibers of their own.
+  // Both are guarded by the lock of the pool while a task runs, as steps of its loops are fibers of
+  // their own. Unchecked: before and after the task there is no lock.
+  unsigned waits_ = 0;
+  Lent lent_ = Lent::no;
   std::size_t weight_of_drain_ = 0;
 };
 

@@ -18,7 +18,8 @@ namespace weft::scheduler {
 
 class Timers;
 
-// One pending wake-up, on the stack of the waiting fiber. Guarded by its home's lock.
+// One pending wake-up, on the stack of the waiting fiber. Guarded by its home's lock. Unchecked:
+// clang does not see that the home which is at work is this timer's.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;

@@ -6,10 +6,6 @@
 
 namespace weft::scheduler {
 
-using detail::acquire;
-using detail::relaxed;
-using detail::release;
-
 void Stores::trim() noexcept {
   while (trim_some()) {
   }
@@ -27,7 +23,7 @@ bool Stores::trim_some() noexcept {
 
 bool Stores::decay_some(std::int64_t now) noexcept {
   // One worker at a time: the others should do other work.
-  if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
+  if (!decay_lock_.try_lock()) return false;
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
   if (now - decay_period_began_ >= tuning::kDecayPeriod) {
     decay_period_began_ = now;
@@ -45,7 +41,7 @@ bool Stores::decay_some(std::int64_t now) noexcept {
       stacks_.decay(share(stacks_due_, tuning::kTrimmedStackChains, tuning::kMostStackChains));
   const bool more_fibers =
       fibers_.decay(share(fibers_due_, tuning::kTrimmedFiberChains, tuning::kMostFiberChains));
-  decaying_.store(false, release);  // [decay]
+  decay_lock_.unlock();
   return more_stacks || more_fibers;
 }
 

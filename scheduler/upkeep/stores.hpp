@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/thread_annotations.hpp>
 
 #include "base/memory_limits.hpp"
 #include "fibers/fiber_store.hpp"
@@ -13,9 +14,6 @@
 namespace weft::scheduler {
 
 // Any thread may call each function.
-// Order
-//   [decay]  decay_some leaves (release) -> the next caller enters (acquire): the values that it
-//            recorded. Relaxed: a check before the exchange.
 class Stores {
  public:
   // What the process should use at most; 0 for no goal.
@@ -60,12 +58,14 @@ class Stores {
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   MemoryGoal goal_;
-  std::int64_t given_back_ = 0;           // When all was given back near the goal.
-  detail::Atomic<bool> decaying_{false};  // Guards the next four.
-  std::int64_t decay_period_began_ = 0;
-  std::int64_t last_decay_ = 0;
-  std::int64_t stacks_due_ = 0;  // The number of chains when the period began.
-  std::int64_t fibers_due_ = 0;
+  std::int64_t given_back_ = 0;  // When all was given back near the goal.
+  // No thread waits for it: the holder may take milliseconds.
+  detail::SpinLock decay_lock_;
+  std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
+  std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;
+  // The numbers of chains when the period began.
+  std::int64_t stacks_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
+  std::int64_t fibers_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
 };
 
 }  // namespace weft::scheduler

@@ -11,7 +11,8 @@
 
 namespace weft::detail {
 
-// One wait of one caller, on its stack. Guarded by the lock of its list.
+// One wait of one caller, on its stack. Guarded by the lock of its list. Unchecked: no member leads
+// to that lock.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
