@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 #include <weft/deadline.hpp>
+#include <weft/detail/simulated.hpp>
 #include <weft/error.hpp>
 #include <weft/io.hpp>
 #include <weft/net/datagram_socket.hpp>
@@ -290,6 +291,8 @@ Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
 
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,
                                                          std::uint16_t port, const Until& until) {
+  // No name server of the system knows the hosts of a simulation.
+  if (detail::is_simulated()) return net::resolve(host, port, until);
   auto result = look_up_in_hosts(options_, host, port);
   // A name found there has no other addresses.
   if (result.error || !result.value.empty()) return result;
@@ -302,6 +305,7 @@ net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host
 net::Result<std::vector<net::Address>> Resolver::look_up_rest(const std::string& host,
                                                               std::span<const net::Address> found,
                                                               const Until& until) {
+  if (detail::is_simulated()) return {};
   const std::uint16_t port = found.front().port();
   auto result = look_up_in_hosts(options_, host, port);
   if (result.error || !result.value.empty()) return {.error = result.error};

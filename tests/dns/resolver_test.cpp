@@ -13,6 +13,7 @@
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/net/datagram_socket.hpp>
+#include <weft/sim.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -322,6 +323,19 @@ FIBER_TEST_CASE("dial waits for addresses of the late kind, and tries them") {
   CHECK(resolver.resolve_rest("localhost", v4).value.empty());
   CHECK(resolver.resolve_rest("late4.test", {}).value.empty());
   CHECK(resolver.resolve_rest("only4.test", v4, Deadline::after(1ms)).error == Errc::timed_out);
+}
+
+TEST_CASE("the resolver resolves a host of a simulation by the host's name") {
+  const TestGuard guard("the resolver resolves a host of a simulation");
+  sim::explore({.seeds = 1}, [](sim::World& world) {
+    world.host("bank", [] {});
+    dns::Resolver resolver({.servers = {address("10.9.9.9:53")}});
+    const auto found = resolver.resolve("bank", 80);
+    CHECK(found.value == std::vector{address("10.0.0.2:80")});
+    CHECK(resolver.resolve_rest("bank", found.value).value.empty());
+    CHECK(resolver.resolve("stranger.test", 80).error.category() == net::resolver_category());
+    CHECK(world.now() < 1s);
+  });
 }
 
 TEST_SUITE_END();
