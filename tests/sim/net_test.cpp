@@ -132,6 +132,20 @@ TEST_CASE("a read returns all that has arrived or a part of it, by the seed") {
   CHECK(counts.size() > 3);
 }
 
+TEST_CASE("a write takes all bytes or a part of them, by the seed") {
+  const weft::test::TestGuard guard("a write takes all bytes or a part of them");
+  std::set<std::size_t> counts;
+  sim::explore({.seeds = 100}, [&](sim::World& world) {
+    world.host("server", [] { run_echo(7); });
+    world.run_for(1ms);
+    auto [stream, error] = net::dial("server:7");
+    REQUIRE(!error);
+    counts.insert(stream.write_some(bytes_of(long_text(100))).value);
+  });
+  CHECK(counts.contains(100));
+  CHECK(counts.size() > 3);
+}
+
 TEST_CASE("names lead to hosts, and other names and addresses to errors") {
   const weft::test::TestGuard guard("names lead to hosts");
   sim::explore({.seeds = 1}, [](sim::World& world) {

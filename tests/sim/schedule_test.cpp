@@ -85,6 +85,17 @@ TEST_CASE("each strategy finds a lost update, and a deadlock of two locks") {
   }
 }
 
+TEST_CASE("priorities find a lost update at depth 2 and none at depth 1") {
+  const weft::test::TestGuard guard("priorities find a lost update at depth 2");
+  const auto reason_at = [](unsigned depth) {
+    return failure_of(&add_without_lock,
+                      {.seeds = 500, .strategy = sim::Strategy::priorities, .depth = depth})
+        .reason();
+  };
+  CHECK(reason_at(1).empty());
+  CHECK(reason_at(2).starts_with("check failed: no update is lost"));
+}
+
 TEST_CASE("without a preemption there is no lost update, and the exhaustive strategy says so") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
@@ -282,6 +293,7 @@ TEST_CASE("check_determinism() passes what the seed decides, and names the first
   }
   CHECK(reason.starts_with("decision "));
   CHECK(reason.find("differs between two runs of one seed") != std::string::npos);
+  CHECK(reason.find("wait group") != std::string::npos);  // A call of the body, which waits.
 }
 
 TEST_CASE("a test framework's own failures fail the run") {
