@@ -95,6 +95,8 @@ void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
     trace_fiber_from_outside(detail::TraceKind::ready, fiber);
   if (fiber.is_pinned()) [[unlikely]]
     return desks_.home_of(fiber).send_pinned(fiber);
+  if (options_.simulation != nullptr && !detail::is_simulated()) [[unlikely]]
+    options_.simulation->woken_from_outside(fiber);
   inject_queue_.push(fiber);
   announce_from_outside(*this);
 }

@@ -18,7 +18,8 @@ struct Fiber;
 
 namespace weft::detail {
 
-// Makes the decisions. The worker of the Stage makes all calls, and never two at once. A fiber is
+// Makes the decisions. The worker of the Stage makes all calls, and never two at once; any
+// thread calls woken_from_outside(). A fiber is
 // only an address here; a later fiber may have the same address after the first has ended.
 class Simulation {
  public:
@@ -34,6 +35,8 @@ class Simulation {
   // Returns the fiber that runs next, and sets `ends_turn` if the fiber must give way in its next
   // call that may park. Null: no fiber is ready.
   [[nodiscard]] virtual fibers::Fiber* take(bool& ends_turn) noexcept = 0;
+  // A thread that is no part of the simulation makes that fiber ready; ready() follows.
+  virtual void woken_from_outside(fibers::Fiber& fiber) noexcept = 0;
   // The running fiber has ended.
   virtual void ended(fibers::Fiber& fiber) noexcept = 0;
   // An exception has left a fiber, which is still the running one.

@@ -185,6 +185,10 @@ class World {
   void stop(std::string_view name);
   // Ends stop().
   void go_on(std::string_view name);
+  // Waits until `main` and all fibers of the host have ended; parks. Fails the run if one is left
+  // after Options::grace, or if sockets or files of the host are still open: a leak. The caller
+  // then does not return. A host that has crashed leaks nothing.
+  void check_end(std::string_view name);
   // Returns whether it has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
@@ -226,8 +230,18 @@ class World {
   // socket, which otherwise fails the run. `kind` is the beginning of their link in
   // /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]", "/dev/tty". What they bring takes real
   // time and no virtual time, and the seed does not decide it. While one is watched, each step of
-  // the virtual time waits up to 1 ms of real time for it, and no deadlock is found.
+  // the virtual time waits up to 1 ms of real time for it, and no deadlock is found. "thread" lets
+  // in plain threads that wake fibers of the world, in the same way.
   void let_in(std::string_view kind);
+
+  // Lets fibers reach a real host by `name`, which net::dial() and net::resolve() then resolve to
+  // simulated addresses: by TCP, and by UDP sockets that are connected. The system resolves
+  // `address`, another name or an IP address; if it is empty, `name`. What happens takes real time
+  // and no virtual time: the virtual time stands still for up to `patience` after each call on such
+  // a connection. The seed decides nothing there, and a crash of the calling host closes it.
+  // Throws: std::invalid_argument for an empty name, that of a host of the world, a negative time.
+  void let_in_host(std::string_view name, std::string_view address = {},
+                   std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
   // Returns latency, loss and other settings.
   [[nodiscard]] Network& network() noexcept { return network_; }

@@ -116,7 +116,7 @@ void Core::run_body(const std::function<void(World&)>& body) {
   World world(*this);
   try {
     body(world);
-    if (phase_ == Phase::running) wait_for_leftovers();
+    if (phase_ == Phase::running) demand_end(0);
     // After the last turn no other one looks.
     if (phase_ == Phase::running && watch_.has_race()) {
       fail(std::string(kRaceFound) + "\n" + stage_->describe());
@@ -127,21 +127,25 @@ void Core::run_body(const std::function<void(World&)>& body) {
   end();
 }
 
-void Core::wait_for_leftovers() {
+void Core::demand_end(std::uint32_t number) {
+  const Host& host = *hosts_[number];
+  const bool is_world = number == 0;
+  const std::uint64_t own = is_world ? 1 : 0;  // The body itself waits here.
   const Deadline limit = Deadline::after(options_.grace);
   std::chrono::nanoseconds pause = std::chrono::microseconds(100);
-  while (hosts_[0]->actors > 1 && !limit.passed()) {
+  while (host.actors > own && !limit.passed()) {
     this_fiber::sleep_for(pause);
     pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::seconds(1));
   }
-  const std::uint64_t left = hosts_[0]->actors - 1;
   if (phase_ != Phase::running) return;
-  if (left > 0) {
-    fail(std::to_string(left) +
-         " fibers that the body has spawned are left after its end and Options::grace\n" +
-         stage_->describe());
-  } else if (const std::size_t open = wires_->open_sockets(0) + disks_->open_files(0); open > 0) {
-    fail(std::to_string(open) + " descriptors that the body has opened are open after its end");
+  const std::string whose = is_world ? "the body" : "'" + host.name + "'";
+  if (host.actors > own) {
+    fail(std::to_string(host.actors - own) + " fibers that " + whose +
+         " has spawned are left after its end and Options::grace\n" + stage_->describe());
+  } else if (const std::size_t open = wires_->open_sockets(number) + disks_->open_files(number);
+             open > 0) {
+    fail(std::to_string(open) + " descriptors that " + whose +
+         " has opened are open after its end");
   }
 }
 
@@ -178,6 +182,9 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
   if (phase_ == Phase::before) {
     phase_ = Phase::running;
     ignore_leaks_of_this_thread();
+  } else if (&fiber == woken_from_outside_.load(detail::relaxed)) {
+    woken_from_outside_.store(nullptr, detail::relaxed);
+    if (!wires_->events().lets_in_threads()) return refuse_wake(fiber);
   }
   auto found = actors_.find(&fiber);
   if (found == actors_.end()) {
@@ -236,6 +243,17 @@ void Core::ended(fibers::Fiber& fiber) noexcept {
   running_ = nullptr;
 }
 
+void Core::woken_from_outside(fibers::Fiber& fiber) noexcept {
+  woken_from_outside_.store(&fiber, detail::relaxed);
+}
+
+void Core::refuse_wake(const fibers::Fiber& fiber) noexcept {
+  fail(
+      "a plain thread woke a fiber: this is refused in a simulation, as the seed does not decide "
+      "when; World::let_in(\"thread\") admits it\n" +
+      stage_->describe(fiber));
+}
+
 void Core::failed(std::exception_ptr failure) noexcept {
   const Shelter shelter(this);
   fail("an exception left a fiber of '" + hosts_[current_host_]->name + "': " + text_of(failure));
@@ -255,18 +273,8 @@ std::uint64_t Core::random() noexcept {
 
 void Core::decide(Decision decision) noexcept {
   const Shelter shelter(this);
-  if (keeps_) decisions_.push_back(decision);
-  if (expected_ == nullptr || phase_ != Phase::running) return;
-  const std::size_t number = compared_++;
-  if (number < expected_->size() && (*expected_)[number] == decision) return;
-  const auto words = [](const Decision& each) {
-    if (each.actor == ~std::uint64_t{0}) return std::string("a random number was drawn");
-    return "fiber " + std::to_string(each.actor) + " was chosen of " + std::to_string(each.value) +
-           " that were ready";
-  };
-  fail("decision " + std::to_string(number + 1) + " differs between two runs of one seed: " +
-       (number < expected_->size() ? words((*expected_)[number]) : "there was none") +
-       ", and then " + words(decision) + "\n" + stage_->describe());
+  const auto difference = decisions_.add(decision);
+  if (difference && phase_ == Phase::running) fail(*difference + "\n" + stage_->describe());
 }
 
 void Core::spawn_helper(std::function<void()> action) {
@@ -284,7 +292,7 @@ std::size_t Core::pass_time(Deadline next) noexcept {
     return 1;
   }
   if (next.is_never()) {
-    if (wires_->events().watches_system()) return 0;
+    if (wires_->events().may_hear_from_outside()) return 0;
     fail("deadlock: nothing can happen any more, and the body has not returned\n" +
          stage_->describe());
     return 0;

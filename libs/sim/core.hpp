@@ -13,10 +13,12 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/sim.hpp>
 
 #include "libs/sim/chance.hpp"
+#include "libs/sim/decisions.hpp"
 #include "libs/sim/plan.hpp"
 #include "libs/sim/schedule.hpp"
 #include "libs/sim/story.hpp"
@@ -28,13 +30,6 @@ namespace weft::sim {
 class CallFaultsKernel;
 class Disks;
 class Wires;
-
-// One decision, for comparisons of two runs.
-struct Decision {
-  std::uint64_t actor;  // Its number; or, of a random number, all ones.
-  std::uint64_t value;
-  friend bool operator==(const Decision&, const Decision&) = default;
-};
 
 enum class HostState : std::uint8_t { down, up, stopped };
 
@@ -75,10 +70,7 @@ class Core final : public detail::Simulation {
 
   // --- By the plain thread that made it ---
 
-  // Compares the decisions with another run's, or keeps them.
-  void expect(const std::vector<Decision>* decisions) noexcept { expected_ = decisions; }
-  void keep_decisions() noexcept { keeps_ = true; }
-  [[nodiscard]] std::vector<Decision> take_decisions() noexcept { return std::move(decisions_); }
+  [[nodiscard]] DecisionLog& decisions() noexcept { return decisions_; }
   // Runs `body` to its end. Throws std::system_error.
   void run(const std::function<void(World&)>& body);
   [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
@@ -97,6 +89,7 @@ class Core final : public detail::Simulation {
   void spawned(fibers::Fiber& fiber) noexcept override;
   void ready(fibers::Fiber& fiber) noexcept override;
   [[nodiscard]] fibers::Fiber* take(bool& ends_turn) noexcept override;
+  void woken_from_outside(fibers::Fiber& fiber) noexcept override;
   void ended(fibers::Fiber& fiber) noexcept override;
   void failed(std::exception_ptr failure) noexcept override;
   void panicked() noexcept override;
@@ -129,6 +122,9 @@ class Core final : public detail::Simulation {
   // The caller never runs again.
   [[noreturn]] void leave_for_ever() noexcept;
   void settle();
+  // Waits until the fibers of the host, or those that the body has spawned, have ended. Fails the
+  // run if they are left after Options::grace, or if descriptors are still open.
+  void demand_end(std::uint32_t number);
   void disturb(World& world, const Disturbance& wanted);
   // Of the caller's host, so that what one host draws changes nothing at another.
   [[nodiscard]] Chance& user_chance() noexcept { return hosts_[current_host_]->chance; }
@@ -169,9 +165,9 @@ class Core final : public detail::Simulation {
     return actor.life != hosts_[actor.host]->life;
   }
   [[nodiscard]] std::vector<std::string> host_names() const;
+  void refuse_wake(const fibers::Fiber& fiber) noexcept;
   void wait_for_end();
   void run_body(const std::function<void(World&)>& body);
-  void wait_for_leftovers();
   void decide(Decision decision) noexcept;
   // The index in ready_ of the one that runs next; kNone if fibers that compute have all workers.
   [[nodiscard]] std::size_t choose() noexcept;
@@ -209,10 +205,9 @@ class Core final : public detail::Simulation {
   enum class Phase : std::uint8_t { before, running, over };
   Phase phase_ = Phase::before;
   std::optional<std::string> failure_;
-  bool keeps_ = false;
-  std::vector<Decision> decisions_;
-  const std::vector<Decision>* expected_ = nullptr;
-  std::size_t compared_ = 0;
+  DecisionLog decisions_;
+  // Relaxed: the queue that brings the fiber publishes it.
+  detail::Atomic<fibers::Fiber*> woken_from_outside_{nullptr};
   std::binary_semaphore over_{0};
   std::unique_ptr<Disks> disks_;
   std::unique_ptr<Wires> wires_;

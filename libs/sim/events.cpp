@@ -30,10 +30,25 @@ std::string kind_of(int descriptor) {
 }  // namespace
 
 // It always watches something, so that an idle worker comes here and not to its futex.
-Events::Events(Core& core, Wires& wires) : core_(core), wires_(wires) { (void)begin_watch(); }
+Events::Events(Core& core, Wires& wires) : core_(core), wires_(wires), real_hosts_(*this) {
+  (void)begin_watch();
+}
 
 Events::~Events() {
   while (watches_anything()) end_watch();
+}
+
+void Events::interrupt() noexcept {
+  was_interrupted_.store(true, detail::relaxed);
+  Poller::interrupt();
+}
+
+void Events::let_in(std::string_view kind) {
+  if (kind == "thread") {
+    lets_in_threads_ = true;
+  } else {
+    let_in_.emplace_back(kind);
+  }
 }
 
 std::size_t Events::look() noexcept {
@@ -48,26 +63,60 @@ std::size_t Events::wait(Deadline deadline) noexcept {
     return deadline == Deadline::past() ? 0 : Poller::wait(Deadline::never());
   }
   std::size_t woken = look();
-  if (watched_ > 0) {
-    // What the system brings takes real time, and no virtual time.
-    const bool looks_only = deadline == Deadline::past() || woken != 0;
-    woken += Poller::wait(looks_only ? Deadline::past() : Deadline::after(kRealWait));
+  bool stands_still = false;
+  if (may_hear_from_outside()) {
+    woken += wait_outside(deadline == Deadline::past() || woken != 0, stands_still);
   }
-  if (deadline == Deadline::past() || woken != 0) return woken;
+  if (deadline == Deadline::past() || woken != 0 || stands_still) return woken;
   const std::size_t passed = core_.pass_time(std::min(core_.next_timer(), wires_.next()));
   return passed + look();
+}
+
+// What comes from outside takes real time, and no virtual time.
+std::size_t Events::wait_outside(bool looks_only, bool& stands_still) noexcept {
+  if (looks_only) return Poller::wait(Deadline::past());
+  const std::chrono::nanoseconds left(real_hosts_.wait_left());
+  const std::size_t woken =
+      Poller::wait(Deadline::after(std::max<std::chrono::nanoseconds>(left, kRealWait)));
+  // A wait may end early.
+  stands_still = real_hosts_.wait_left() > 0 || was_interrupted_.exchange(false, detail::relaxed);
+  return woken;
+}
+
+int Events::watch_system(int descriptor, epoll_event event) noexcept {
+  const io::CallResult added =
+      io::result_of([&] { return Poller::control(EPOLL_CTL_ADD, descriptor, event); });
+  if (added.error == 0) ++watched_;
+  return added.error;
+}
+
+void Events::unwatch_system(int descriptor) noexcept {
+  epoll_event unused{};
+  (void)Poller::control(EPOLL_CTL_DEL, descriptor, unused);
+  --watched_;
+}
+
+// A host that ends closes sockets that its fibers still watch.
+void Events::close_real(Socket& socket) noexcept {
+  const int system = real_hosts_.system_of(socket.descriptor);
+  if (system < 0) return;
+  if (socket.is_watched) unwatch_system(system);
+  real_hosts_.close(socket.descriptor);
 }
 
 int Events::control(int operation, int descriptor, epoll_event& event) noexcept {
   const Shelter shelter(&core_);
   if (!wires_.owns(descriptor)) return control_system(operation, descriptor, event);
+  const int system = real_hosts_.system_of(descriptor);
   if (operation != EPOLL_CTL_ADD) {
     wires_.unwatch(descriptor);
+    if (system >= 0) unwatch_system(system);
     return 0;
   }
   constexpr std::array kErrors{ENOSPC, ENOMEM};
   int error = core_.draw_error(core_.faults_here().sockets, "epoll_ctl", kErrors);
   if (error == 0) error = wires_.watch(descriptor, event);
+  if (error == 0 && system >= 0) error = watch_system(system, event);
   errno = error;
   return error == 0 ? 0 : -1;
 }

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "io/poller.hpp"
+#include "libs/sim/real_hosts.hpp"
 
 namespace weft::sim {
 
 class Core;
 class Wires;
+struct Socket;
 
 // A poller that watches simulated sockets, and lets virtual time pass where another one waits. It
 // waits for the system only before a world begins, after its end, and for descriptors of the system
@@ -22,20 +24,39 @@ class Events final : public io::Poller {
   ~Events() override;
 
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
-  // Fibers may wait for descriptors of the system whose link in /proc/self/fd begins so.
-  void let_in(std::string_view kind) { let_in_.emplace_back(kind); }
-  [[nodiscard]] bool watches_system() const noexcept { return watched_ > 0; }
+  void interrupt() noexcept override;
+  // See World::let_in().
+  void let_in(std::string_view kind);
+  [[nodiscard]] bool lets_in_threads() const noexcept { return lets_in_threads_; }
+  // Returns whether anything outside of the simulation may still wake a fiber.
+  [[nodiscard]] bool may_hear_from_outside() const noexcept {
+    return watched_ > 0 || lets_in_threads_;
+  }
+  [[nodiscard]] RealHosts& real_hosts() noexcept { return real_hosts_; }
+  // Watches a socket of the system, whose events come as those of a simulated one. Returns 0 or an
+  // errno.
+  int watch_system(int descriptor, epoll_event event) noexcept;
+  void unwatch_system(int descriptor) noexcept;
+  // Closes the system's socket of a simulated one, if there is one.
+  void close_real(Socket& socket) noexcept;
 
  private:
   int control(int operation, int descriptor, epoll_event& event) noexcept override;
   // The same for a descriptor of the system.
   int control_system(int operation, int descriptor, epoll_event& event) noexcept;
   std::size_t look() noexcept;
+  // Waits in real time for what is let in, or only looks. Returns how many fibers it woke, and sets
+  // `stands_still` if the virtual time must not go on yet.
+  std::size_t wait_outside(bool looks_only, bool& stands_still) noexcept;
 
   Core& core_;
   Wires& wires_;
   std::vector<std::string> let_in_;
+  bool lets_in_threads_ = false;
   std::size_t watched_ = 0;  // Descriptors of the system.
+  // Relaxed: the queue of the wakes publishes the fibers.
+  detail::Atomic<bool> was_interrupted_{false};
+  RealHosts real_hosts_;
 };
 
 }  // namespace weft::sim

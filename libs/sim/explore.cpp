@@ -298,13 +298,13 @@ Report check_determinism(const Options& given, const Body& body) {
     const std::uint64_t seed = options.first_seed + i;
     const auto schedule = make_schedule(options);
     Core first(options, seed, plan, *schedule);
-    first.keep_decisions();
+    first.decisions().keep();
     first.run(body);
     if (first.failure()) throw Failure(seed, *first.failure(), first.story());
-    const auto decisions = first.take_decisions();
+    const auto decisions = first.decisions().take();
     const auto same_schedule = make_schedule(options);
     Core second(options, seed, plan, *same_schedule);
-    second.expect(&decisions);
+    second.decisions().expect(decisions);
     second.run(body);
     if (second.failure()) throw Failure(seed, *second.failure(), second.story());
     if (first.story() != second.story()) {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/events.hpp"
 #include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
@@ -26,6 +28,14 @@ Shelter::~Shelter() {
 }
 
 // --- Sockets ---
+
+RealHosts& CallFaultsKernel::real_hosts() const noexcept {
+  return core_.wires().events().real_hosts();
+}
+
+bool CallFaultsKernel::is_real(int descriptor) const noexcept {
+  return real_hosts().system_of(descriptor) >= 0;
+}
 
 int CallFaultsKernel::draw(const char* call, std::initializer_list<int> errors) noexcept {
   return core_.draw_error(core_.faults_here().sockets, call, {errors.begin(), errors.size()});
@@ -74,30 +84,48 @@ CallResult CallFaultsKernel::connect(int descriptor, const sockaddr* address) no
   if (const int error = draw("connect", {ECONNREFUSED, EADDRNOTAVAIL, ENETUNREACH})) {
     return {0, error};
   }
-  return core_.wires().connect(descriptor, address);
+  Wires& wires = core_.wires();
+  if (real_hosts().has(address)) {
+    Socket* socket = wires.find(descriptor);
+    return socket == nullptr ? CallResult{0, EBADF} : real_hosts().connect(*socket, address);
+  }
+  const CallResult result = wires.connect(descriptor, address);
+  if (result.error == ENETUNREACH) note_refusal("connect");
+  return result;
+}
+
+void CallFaultsKernel::note_refusal(const char* call) {
+  core_.note(core_.current_host(), std::string(call) +
+                                       "() leads to no host of the world, and is refused: "
+                                       "World::let_in_host() admits it");
 }
 
 // A stream that fails is of no use any more, for its peer neither.
 CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
   const Shelter shelter(&core_);
   if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
-    (void)core_.wires().shut_down(descriptor, SHUT_RDWR);
+    (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
+  if (is_real(descriptor)) return real_hosts().receive(descriptor, message);
   return core_.wires().receive(descriptor, message);
 }
 
 CallResult CallFaultsKernel::send(int descriptor, const msghdr& message) noexcept {
   const Shelter shelter(&core_);
   if (const int error = draw("send", {EPIPE, ENOBUFS})) {
-    (void)core_.wires().shut_down(descriptor, SHUT_RDWR);
+    (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
-  return core_.wires().send(descriptor, message);
+  if (is_real(descriptor)) return real_hosts().send(descriptor, message);
+  const CallResult result = core_.wires().send(descriptor, message);
+  if (result.error == EHOSTUNREACH) note_refusal("sendmsg");
+  return result;
 }
 
 CallResult CallFaultsKernel::shut_down(int descriptor, int how) noexcept {
   const Shelter shelter(&core_);
+  if (is_real(descriptor)) return real_hosts().shut_down(descriptor, how);
   return core_.wires().shut_down(descriptor, how);
 }
 
@@ -105,12 +133,14 @@ CallResult CallFaultsKernel::set_option(int descriptor, int level, int name,
                                         std::span<const std::byte> value) noexcept {
   const Shelter shelter(&core_);
   if (const int error = draw("setsockopt", {ENOBUFS})) return {0, error};
+  if (is_real(descriptor)) return real_hosts().set_option(descriptor, level, name, value);
   return core_.wires().set_option(descriptor, level, name, value);
 }
 
 CallResult CallFaultsKernel::get_option(int descriptor, int level, int name,
                                         std::span<std::byte> value) noexcept {
   const Shelter shelter(&core_);
+  if (is_real(descriptor)) return real_hosts().get_option(descriptor, level, name, value);
   return core_.wires().get_option(descriptor, level, name, value);
 }
 
@@ -123,14 +153,17 @@ CallResult CallFaultsKernel::name_of(int descriptor, sockaddr_storage& name,
 CallResult CallFaultsKernel::peer_of(int descriptor, sockaddr_storage& name,
                                      socklen_t& size) noexcept {
   const Shelter shelter(&core_);
+  if (is_real(descriptor)) return real_hosts().peer_of(descriptor, name, size);
   return core_.wires().peer_of(descriptor, name, size);
 }
 
 short CallFaultsKernel::ready_now(int descriptor, short events) noexcept {
-  return core_.wires().ready_now(descriptor, events);
+  const int system = real_hosts().system_of(descriptor);
+  return system >= 0 ? io::ready_now(system, events) : core_.wires().ready_now(descriptor, events);
 }
 
 bool CallFaultsKernel::is_gone(int descriptor) noexcept {
+  if (is_real(descriptor)) return real_hosts().is_gone(descriptor);
   return core_.wires().is_gone(descriptor);
 }
 
@@ -145,7 +178,10 @@ bool CallFaultsKernel::owns(int descriptor) const noexcept {
 
 std::vector<std::uint32_t> CallFaultsKernel::look_up(const std::string& host) {
   const Shelter shelter(&core_);
-  return core_.wires().look_up(host);
+  auto found = core_.wires().look_up(host);
+  if (found.empty()) found = real_hosts().look_up(host);
+  if (found.empty()) note_refusal("getaddrinfo");
+  return found;
 }
 
 // --- Files ---

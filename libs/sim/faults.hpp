@@ -6,6 +6,7 @@
 namespace weft::sim {
 
 class Core;
+class RealHosts;
 
 // While one lives the simulation itself works: no allocation fails, as it does not go on without
 // memory, and the thread sanitizer does not watch (races.hpp). For a scope without a switch, in any
@@ -52,8 +53,8 @@ class FileFaults final : public io::FileKernel {
   Core& core_;
 };
 
-// What fibers call: the wires and the disks, unless it is the call's turn to fail. It makes the
-// calls of a simulation's fibers; each takes shelter.
+// What fibers call: the wires, the disks and the sockets to real hosts, unless it is the call's
+// turn to fail. It makes the calls of a simulation's fibers; each takes shelter.
 class CallFaultsKernel final : public io::Kernel {
  public:
   explicit CallFaultsKernel(Core& core) noexcept : core_(core), files_(core) {}
@@ -83,6 +84,10 @@ class CallFaultsKernel final : public io::Kernel {
  private:
   // 0, or the error by which the call fails: one of these.
   [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
+  [[nodiscard]] RealHosts& real_hosts() const noexcept;
+  // Returns whether the socket is connected to a real host.
+  [[nodiscard]] bool is_real(int descriptor) const noexcept;
+  void note_refusal(const char* call);
 
   Core& core_;
   FileFaults files_;

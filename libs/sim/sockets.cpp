@@ -9,6 +9,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/events.hpp"
 #include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 
@@ -191,6 +192,7 @@ void Wires::close(int descriptor) noexcept {
   if (Disks::owns(descriptor)) return core_.disks().close(descriptor);
   Socket* socket = find(descriptor);
   if (socket == nullptr) return;
+  events_->close_real(*socket);
   leave_place(*socket);
   close_stream(*socket, true);
   const auto waiting = std::exchange(socket->waiting, {});

@@ -125,6 +125,9 @@ class Wires final : public io::Kernel {
 
   [[nodiscard]] Events& events() noexcept { return *events_; }
 
+  // Returns null if the descriptor is not open.
+  [[nodiscard]] Socket* find(int descriptor) noexcept;
+
   // --- By the world ---
 
   [[nodiscard]] Weather& weather() noexcept { return weather_; }
@@ -188,7 +191,6 @@ class Wires final : public io::Kernel {
   // wires.cpp
   [[nodiscard]] std::int64_t now() const noexcept;
   void at(std::int64_t due, std::function<void()> happen);
-  [[nodiscard]] Socket* find(int descriptor) noexcept;
   Socket& make_socket(std::uint32_t host, int family, int type);
   void edge(Socket& socket, std::uint32_t events);
   [[nodiscard]] static std::uint32_t readiness(Socket& socket) noexcept;

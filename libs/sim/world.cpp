@@ -53,6 +53,11 @@ void World::restart(std::string_view name) {
 void World::stop(std::string_view name) { core_.stop(core_.find_host(name)); }
 void World::go_on(std::string_view name) { core_.go_on(core_.find_host(name)); }
 
+void World::check_end(std::string_view name) {
+  core_.demand_end(core_.find_host(name));
+  if (!core_.is_running()) core_.leave_for_ever();
+}
+
 bool World::is_up(std::string_view name) const {
   return core_.host(core_.find_host(name)).state != HostState::down;
 }
@@ -132,6 +137,16 @@ void World::limit_disk(std::string_view name, std::uint64_t most) {
 void World::let_in(std::string_view kind) {
   const Shelter shelter(&core_);
   core_.wires().events().let_in(kind);
+}
+
+void World::let_in_host(std::string_view name, std::string_view address,
+                        std::chrono::nanoseconds patience) {
+  const Shelter shelter(&core_);
+  if (name.empty() || core_.try_find_host(name) || patience.count() < 0) {
+    throw std::invalid_argument("weft::sim::World::let_in_host(): '" + std::string(name) +
+                                "' is empty or a host of the world, or the patience is negative");
+  }
+  core_.wires().events().real_hosts().let_in(name, address, patience);
 }
 
 void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }

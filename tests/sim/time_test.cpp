@@ -1,4 +1,5 @@
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -143,6 +144,32 @@ TEST_CASE("a socket that is open after the end of the body is a leak") {
     (void)std::make_unique<TcpListener>(std::move(listener.value)).release();
   });
   CHECK(found.starts_with("1 descriptors that the body has opened are open after its end"));
+}
+
+TEST_CASE("a fiber or a socket that is left at the end of a host is a leak") {
+  const weft::test::TestGuard guard("a fiber or a socket that is left at the end of a host");
+  const auto end_of = [](const std::function<void()>& main) {
+    try {
+      sim::explore({.seeds = 1}, [&](sim::World& world) {
+        world.host("node", main);
+        world.check_end("node");
+        world.crash("node");
+        world.check_end("node");
+      });
+    } catch (const sim::Failure& failure) {
+      return failure.reason();
+    }
+    return std::string();
+  };
+  CHECK(end_of([] { weft::go([] { weft::this_fiber::sleep_for(1s); }); }).empty());
+  CHECK(end_of([] {
+          weft::go([] { weft::this_fiber::sleep_for(1h); });
+        }).starts_with("1 fibers that 'node' has spawned are left after its end"));
+  CHECK(end_of([] {
+          using weft::net::TcpListener;
+          auto listener = TcpListener::listen(weft::net::Address::any_v4(80));
+          (void)std::make_unique<TcpListener>(std::move(listener.value)).release();
+        }).starts_with("1 descriptors that 'node' has opened are open after its end"));
 }
 
 TEST_CASE("exceptions of the body and of detached fibers fail the run") {
