@@ -35,7 +35,7 @@ class Simulation {
   // Returns the fiber that runs next, and sets `ends_turn` if the fiber must give way in its next
   // call that may park. Null: no fiber is ready.
   [[nodiscard]] virtual fibers::Fiber* take(bool& ends_turn) noexcept = 0;
-  // A thread that is no part of the simulation makes that fiber ready; ready() follows.
+  // A thread outside of the simulation makes the fiber ready; ready() follows.
   virtual void woken_from_outside(fibers::Fiber& fiber) noexcept = 0;
   // The running fiber has ended.
   virtual void ended(fibers::Fiber& fiber) noexcept = 0;

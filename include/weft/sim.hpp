@@ -33,13 +33,15 @@ namespace weft::sim {
 
 // How the next of the ready fibers is chosen.
 enum class Strategy : std::uint8_t {
-  // With equal chances; turns sometimes end early, with a chance of the run.
+  // Each ready fiber has the same chance. Turns sometimes end early; each run has its own chance of
+  // that.
   random,
-  // Probabilistic concurrency testing: the fiber of the highest random priority runs. It loses that
-  // priority at Options::depth - 1 places. It finds each fault that needs so few changes of order
-  // with a computable probability.
+  // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
+  // that
+  // priority at Options::depth - 1 places. A fault that needs so few changes of order is found with
+  // a computable probability.
   priorities,
-  // Every schedule with at most Options::max_preemptions preemptions, for small bodies.
+  // The runs are all schedules with at most Options::max_preemptions preemptions, for small bodies.
   exhaustive,
 };
 
@@ -51,10 +53,11 @@ struct Options {
   Strategy strategy = Strategy::random;
   unsigned depth = 3;
   unsigned max_preemptions = 2;
-  // The bound of the exhaustive strategy; Report::is_complete is false if there are more.
+  // The largest number of schedules of the exhaustive strategy. If there are more,
+  // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
-  // The largest number of a host's fibers that interleave, as on workers. The next begins when one
-  // waits, or has had turns for 10 ms. 0: all fibers.
+  // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
+  // begins when one waits, or has had turns for 10 ms. 0: all fibers interleave.
   unsigned workers = 0;
   // The time of each turn of a fiber, so that loops that wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
@@ -62,21 +65,22 @@ struct Options {
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
   // A fiber that is ready and gets no turn for this time starves, and the run fails. The time grows
-  // by 64 turns of each ready fiber, as chance may pass one over. 0: no limit.
+  // by 64 turns of each ready fiber, because chance may omit a fiber for some turns. 0: no limit.
   std::chrono::nanoseconds starvation = std::chrono::seconds(10);
-  // Real time. A fiber that runs for so long without a wait is reported on stderr, with its calls.
+  // The real time after which a fiber that runs without a wait is reported on stderr with its
+  // calls.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  // How long fibers of the body may continue after its end; then they are a leak.
+  // The time for which fibers may continue after the end of the body; later they are a leak.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // Bytes of stack of a fiber by default: more than in a Runtime, as calls of weft::blocking() run
-  // there, too.
+  // The bytes of a fiber's stack. The default exceeds that of a Runtime, because the calls of
+  // weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
   // Whether a failure is run again with fewer and earlier faults, and with fewer preemptions, while
   // it remains one.
   bool shrinks = true;
   // The number of rows of a failure's story.
   std::size_t story_rows = 60;
-  // Called after each run, for test frameworks that count failures. Empty: not called.
+  // explore() calls it after each run, for test frameworks that count failures. Empty: no call.
   std::function<bool()> has_failed = {};
 };
 
@@ -110,7 +114,7 @@ class Failure : public std::runtime_error {
 
 class Core;
 
-// The network between the hosts. Streams (TCP) lose nothing: a lost part arrives late, after a
+// The network between the hosts. Streams (TCP) lose no bytes: a lost part arrives late, after a
 // repetition. Settings affect later sends.
 // Context: fibers of the simulation; no call parks.
 // Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
@@ -119,22 +123,22 @@ class Network {
   // Refers to the World's core.
   explicit Network(Core& core) noexcept : core_(core) {}
 
-  // Sets the latency of each datagram and part of a stream, uniform; by default 0.2 to 2 ms.
+  // Sets the range of the latency of each datagram and part of a stream, by default 0.2 to 2 ms.
   Network& latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most);
   // Sets the chance that a part or a datagram is lost. 0 by default.
   Network& loss(double chance);
   // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
-  // Bounds each host's sends. 0, the default, is no bound.
+  // Bounds the bytes that each host sends. 0, the default, is no bound.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
   Core& core_;
 };
 
-// Faults at random moments; see World::disturb().
+// The faults that World::disturb() injects at random moments.
 struct Disturbance {
-  // At most this many of each kind, at random moments in [0, within) from now.
+  // The largest number of faults of each kind, at random moments in [0, within) from now.
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes, each followed by a restart.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
@@ -160,8 +164,8 @@ struct CallFaults {
 
 // The hosts and their faults. The body is a fiber of the host "world", which hosts reach by name.
 // Context: fibers of the simulation; run_for() and run_until() park.
-// Throws: std::invalid_argument for an unknown name; for a new host's name if it is empty or used;
-// for an end or a stop of the world; for disturb() without hosts.
+// Throws: std::invalid_argument for an unknown name, and for a new host's name that is empty or
+// used; for an end or a stop of the world; for disturb() without hosts.
 class World {
  public:
   // Refers to the core of explore().
@@ -169,19 +173,19 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Runs `main` in a fiber of a new host, at once and after each restart. The name is its address
-  // for net::dial() and net::resolve(). Its fibers are the ones that `main` and they spawn; it may
-  // outlive `main`. An exception that leaves a fiber fails the run.
+  // Runs `main` in a fiber of a new host, at once and after each restart. net::dial() and
+  // net::resolve() resolve the name. A fiber belongs to the host of the fiber that spawned it, and
+  // may outlive `main`. An exception that leaves a fiber fails the run.
   void host(std::string_view name, std::function<void()> main);
-  // Ends the host's process as SIGKILL does: its fibers never run again, nothing is destroyed. The
-  // system closes its sockets, with a reset if unread bytes are left.
+  // Ends the host's process as SIGKILL does: its fibers never run again, and no object is
+  // destroyed. The system closes its sockets, with a reset if unread bytes are left.
   void crash(std::string_view name);
-  // Cuts its power: as crash(), but peers notice only when they send to the next process. Its files
-  // lose unsynced data, as a journaling file system may.
+  // Ends the host as crash() does, but peers notice only when they send to the next process. The
+  // files lose unsynced data, as a journaling file system may.
   void power_off(std::string_view name);
-  // Starts `main` again, after a crash if it still runs.
+  // Starts `main` again, after a crash if the host still runs.
   void restart(std::string_view name);
-  // Suspends its fibers, while its sockets still receive, until go_on().
+  // Suspends the host's fibers until go_on(); its sockets still receive.
   void stop(std::string_view name);
   // Ends stop().
   void go_on(std::string_view name);
@@ -189,57 +193,59 @@ class World {
   // after Options::grace, or if sockets or files of the host are still open: a leak. The caller
   // then does not return. A host that has crashed leaks nothing.
   void check_end(std::string_view name);
-  // Returns whether it has started and not crashed.
+  // Returns whether the host has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
-  // Drops everything sent between the two, in both directions, until heal().
+  // Drops all packets between the two hosts, in both directions, until heal().
   void partition(std::string_view one, std::string_view other);
-  // Drops everything that the first sends to the second.
+  // Drops all packets that the first host sends to the second.
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
   // Ends partitions between the two hosts.
   void heal(std::string_view one, std::string_view other);
-  // Bounds the sockets of the host: one more is too_many_files_open. Open sockets stay open.
+  // Bounds the number of the host's sockets. A further socket fails with too_many_files_open, and
+  // open sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
-  // Makes the host's clocks, weft::Clock and weft::WallClock, run this much too fast, or too slow
-  // (negative): in (-1'000'000, 1'000'000]. Its limits and timers follow them, but a begun wait
-  // keeps its end.
-  // Throws: std::invalid_argument for other numbers, and for the world.
+  // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow if the
+  // number is negative, in (-1'000'000, 1'000'000]. Limits and timers follow them, but a begun wait
+  // keeps its end. Throws: std::invalid_argument for other numbers, and for the world.
   void clock_drift(std::string_view name, double parts_per_million);
   // Makes calls of the host's fibers fail by chance. Each failure is in the story, and is omitted
   // if it is not needed (Options::shrinks).
   // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
   // program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
-  // Moves the host's wall clock, of HTTP's dates and weft::WallClock, forwards or back.
+  // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP show it.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Makes or replaces a file on the host's disk. Relative paths begin at the root, too.
+  // Makes or replaces a file on the host's disk. Relative paths also begin at the root.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
-  // Returns a file as the host's processes would read it; nothing if there is none.
+  // Returns a file as the host's processes would read it; std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
   // Crashes the host and removes all its files, before a restart().
   void replace_disk(std::string_view name);
-  // Bounds the bytes of the host's files: a write beyond is no_space_on_device. Files stay.
+  // Bounds the total bytes of the host's files. A write beyond fails with no_space_on_device, and
+  // existing files remain.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for descriptors of the system of this kind, such as a pipe or an adopted
-  // socket, which otherwise fails the run. `kind` is the beginning of their link in
-  // /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]", "/dev/tty". What they bring takes real
-  // time and no virtual time, and the seed does not decide it. While one is watched, each step of
-  // the virtual time waits up to 1 ms of real time for it, and no deadlock is found. "thread" lets
-  // in plain threads that wake fibers of the world, in the same way.
+  // Lets fibers wait for the system's descriptors of this kind, such as a pipe or an adopted
+  // socket; otherwise such a wait fails the run. `kind` is the beginning of their link in
+  // /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]", "/dev/tty". The kind "thread" lets
+  // plain threads wake fibers of the world. Such events take real time and no virtual time, and the
+  // seed does not decide them. While any of these is let in and may happen, each step of the
+  // virtual time waits up to 1 ms of real time for it, and no deadlock is found.
   void let_in(std::string_view kind);
 
-  // Lets fibers reach a real host by `name`, which net::dial() and net::resolve() then resolve to
-  // simulated addresses: by TCP, and by UDP sockets that are connected. The system resolves
-  // `address`, another name or an IP address; if it is empty, `name`. What happens takes real time
-  // and no virtual time: the virtual time stands still for up to `patience` after each call on such
-  // a connection. The seed decides nothing there, and a crash of the calling host closes it.
-  // Throws: std::invalid_argument for an empty name, that of a host of the world, a negative time.
+  // Lets fibers connect to a real host, by TCP or by a UDP socket that is connected. net::dial()
+  // and net::resolve() then accept `name`, and return simulated addresses. The system resolves
+  // `address`, a name or an IP address; if it is empty, `name`. After each call on such a
+  // connection the virtual time stands still for up to `patience` of real time. The seed does not
+  // decide what the real host sends. A crash of the calling host closes its connections. Throws:
+  // std::invalid_argument for an empty name, the name of a host of the world, or a negative
+  // patience.
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
@@ -250,12 +256,12 @@ class World {
   // is omitted if a failure does not need it (Options::shrinks).
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` in a fiber of the world, this long from now. It does not count as a leak.
+  // Calls `action` after this delay, in a fiber of the world that does not count as a leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Lets time pass; parks.
   void run_for(std::chrono::nanoseconds time);
-  // Lets time pass until `condition` holds, which is tested after each pause; parks. Returns false
-  // at the limit.
+  // Lets time pass until `condition` returns true, with a call after each pause; parks. Returns
+  // false at the limit.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
   // Returns the time since the beginning.
@@ -268,20 +274,19 @@ class World {
   Network network_;
 };
 
-// Runs `body` once for each seed, each in its own world, and returns when all have passed. One call
-// at a time in a process. A run fails if check() is false or an exception leaves a fiber. It also
-// fails in a deadlock, if a fiber starves, if fibers of the body are left after Options::grace or
-// its descriptors are open then, at the limits of the options, by a refusal, and by a report of the
-// thread sanitizer. Fibers of a finished world never run again, and their objects are not
-// destroyed.
-// Context: plain threads; blocks the thread.
+// Runs `body` once for each seed, each in its own world, and returns when all runs have passed. A
+// process makes one call at a time. A run fails if a check() is false or an exception leaves a
+// fiber. It fails in a deadlock, if a fiber starves, and if the thread sanitizer reports a data
+// race. It fails if fibers of the body are left after Options::grace, or if its descriptors are
+// open then. Refused calls and the limits of the options also fail it. Fibers of a finished world
+// never run again, and their objects are not destroyed. Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Does the same as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
 // Context, Throws: as explore().
 void run(const std::function<void()>& body, Options options = {});
-// Does the same as explore(), but runs each seed twice. A Failure has the first decision that
-// differs, and the calls of all fibers there.
+// Does the same as explore(), but runs each seed twice. A Failure describes the first decision that
+// differs, and the calls of all fibers at that moment.
 // Context, Throws: as explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
@@ -303,13 +308,12 @@ void note(std::string_view text);
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
 // Returns true with this chance, by the seed.
 [[nodiscard]] bool chance(double probability);
-// Lets other fibers run first, by the strategy, between two accesses to data that fibers share
-// without weft. Has no effect elsewhere.
+// Lets other fibers run first, if the strategy decides so. It belongs between two accesses to data
+// that fibers share without weft. Has no effect elsewhere.
 void point();
-// Charges the caller for a computation that takes `time`, as turns cost no more than
-// Options::turn_time: virtual time passes, and the caller keeps its worker (Options::workers). Has
-// no effect elsewhere.
-// Context: fibers and plain threads; parks fibers of a simulation.
+// Charges the caller for a computation that takes `time`, because a turn only takes
+// Options::turn_time. Virtual time passes, and the caller keeps its worker (Options::workers). Has
+// no effect elsewhere. Context: fibers and plain threads; parks fibers of a simulation.
 void compute(std::chrono::nanoseconds time);
 
 }  // namespace weft::sim

@@ -1,5 +1,5 @@
-// Programs with a simulation have this allocator. It is that of the C library, except that some
-// calls fail. All of it is weak, so that a program may have an allocator of its own.
+// The allocator of programs that link the simulation. It is the C library's, except that some
+// calls fail. Its functions are weak, so that a program may define its own allocator.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 
 using Hook = bool (*)() noexcept;
 
-// Relaxed: set by the thread of the simulation, for its own allocations.
+// Relaxed: the thread of the simulation sets it, for its own allocations.
 constinit detail::Atomic<Hook> hook{nullptr};
 thread_local constinit bool was_called = false;
 

@@ -5,8 +5,8 @@
 
 namespace weft::sim {
 
-// splitmix64: every seed is a good one. Streams of one seed are independent of each other, so that
-// a decision more of one kind changes none of another.
+// A splitmix64 generator, for which every seed is equally good. The streams of one seed are
+// independent, so that one more decision of a kind changes no decision of another kind.
 class Chance {
  public:
   Chance(std::uint64_t seed, std::uint64_t stream) noexcept
@@ -20,14 +20,14 @@ class Chance {
     bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBULL;
     return bits ^ (bits >> 31);
   }
-  // In [0, bound), for a bound of at least 1. The bias is below bound / 2^64.
+  // Returns a number in [0, bound), for a bound of at least 1. The bias is below bound / 2^64.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept { return next() % bound; }
-  // In [least, most].
+  // Returns a number in [least, most].
   [[nodiscard]] std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
     if (most <= least) return least;
     return least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));
   }
-  // The 53 bits that a double has, as no machine rounds them otherwise.
+  // Returns true with that probability. It uses 53 bits, which a double holds without rounding.
   [[nodiscard]] bool is_true(double probability) noexcept {
     return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }

@@ -19,11 +19,12 @@ namespace weft::sim {
 
 namespace {
 
-// The streams of a seed; that of the schedule is 1.
+// Numbers of streams of a seed. The schedule has stream 1.
 constexpr std::uint64_t kRandomStream = 2;
 constexpr std::uint64_t kDisturbanceStream = 3;
 
-// Of the world that runs; one at a time. Written before its worker starts, and after its end.
+// The world that runs; there is one at a time. The plain thread writes it before the worker starts,
+// and after the worker has ended.
 constinit Core* running_core = nullptr;
 
 std::string text_of(const std::exception_ptr& failure) {
@@ -85,7 +86,7 @@ void Core::run(const std::function<void(World&)>& body) {
   running_core = nullptr;
 }
 
-// A fiber that computes forever keeps a world from its end; without this no report would say so.
+// A fiber that computes forever keeps a world from its end, which only this function reports.
 void Core::wait_for_end() {
   for (std::uint64_t before = 0; !over_.try_acquire_for(options_.patience);) {
     const std::uint64_t now = turns();
@@ -117,7 +118,7 @@ void Core::run_body(const std::function<void(World&)>& body) {
   try {
     body(world);
     if (phase_ == Phase::running) demand_end(0);
-    // After the last turn no other one looks.
+    // No later turn looks for a race.
     if (phase_ == Phase::running && watch_.has_race()) {
       fail(std::string(kRaceFound) + "\n" + stage_->describe());
     }
@@ -357,7 +358,7 @@ int Core::draw_error(double chance, const char* call, std::span<const int> error
   return error;
 }
 
-// Only a fiber's own: the worker's, and the simulation's, have no place for an error.
+// Only allocations of fibers fail: the worker and the simulation cannot handle an error.
 bool Core::allocation_fails() noexcept {
   if (shelters_ != 0 || current_is_helper_ || !this_fiber::is_fiber()) return false;
   if (!is_failure_due(faults_here().memory)) return false;

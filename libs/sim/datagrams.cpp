@@ -1,4 +1,4 @@
-// Datagrams: they are lost, come twice and overtake each other.
+// Datagrams, which may be lost, arrive twice and overtake each other.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using io::CallResult;
 
 namespace {
 
-// Datagrams that a socket keeps; more are lost.
+// The number of datagrams that a socket keeps; further ones are lost.
 constexpr std::size_t kMostWaiting = 256;
 constexpr std::size_t kLargest = 65507;
 
@@ -72,14 +72,14 @@ CallResult Wires::send_datagram(Socket& socket, const msghdr& message) {
   if (is_lost(socket.host, to.host)) return {size, 0};
   const bool comes_twice =
       socket.host != to.host && chance(socket.host, to.host).is_true(weather_.duplication);
-  // By value: the socket may be closed by then.
+  // The event gets a copy, as the socket may be closed when the datagram arrives.
   Socket like;
   like.family = socket.family;
   like.type = socket.type;
   like.host = socket.host;
   Place from = socket.local;
   from.is_loopback = to.is_loopback;
-  // No network is in between, and the sender sees when there is no more room.
+  // There is no network between Unix sockets, and the sender sees a lack of room.
   if (is_unix) {
     datagram_arrives(like, to, {from, std::move(bytes)});
     return {size, 0};
@@ -95,7 +95,7 @@ CallResult Wires::send_datagram(Socket& socket, const msghdr& message) {
 void Wires::datagram_arrives(const Socket& like, const Place& to, Datagram datagram) {
   Socket* socket = bound_at(like, to);
   if (socket == nullptr || socket->datagrams.size() >= kMostWaiting) return;
-  // A socket that is connected hears its peer alone.
+  // A connected socket receives only from its peer.
   const bool is_stranger =
       socket->state == Socket::State::connected &&
       (socket->peer.host != datagram.from.host || socket->peer.port != datagram.from.port);

@@ -12,12 +12,12 @@ namespace weft::sim {
 
 // One decision.
 struct Decision {
-  std::uint64_t actor;  // Its number; or, of a random number, all ones.
+  std::uint64_t actor;  // The fiber's number; all ones for a random number.
   std::uint64_t value;
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Keeps the decisions of a run, or compares them with those of another run, or does neither.
+// Keeps the decisions of a run, compares them with the decisions of another run, or ignores them.
 class DecisionLog {
  public:
   void keep() noexcept { keeps_ = true; }

@@ -1,4 +1,4 @@
-// What is on a disk, and what a power cut leaves of it.
+// The state of a disk, and the effect of a power cut on it.
 #include "libs/sim/disks.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ bool Disk::lose_pages(Inode& inode) {
 std::size_t Disk::lose_power() {
   commit(chance.below(journal.size() + 1));
   std::size_t lost = journal.size();
-  // What was written after such a change lies where the file has no place yet.
+  // The pages that were written after such a change have no place in the file on the disk.
   for (const Change& change : journal) {
     if (change.kind == Change::Kind::truncate) change.inode->dirty.clear();
   }

@@ -1,4 +1,4 @@
-// The files of all hosts, and what a power cut leaves of them.
+// The files of all hosts, and the effect of a power cut on them.
 #pragma once
 
 #include <cstddef>
@@ -19,48 +19,48 @@ namespace weft::sim {
 
 class Core;
 
-// Bytes: what is on a disk, or not, as a whole.
+// The size in bytes of a page, which a power cut keeps or loses as a whole.
 inline constexpr std::size_t kPage = 4096;
 
-// A regular file: what processes see, and what is on the disk.
+// A regular file: the bytes that processes see, and the bytes on the disk.
 struct Inode {
   std::uint64_t number = 0;
   std::string bytes;
   std::string durable;
-  std::set<std::size_t> dirty;  // Pages that were written since they were on the disk.
+  std::set<std::size_t> dirty;  // The pages that were written since the last sync.
   mode_t mode = 0644;
   std::int64_t modified = 0;  // Nanoseconds since 1970.
 };
 
 using Names = std::map<std::string, std::shared_ptr<Inode>>;
 
-// A change of names or of a size. The journal brings these to the disk in their order.
+// A change of names or of a size. The journal brings the changes to the disk in their order.
 struct Change {
   enum class Kind : std::uint8_t { link, unlink, rename, truncate };
   Kind kind;
   std::shared_ptr<Inode> inode;
-  std::string path = {};  // The new one, if the kind is rename.
+  std::string path = {};  // The new path, if the kind is rename.
   std::string former = {};
 };
 
-// The file system of one host. Directories are there as soon as anything is in them, and need not
-// be made.
+// The file system of one host. A directory exists as soon as a file is in it, and need not be
+// made.
 // Invariants
 //   I1  `durable` with all changes of `journal` applied has the names of `now`.
-//       Unchecked: that takes a replay of the journal.
+//       Unchecked: a check would have to replay the journal.
 //   I2  A page that is not dirty is the same in Inode::bytes and Inode::durable, unless a change of
-//       the size waits in the journal. Unchecked: that takes a comparison of all pages.
+//       the size waits in the journal. Unchecked: a check would have to compare all pages.
 struct Disk {
   Disk(std::uint64_t seed, std::uint64_t stream) : chance(seed, stream) {}
 
-  // Makes the change now, and on the disk later.
+  // Makes the change visible now; commit() brings it to the disk later.
   void make(Change change);
   // Brings the first `count` changes to the disk.
   void commit(std::size_t count);
-  // Brings a file to the disk, with all changes up to the last one of that file.
+  // Brings the file to the disk, with all changes up to the last change of that file.
   void sync(Inode& inode);
-  // Some of what was not synced is lost: the journal keeps its beginning, and of each file pages by
-  // chance. Returns how many files, or changes, have lost something.
+  // Loses a part of what was not synced. The journal keeps its beginning, and each file keeps dirty
+  // pages by chance. Returns how many files and changes have lost something.
   std::size_t lose_power();
   [[nodiscard]] std::uint64_t size() const;
 
@@ -73,12 +73,12 @@ struct Disk {
 
  private:
   static void apply(const Change& change, Names& names);
-  // Returns whether it has lost anything.
+  // Returns whether the file has lost anything.
   bool lose_pages(Inode& inode);
 };
 
-// The file systems of a world; its worker makes all calls. Descriptors are beyond a socket's, and
-// never used twice.
+// The file systems of a world, whose worker makes all calls. Descriptors are above the descriptors
+// of sockets, and never used twice.
 class Disks final : public io::FileKernel {
  public:
   Disks(Core& core, std::uint64_t seed) noexcept : core_(core), seed_(seed) {}
@@ -86,14 +86,14 @@ class Disks final : public io::FileKernel {
   [[nodiscard]] static bool owns(int descriptor) noexcept { return descriptor >= kFirstDescriptor; }
   void close(int descriptor) noexcept { open_.erase(descriptor); }
 
-  // --- By the world ---
+  // --- For the world ---
 
   void put(std::uint32_t host, const std::string& path, std::string bytes);
   [[nodiscard]] std::optional<std::string> contents(std::uint32_t host, const std::string& path);
   void erase(std::uint32_t host) { disks_.erase(host); }
   void limit(std::uint32_t host, std::uint64_t most) { disk(host).most_bytes = most; }
   void end_host(std::uint32_t host, bool has_power);
-  // Counts its descriptors.
+  // Returns the number of the host's open descriptors.
   [[nodiscard]] std::size_t open_files(std::uint32_t host) const;
 
   // --- FileKernel ---
@@ -122,7 +122,7 @@ class Disks final : public io::FileKernel {
   };
 
   [[nodiscard]] Disk& disk(std::uint32_t host);
-  [[nodiscard]] Disk& own_disk();  // The calling fiber's host has it.
+  [[nodiscard]] Disk& own_disk();  // The disk of the calling fiber's host.
   // Returns null if there is no such open file.
   [[nodiscard]] OpenFile* find(int descriptor) noexcept;
   [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);

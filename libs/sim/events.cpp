@@ -16,10 +16,10 @@ namespace weft::sim {
 
 namespace {
 
-// How long the system's descriptors are waited for before each step of the virtual time.
+// The real time of a wait for the system's descriptors before each step of the virtual time.
 constexpr std::chrono::milliseconds kRealWait{1};
 
-// What the system calls it, as "pipe:[123]".
+// Returns the name that the system gives a descriptor, such as "pipe:[123]".
 std::string kind_of(int descriptor) {
   std::array<char, 256> name;
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
@@ -29,7 +29,7 @@ std::string kind_of(int descriptor) {
 
 }  // namespace
 
-// It always watches something, so that an idle worker comes here and not to its futex.
+// The source always counts a watch, so that an idle worker waits here and not on its futex.
 Events::Events(Core& core, Wires& wires) : core_(core), wires_(wires), real_hosts_(*this) {
   (void)begin_watch();
 }
@@ -72,7 +72,7 @@ std::size_t Events::wait(Deadline deadline) noexcept {
   return passed + look();
 }
 
-// What comes from outside takes real time, and no virtual time.
+// A wait takes real time and no virtual time.
 std::size_t Events::wait_outside(bool looks_only, bool& stands_still) noexcept {
   if (looks_only) return Poller::wait(Deadline::past());
   const std::chrono::nanoseconds left(real_hosts_.wait_left());
@@ -124,7 +124,7 @@ int Events::control(int operation, int descriptor, epoll_event& event) noexcept 
 int Events::control_system(int operation, int descriptor, epoll_event& event) noexcept {
   if (operation != EPOLL_CTL_ADD) {
     const int result = Poller::control(operation, descriptor, event);
-    // A descriptor that was closed before has left the system's list by itself.
+    // The system has already removed a descriptor that was closed before.
     if ((result == 0 || errno == EBADF) && watched_ > 0) --watched_;
     return result;
   }

@@ -1,4 +1,4 @@
-// The event source of a world: where its worker comes when no fiber is ready.
+// The event source of a world. Its worker calls it when no fiber is ready.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ class Core;
 class Wires;
 struct Socket;
 
-// A poller that watches simulated sockets, and lets virtual time pass where another one waits. It
-// waits for the system only before a world begins, after its end, and for descriptors of the system
-// that were let in.
+// A poller that watches simulated sockets, and lets virtual time pass where other pollers wait. It
+// waits for the system only before a world begins, after its end, and for descriptors and threads
+// that the world lets in.
 class Events final : public io::Poller {
  public:
   Events(Core& core, Wires& wires);
-  // Whatever is registered still is given up.
+  // Gives up what is still registered.
   ~Events() override;
 
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
@@ -33,8 +33,8 @@ class Events final : public io::Poller {
     return watched_ > 0 || lets_in_threads_;
   }
   [[nodiscard]] RealHosts& real_hosts() noexcept { return real_hosts_; }
-  // Watches a socket of the system, whose events come as those of a simulated one. Returns 0 or an
-  // errno.
+  // Watches a socket of the system, whose events go to the watch of a simulated socket. Returns 0
+  // or an errno.
   int watch_system(int descriptor, epoll_event event) noexcept;
   void unwatch_system(int descriptor) noexcept;
   // Closes the system's socket of a simulated one, if there is one.
@@ -42,18 +42,18 @@ class Events final : public io::Poller {
 
  private:
   int control(int operation, int descriptor, epoll_event& event) noexcept override;
-  // The same for a descriptor of the system.
+  // Does the same as control(), for a descriptor of the system.
   int control_system(int operation, int descriptor, epoll_event& event) noexcept;
   std::size_t look() noexcept;
   // Waits in real time for what is let in, or only looks. Returns how many fibers it woke, and sets
-  // `stands_still` if the virtual time must not go on yet.
+  // `stands_still` if the virtual time must not pass yet.
   std::size_t wait_outside(bool looks_only, bool& stands_still) noexcept;
 
   Core& core_;
   Wires& wires_;
   std::vector<std::string> let_in_;
   bool lets_in_threads_ = false;
-  std::size_t watched_ = 0;  // Descriptors of the system.
+  std::size_t watched_ = 0;  // The number of watched descriptors of the system.
   // Relaxed: the queue of the wakes publishes the fibers.
   detail::Atomic<bool> was_interrupted_{false};
   RealHosts real_hosts_;

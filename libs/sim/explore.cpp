@@ -1,4 +1,4 @@
-// Runs of many seeds, and what becomes of one that fails.
+// Runs of many seeds, and the shortening of a failing run.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -27,12 +27,12 @@ struct Outcome {
   std::int64_t elapsed = 0;
   std::uint64_t faults = 0;
   bool has_lost_any = false;
-  std::uint64_t failures = 0;  // Of calls.
+  std::uint64_t failures = 0;  // The number of calls that were drawn to fail.
 };
 
 using Body = std::function<void(World&)>;
 
-// Only one world at a time: the clock of a process is a single one.
+// Only one world runs at a time, as the process has a single simulated clock.
 detail::ThreadMutex world_mutex;
 
 Outcome outcome_of(const Core& core) {
@@ -48,20 +48,20 @@ Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, S
   return outcome_of(core);
 }
 
-// The first line, without numbers: two runs that fail by it fail in the same way.
+// Returns the first line without its numbers. Two runs with the same line fail in the same way.
 std::string kind_of(const std::string& reason) {
   std::string kind = reason.substr(0, reason.find('\n'));
   std::erase_if(kind, [](char letter) { return letter >= '0' && letter <= '9'; });
   return kind;
 }
 
-// Leaves out of a failing run what it does not need to fail in the same way.
+// Removes from a failing run what it does not need in order to fail in the same way.
 class Shrinker {
  public:
   Shrinker(const Options& options, std::uint64_t seed, const Body& body, Outcome& outcome)
       : options_(options), seed_(seed), body_(body), outcome_(outcome) {}
 
-  // What is left, in words. The outcome is that of the shortened run then.
+  // Returns a description of what is left. Afterwards the outcome is that of the shortened run.
   std::string shrink() {
     const std::uint64_t faults = outcome_.faults;
     std::string text;
@@ -79,8 +79,8 @@ class Shrinker {
   }
 
  private:
-  // Large parts first, then smaller ones, until no single one can be left out. Returns how many are
-  // left.
+  // Omits large groups of faults first, then smaller ones, until every remaining fault is needed.
+  // Returns how many are left.
   std::uint64_t leave_faults_out(std::uint64_t faults) {
     plan_.left_out.resize(faults);
     bool has_changed = true;
@@ -109,9 +109,9 @@ class Shrinker {
     }
     return std::to_string(fails) + " of " + std::to_string(all) + " calls that fail are needed; ";
   }
-  // What the seed draws comes sooner: another seed could have drawn the least latencies, and faults
-  // that come early and last briefly. The body's own waits stay as they are: a check that came too
-  // early could fail for another reason.
+  // Makes the draws of the seed happen sooner: another seed could have drawn the least latencies,
+  // and early and brief faults. The body's own waits remain: a check that comes too early could
+  // fail for another reason.
   std::string shrink_time() {
     const std::int64_t before = outcome_.elapsed;
     Plan plan = plan_;
@@ -123,7 +123,7 @@ class Shrinker {
       for (std::int64_t& divisor : plan.divisors) divisor *= 2;
       is_sooner = attempt_sooner(plan);
     }
-    // Then one at a time.
+    // Each divisor is doubled alone.
     bool has_changed = true;
     for (int pass = 0; pass < kPasses && has_changed; ++pass) {
       has_changed = false;
@@ -152,9 +152,9 @@ class Shrinker {
     return "the last preemption that it needs is in turn " + std::to_string(fails) + " of " +
            std::to_string(turns);
   }
-  // Returns whether the run fails so, too; then it is the one that is shortened further.
+  // Returns whether the run fails with this plan, too. If so, that run is shortened further.
   bool attempt(const Plan& plan) { return attempt_within(plan, kAnyTime); }
-  // The same, if the run then fails sooner.
+  // Does the same, but accepts the plan only if the run fails sooner.
   bool attempt_sooner(const Plan& plan) { return attempt_within(plan, outcome_.elapsed); }
   bool attempt_within(const Plan& plan, std::int64_t limit) {
     const auto schedule = make_schedule(options_);
@@ -205,7 +205,7 @@ Options resolve(Options options) {
   if (options.patience.count() <= 0) {
     throw std::invalid_argument("weft::sim::Options: patience must be > 0");
   }
-  // So that no moment overflows.
+  // The bound prevents an overflow of moments.
   constexpr std::chrono::hours kCentury(24 * 366 * 100);
   options.starvation = std::min<std::chrono::nanoseconds>(options.starvation, kCentury);
   return options;
@@ -231,14 +231,14 @@ void write_trace(const char* file, const std::string& trace) {
   }
 }
 
-// Throws if the run has failed.
+// Throws Failure if the run has failed.
 void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome outcome) {
   if (!outcome.failure && options.has_failed && options.has_failed()) {
     throw Failure(seed, "Options::has_failed says so", outcome.story);
   }
   if (!outcome.failure) return;
   std::string note;
-  // The sanitizer reports a race once, so that a shorter run would seem to have none.
+  // The sanitizer reports each race once in a process, so a shortened run would seem to have none.
   const bool is_race = outcome.failure->starts_with(kRaceFound);
   if (options.shrinks && options.strategy != Strategy::exhaustive && !is_race) {
     note = "\nShortened: " + Shrinker(options, seed, body, outcome).shrink() + ".";

@@ -64,7 +64,7 @@ CallResult CallFaultsKernel::listen(int descriptor, int backlog) noexcept {
   return core_.wires().listen(descriptor, backlog);
 }
 
-// Only if there is a connection: a call that would wait has nothing to fail by.
+// Only a call that finds a connection fails, as a call that would wait has no error to return.
 CallResult CallFaultsKernel::accept(int descriptor) noexcept {
   const Shelter shelter(&core_);
   Wires& wires = core_.wires();
@@ -100,7 +100,7 @@ void CallFaultsKernel::note_refusal(const char* call) {
                                        "World::let_in_host() admits it");
 }
 
-// A stream that fails is of no use any more, for its peer neither.
+// A failure of a stream makes it useless for both ends.
 CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
   const Shelter shelter(&core_);
   if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
@@ -208,7 +208,7 @@ CallResult FileFaults::read(int file, std::span<std::byte> buffer, std::uint64_t
   return core_.disks().read(file, buffer, offset);
 }
 
-// A part may have been written before the disk is full.
+// A call may write a part before it finds that the disk is full.
 CallResult FileFaults::write(int file, std::span<const std::byte> data,
                              std::uint64_t offset) noexcept {
   const Shelter shelter(&core_);
@@ -218,7 +218,7 @@ CallResult FileFaults::write(int file, std::span<const std::byte> data,
   return {0, error};
 }
 
-// It parks, and so takes shelter itself.
+// The sync parks, so that it takes shelter itself.
 CallResult FileFaults::sync(int file) noexcept {
   if (const int error = draw("fdatasync", EIO)) return {0, error};
   return core_.disks().sync(file);

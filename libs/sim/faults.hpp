@@ -1,4 +1,4 @@
-// System calls and allocations that fail by the seed.
+// Failures of system calls and allocations by the seed.
 #pragma once
 
 #include "io/kernel.hpp"
@@ -8,9 +8,9 @@ namespace weft::sim {
 class Core;
 class RealHosts;
 
-// While one lives the simulation itself works: no allocation fails, as it does not go on without
-// memory, and the thread sanitizer does not watch (races.hpp). For a scope without a switch, in any
-// thread.
+// Marks a scope in which the simulation itself works. No allocation fails there, as the simulation
+// cannot continue without memory, and the thread sanitizer does not watch (races.hpp). The scope
+// has no switch; any thread may use it.
 class Shelter {
  public:
   explicit Shelter(Core* core) noexcept;
@@ -22,11 +22,13 @@ class Shelter {
   Core* const core_;
 };
 
-// Returns whether `operator new` of this program is that of the simulation.
+// Returns whether the program uses the `operator new` of the simulation.
 [[nodiscard]] bool has_own_allocator() noexcept;
-// `fails` is called by each `operator new` of the program; null: none fails.
+// Makes each `operator new` of the program call `fails`, and fail if it returns true. Null removes
+// the hook.
 void set_allocation_hook(bool (*fails)() noexcept) noexcept;
 
+// The files that fibers use: the disks, except for the calls that the seed lets fail.
 class FileFaults final : public io::FileKernel {
  public:
   explicit FileFaults(Core& core) noexcept : core_(core) {}
@@ -47,14 +49,14 @@ class FileFaults final : public io::FileKernel {
                       std::vector<io::DirectoryEntry>& entries) noexcept override;
 
  private:
-  // 0, or the error by which the call fails.
+  // Returns the error by which the call fails; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, int error) noexcept;
 
   Core& core_;
 };
 
-// What fibers call: the wires, the disks and the sockets to real hosts, unless it is the call's
-// turn to fail. It makes the calls of a simulation's fibers; each takes shelter.
+// The kernel that fibers call: the wires and the sockets to real hosts, except for the calls that
+// the seed lets fail. Each function takes shelter.
 class CallFaultsKernel final : public io::Kernel {
  public:
   explicit CallFaultsKernel(Core& core) noexcept : core_(core), files_(core) {}
@@ -82,11 +84,12 @@ class CallFaultsKernel final : public io::Kernel {
   std::vector<std::uint32_t> look_up(const std::string& host) override;
 
  private:
-  // 0, or the error by which the call fails: one of these.
+  // Returns the error by which the call fails, which is one of these; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
   [[nodiscard]] RealHosts& real_hosts() const noexcept;
   // Returns whether the socket is connected to a real host.
   [[nodiscard]] bool is_real(int descriptor) const noexcept;
+  // Adds a row to the story for a call that leads to no host.
   void note_refusal(const char* call);
 
   Core& core_;

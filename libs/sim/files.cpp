@@ -19,15 +19,16 @@ using io::CallResult;
 
 namespace {
 
-// The first of the streams of a seed that are for disks. The streams of the network are less.
+// The number of the first stream of a seed for disks. The streams of the network have smaller
+// numbers.
 constexpr std::uint64_t kDiskStream = std::uint64_t{1} << 62;
-// What a disk takes to bring data to safety, in nanoseconds.
+// The time that a disk takes for a sync, in nanoseconds.
 constexpr std::int64_t kLeastSync = 50'000;
 constexpr std::int64_t kMostSync = 5'000'000;
-// The largest file.
+// The size of the largest file, in bytes.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
 
-// Absolute, without "." and "..", and without a slash at the end.
+// Returns the absolute path without "." and "..", and without a slash at the end.
 std::string whole(const std::string& path) {
   std::string name = (std::filesystem::path("/") / path).lexically_normal().string();
   if (name.size() > 1 && name.ends_with('/')) name.pop_back();
@@ -40,7 +41,7 @@ bool is_directory(const Names& names, const std::string& path) {
   return next != names.end() && next->first.starts_with(path + '/');
 }
 
-// Returns whether a file stands where the path needs a directory.
+// Returns whether a file is at a place where the path needs a directory.
 bool leads_through_file(const Names& names, const std::string& path) {
   for (std::size_t end = path.find('/', 1); end != std::string::npos;
        end = path.find('/', end + 1)) {
@@ -61,7 +62,7 @@ void describe(const Inode& inode, struct stat& found) {
 
 }  // namespace
 
-// --- By the world ---
+// --- Calls of the world ---
 
 Disk& Disks::disk(std::uint32_t host) {
   return disks_.try_emplace(host, seed_, kDiskStream + host).first->second;
@@ -121,7 +122,7 @@ CallResult Disks::open(const std::string& path, int flags, unsigned mode) noexce
   std::shared_ptr<Inode> inode;
   if (found == there.now.end()) {
     if ((flags & O_CREAT) == 0) return {0, ENOENT};
-    constexpr unsigned kMask = 022;  // As programs begin.
+    constexpr unsigned kMask = 022;  // The umask with which programs begin.
     inode = make_file(there, name, mode & ~kMask);
   } else {
     if ((flags & O_EXCL) != 0) return {0, EEXIST};
@@ -175,7 +176,7 @@ CallResult Disks::write(int file, std::span<const std::byte> data, std::uint64_t
   return {static_cast<std::int64_t>(data.size()), 0};
 }
 
-// What is written meanwhile is brought to the disk, too, as it may be.
+// Bytes that are written during the sync also reach the disk, which the system permits.
 CallResult Disks::sync(int file) noexcept {
   const OpenFile* opened = find(file);
   if (opened == nullptr) return {0, EBADF};

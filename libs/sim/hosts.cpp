@@ -1,4 +1,4 @@
-// What becomes of the hosts of a world.
+// Starts, crashes, stops and disturbances of hosts.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -14,9 +14,9 @@ namespace weft::sim {
 
 namespace {
 
-// The hosts' streams of a seed begin here; the other streams are in core.cpp.
+// The number of the first stream of a seed for hosts; core.cpp has others.
 constexpr std::uint64_t kFirstHostStream = 1000;
-// And of calls that fail, beyond the network's and the disks'.
+// The number of the first stream for failing calls, above the streams of the network and of disks.
 constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -55,7 +55,7 @@ void Core::start(std::uint32_t number) {
   note(number, "starts");
   spawn_host_ = number;
   go([this, number, &main = host.main] {
-    detail::Stage::learn_of_all_fibers();  // A former life's fibers have no end.
+    detail::Stage::learn_of_all_fibers();  // The fibers of a former life never end.
     main();
     note(number, "main returns");
   });
@@ -113,7 +113,7 @@ void Core::go_on(std::uint32_t number) {
 
 namespace {
 
-// What a disturbance does at one moment.
+// One fault of a disturbance.
 struct Fault {
   enum class Kind : std::uint8_t { partition, restart, stop, power_cut };
   Kind kind;
@@ -123,7 +123,7 @@ struct Fault {
   std::chrono::nanoseconds lasts;
 };
 
-// A fault that is left out takes the same time, so that all else remains as it was.
+// An omitted fault takes the same time, so that everything else remains as it was.
 void bring_about(World& world, const Fault& fault, bool is_left_out) {
   this_fiber::sleep_for(fault.at);
   if (is_left_out) return this_fiber::sleep_for(fault.lasts);
@@ -159,7 +159,7 @@ void Core::disturb(World& world, const Disturbance& wanted) {
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::size_t one = draw_host();
       std::size_t other = draw_host();
-      if (other == one) other = other % hosts + 1;  // An only host is cut off from itself: nothing.
+      if (other == one) other = other % hosts + 1;  // A partition of a single host has no effect.
       const std::uint64_t number = faults_++;
       const std::int64_t divisor = number < plan_.divisors.size() ? plan_.divisors[number] : 1;
       const auto at = disturbance_.between(0, wanted.within.count()) / divisor;

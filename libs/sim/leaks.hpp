@@ -1,4 +1,4 @@
-// The leak checker of the address sanitizer.
+// Access to the leak checker of the address sanitizer.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -15,8 +15,8 @@
 
 namespace weft::sim {
 
-// What the calling thread allocates from now on is no leak: fibers of a world that is over, and of
-// a host that has crashed, are given up with all that they hold.
+// The leak checker ignores what the calling thread allocates from now on. The fibers of an ended
+// world and of a crashed host are given up with everything that they hold.
 inline void ignore_leaks_of_this_thread() noexcept {
 #ifdef WEFT_SIM_CHECKS_LEAKS
   __lsan_disable();

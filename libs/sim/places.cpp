@@ -1,4 +1,4 @@
-// Addresses: who is bound where, and which host has which.
+// The addresses of hosts, and the sockets that are bound to them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -16,7 +16,7 @@ namespace weft::sim {
 namespace {
 
 constexpr std::uint32_t kLoopbackNet = 127;
-// 10.0.0.1 is the first host's.
+// The first host has the address 10.0.0.1.
 constexpr std::uint32_t kFirstAddress = (10U << 24) + 1;
 constexpr std::uint16_t kFirstPort = 32768;
 
@@ -24,8 +24,8 @@ std::uint32_t address_of(const Place& place) noexcept {
   return place.is_loopback ? INADDR_LOOPBACK : kFirstAddress + place.host;
 }
 
-// Returns the address in the machine's byte order, for IPv6 addresses that stand for IPv4, "any"
-// and "loopback".
+// Returns the IPv4 address that an IPv6 address maps, or that corresponds to "any" or "loopback",
+// in the machine's byte order.
 std::optional<std::uint32_t> v4_of(const sockaddr_in6& system) noexcept {
   const in6_addr& address = system.sin6_addr;
   if (IN6_IS_ADDR_UNSPECIFIED(&address)) return INADDR_ANY;
@@ -49,7 +49,7 @@ bool Wires::to_place(const sockaddr* address, std::uint32_t from, Place& place) 
     sockaddr_un system;
     std::memcpy(&system, address, sizeof system);
     place = {from, 0, true, {}};
-    // An abstract name begins with a zero; it is taken up to the next one.
+    // An abstract name begins with a zero byte, and ends here at the next one.
     const bool is_abstract = system.sun_path[0] == 0;
     const char* name = system.sun_path + (is_abstract ? 1 : 0);
     place.path.assign(1, is_abstract ? '@' : '/').append(name, strnlen(name, 107));
@@ -111,7 +111,7 @@ std::string Wires::words(const Place& place) const {
   return core_.host(place.host).name + ":" + std::to_string(place.port);
 }
 
-// False: another socket is there. Port 0 asks for one that is free.
+// Returns false if another socket is bound there. Port 0 selects a free port.
 bool Wires::occupy(Socket& socket, Place place) {
   if (place.path.empty() && place.port == 0) {
     std::uint16_t& next = next_port_.try_emplace(socket.host, kFirstPort).first->second;
@@ -135,7 +135,7 @@ void Wires::leave_place(Socket& socket) noexcept {
   if (found->second.empty()) places_.erase(found);
 }
 
-// Returns null if no socket is; a random one if several share the port.
+// Returns null if no socket is bound there, and a random one if several share the port.
 Socket* Wires::bound_at(const Socket& like, const Place& place) {
   const auto found = places_.find(key_of(like, place));
   if (found == places_.end()) return nullptr;

@@ -1,4 +1,4 @@
-// What a run leaves out of what its seed decides.
+// The differences of a shortened run from the run of the same seed.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 
 namespace weft::sim {
 
-// A failure is shortened by runs with other plans. Each draw of the seed remains as it was; the
-// plan only omits what is drawn, or makes it happen sooner.
+// The shrinker shortens a failure by runs with other plans. Each draw of the seed remains as it
+// was; the plan only omits what is drawn, or makes it happen sooner.
 struct Plan {
   std::uint64_t last_preemption = ~std::uint64_t{0};
   std::vector<bool> left_out = {};  // The index is the number of a fault.
-  // By the number of a fault; 1 where there is none. It divides the fault's moment, and its
-  // duration down to the shortest one.
+  // The index is the number of a fault; 1 changes nothing. A divisor divides the moment of the
+  // fault, and its duration, which remains at least the shortest one.
   std::vector<std::int64_t> divisors = {};
-  bool is_silent = false;  // Parts of streams and datagrams are not lost.
-  bool is_quick = false;   // Each latency is the least.
-  // Only these first system calls and allocations fail that are to fail.
+  bool is_silent = false;  // No parts of streams and no datagrams are lost.
+  bool is_quick = false;   // Each latency is the least one.
+  // How many of the system calls and allocations that were drawn to fail do so: the first ones.
   std::uint64_t most_failures = ~std::uint64_t{0};
 };
 

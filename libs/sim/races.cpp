@@ -6,7 +6,7 @@ namespace weft::sim {
 
 namespace {
 
-// Relaxed: the worker only looks whether it has grown.
+// Relaxed: the worker only checks whether the count has grown.
 constinit detail::Atomic<std::uint64_t> reports{0};
 
 }  // namespace
@@ -28,8 +28,8 @@ void count_race_report() noexcept { reports.fetch_add(1, detail::relaxed); }
 #endif
 
 #ifdef WEFT_SIM_COUNTS_RACES
-// The sanitizer calls it after it has written a report. It may hold any lock.
-// A program may have its own.
+// The sanitizer calls this function after each report, perhaps with a lock held. It is weak, so
+// that a program may define its own.
 extern "C" void __tsan_on_report(void*);
 extern "C" __attribute__((weak)) void __tsan_on_report(void*) { weft::sim::count_race_report(); }
 #endif

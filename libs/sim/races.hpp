@@ -1,6 +1,6 @@
-// The thread sanitizer, which finds data races between the fibers of a world in a build with
-// -Dno_sync=true: there a switch orders nothing, and only the primitives do. The simulation's own
-// state is ordered by its one thread, so that the sanitizer does not watch this library there.
+// Access to the thread sanitizer, which finds data races between the fibers of a world in a build
+// with -Dno_sync=true. Only primitives order fibers there, and switches do not. The simulation's
+// one thread orders the simulation's own state, so that the sanitizer does not watch this library.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ void __tsan_release(void* address);
 
 namespace weft::sim {
 
-// The reason of a run in which the sanitizer has reported one.
+// The reason of the failure of a run in which the sanitizer has reported a data race.
 inline constexpr std::string_view kRaceFound =
     "the thread sanitizer has reported a data race; its report is before this";
 
-// Called for each report of the sanitizer.
+// The sanitizer calls it for each report.
 void count_race_report() noexcept;
 // Returns the number of reports in this process; 0 in builds without the sanitizer.
 [[nodiscard]] std::uint64_t race_reports() noexcept;
 
-// What the calling fiber does until its end, the sanitizer does not watch: also what functions of
-// the C library and shared templates do.
+// The sanitizer ignores what the calling fiber does until end_unwatched(), including calls of the C
+// library and of shared templates.
 inline void begin_unwatched() noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -43,8 +43,8 @@ inline void end_unwatched() noexcept {
 #endif
 }
 
-// What was done before `sends` happens before what is done after `receives`, as between a write and
-// a read of one real socket.
+// Everything before `sends` happens before everything after `receives`, as between a write and a
+// read of one real socket.
 inline void sends([[maybe_unused]] void* way) noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   __tsan_release(way);

@@ -34,7 +34,8 @@ Address read_as(const void* system) noexcept {
   return address;
 }
 
-// Returns the IPv4 address in the machine's byte order, also of an IPv6 address that stands for it.
+// Returns an IPv4 address, or the IPv4 address that an IPv6 address maps, in the machine's byte
+// order.
 std::optional<std::uint32_t> plain_v4(const sockaddr* address) noexcept {
   if (address->sa_family == AF_INET) return ntohl(read_as<sockaddr_in>(address).sin_addr.s_addr);
   if (address->sa_family != AF_INET6) return std::nullopt;
@@ -43,7 +44,7 @@ std::optional<std::uint32_t> plain_v4(const sockaddr* address) noexcept {
   return ntohl(read_as<std::uint32_t>(&system.sin6_addr.s6_addr[12]));
 }
 
-// Returns the address without its port, as text; an empty one for other families.
+// Returns the address without its port, as text; an empty text for other families.
 std::string literal_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (const auto v4 = plain_v4(address)) {
@@ -80,7 +81,7 @@ struct Found {
   socklen_t size;
 };
 
-// Asks the system. Each address comes once.
+// Resolves the name by the system. Each address comes once.
 std::vector<Found> ask_system(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -107,7 +108,7 @@ void RealHosts::let_in(std::string_view name, std::string_view address,
                        std::chrono::nanoseconds patience) {
   const std::string asked(address.empty() ? name : address);
   names_.insert_or_assign(std::string(name), Name{asked, patience.count()});
-  // Nothing looks an address up, so that the host has to be known by it from now on.
+  // No lookup precedes a connect to a literal address, so that the address is registered here.
   in6_addr unused{};
   const std::string text(name);
   const bool is_literal = ::inet_pton(AF_INET, text.c_str(), &unused) == 1 ||
@@ -196,7 +197,7 @@ CallResult RealHosts::receive(int descriptor, msghdr& message) noexcept {
 
 CallResult RealHosts::send(int descriptor, const msghdr& message) noexcept {
   const Connection& connection = sockets_.at(descriptor);
-  // Its name would be a simulated address; a connected socket needs none.
+  // The name would be a simulated address, and a connected socket needs no name.
   msghdr unnamed = message;
   unnamed.msg_name = nullptr;
   unnamed.msg_namelen = 0;

@@ -19,8 +19,8 @@ namespace weft::sim {
 class Events;
 struct Socket;
 
-// A socket of the system stands behind each simulated socket that has been connected to a real
-// host. Fibers see simulated addresses of these hosts, so that the story has no real ones. The
+// Keeps a socket of the system for each simulated socket that has been connected to a real host.
+// Fibers see simulated addresses of these hosts, so that the story has no real addresses. The
 // world's worker makes all calls.
 class RealHosts {
  public:
@@ -32,8 +32,8 @@ class RealHosts {
 
   // See World::let_in_host().
   void let_in(std::string_view name, std::string_view address, std::chrono::nanoseconds patience);
-  // Returns the simulated addresses of a host that is let in, in network byte order; none for every
-  // other name, and for a name that the system cannot resolve. Blocks the thread.
+  // Returns the simulated addresses of a host that is let in, in network byte order. The result is
+  // empty for other names and if the system cannot resolve the name. Blocks the thread.
   [[nodiscard]] std::vector<std::uint32_t> look_up(const std::string& name);
 
   // Returns whether the address belongs to a host that is let in.
@@ -61,8 +61,8 @@ class RealHosts {
   // Closes the system's socket, if there is one.
   void close(int descriptor) noexcept;
 
-  // Returns how long the virtual time stands still, as a real host may be about to send; <= 0 if it
-  // need not. The unit is the nanosecond of real time.
+  // Returns for how many nanoseconds of real time the virtual time must still not pass, because a
+  // real host may be about to send. The result is at most 0 if the virtual time may pass.
   [[nodiscard]] std::int64_t wait_left() const noexcept;
 
  private:
@@ -72,7 +72,7 @@ class RealHosts {
     std::int64_t patience;  // Nanoseconds of real time.
   };
   struct Name {
-    std::string asked;  // What the system is asked for.
+    std::string asked;  // The name or address that the system resolves.
     std::int64_t patience;
   };
   struct Connection {
@@ -87,9 +87,9 @@ class RealHosts {
 
   Events& events_;
   std::map<std::string, Name, std::less<>> names_;
-  std::map<std::string, std::size_t, std::less<>> literals_;  // Indices in addresses_.
+  std::map<std::string, std::size_t, std::less<>> literals_;  // Indices of addresses_.
   std::vector<Address> addresses_;
-  std::map<int, Connection> sockets_;  // By the simulated descriptor.
+  std::map<int, Connection> sockets_;  // The keys are simulated descriptors.
   std::int64_t stands_still_until_ = 0;
 };
 

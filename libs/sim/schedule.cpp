@@ -7,10 +7,10 @@ namespace weft::sim {
 
 namespace {
 
-// Streams of a seed; the other streams are in core.hpp.
+// The number of a stream of a seed; core.cpp has the others.
 constexpr std::uint64_t kScheduleStream = 1;
 
-// The one that could run on, or -1.
+// Returns the index of the fiber that could run on, or -1.
 std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
   const auto found = std::ranges::find(ready, true, &Candidate::goes_on);
   return found == ready.end() ? -1 : found - ready.begin();
@@ -19,7 +19,7 @@ std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
 class RandomSchedule final : public Schedule {
  public:
   void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
-    // Some faults want many preemptions and some want none, so that runs differ in it.
+    // Some faults need many preemptions and some need none, so that runs differ in their chance.
     constexpr std::array<double, 4> kChances{0, 0.02, 0.15, 0.5};
     chance_ = Chance(seed, kScheduleStream);
     preemption_ = kChances[chance_.below(kChances.size())];
@@ -29,7 +29,7 @@ class RandomSchedule final : public Schedule {
   }
   std::size_t choose(std::span<const Candidate> ready) override {
     const std::uint64_t drawn = chance_.next();
-    // A fiber that has yielded lets others run all the same: it may wait for them.
+    // A fiber that has yielded lets other fibers run all the same, as it may wait for them.
     if (++turn_ >= last_preemption_ && has_ended_turn_) {
       if (const auto running = find_running(ready); running >= 0) {
         return static_cast<std::size_t>(running);
@@ -50,7 +50,8 @@ class RandomSchedule final : public Schedule {
   std::uint64_t turn_ = 0;
 };
 
-// Burckhardt and others, "A randomized scheduler with probabilistic guarantees of finding bugs".
+// The algorithm is described in S. Burckhardt et al., "A randomized scheduler with probabilistic
+// guarantees of finding bugs".
 class PrioritySchedule final : public Schedule {
  public:
   explicit PrioritySchedule(unsigned depth) : changes_(depth > 0 ? depth - 1 : 0) {}
@@ -58,8 +59,8 @@ class PrioritySchedule final : public Schedule {
   void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
     constexpr std::array<std::uint64_t, 4> kLengths{30, 300, 3'000, 30'000};
     chance_ = Chance(seed, kScheduleStream);
-    // How long the run will be is not known: the places are spread over as many turns as one of
-    // these, so that a seed alone decides.
+    // The length of the run is unknown. So the seed draws one of these lengths, and the places
+    // within it.
     const std::uint64_t length = kLengths[chance_.below(kLengths.size())];
     turn_ = 0;
     lowest_ = kLowest;
@@ -70,12 +71,12 @@ class PrioritySchedule final : public Schedule {
       if (place < last_preemption) places_.push_back(place);
     }
   }
-  // The result is above priorities that a change leaves.
+  // The result is above the priorities that a change assigns.
   std::uint64_t priority() noexcept override { return kLowest + 1 + chance_.next() / 2; }
   std::size_t choose(std::span<const Candidate> ready) override {
     ++turn_;
     std::size_t best = find_best(ready);
-    // A fiber that waits for others by yielding must let them run sooner or later.
+    // A fiber that waits for other fibers by yielding must eventually let them run.
     in_a_row_ = ready[best].goes_on ? in_a_row_ + 1 : 0;
     if (in_a_row_ > kMostInARow || std::ranges::find(places_, turn_) != places_.end()) {
       in_a_row_ = 0;
@@ -106,8 +107,8 @@ class PrioritySchedule final : public Schedule {
   std::vector<std::uint64_t> places_;
 };
 
-// Depth first: a run follows the decisions of the one before up to the last that can be made
-// otherwise, and decides without preemptions from there on.
+// Searches depth first. A run repeats the decisions of the previous run up to the last one that has
+// another choice. It takes that choice, and makes later decisions without preemptions.
 class ExhaustiveSchedule final : public Schedule {
  public:
   explicit ExhaustiveSchedule(unsigned max_preemptions) : max_preemptions_(max_preemptions) {}
@@ -119,7 +120,7 @@ class ExhaustiveSchedule final : public Schedule {
       decisions_.push_back({0, static_cast<std::uint32_t>(ready.size()), running >= 0});
     }
     const std::size_t wanted = decisions_[position_++].choice;
-    // The first choice is the one that could run on, the others come in their order.
+    // The first choice is the fiber that could run on; the other fibers follow in their order.
     const auto usual = static_cast<std::size_t>(std::max<std::ptrdiff_t>(running, 0));
     if (wanted == 0) return usual;
     return std::min(wanted <= usual ? wanted - 1 : wanted, ready.size() - 1);
@@ -143,7 +144,7 @@ class ExhaustiveSchedule final : public Schedule {
   struct Decision {
     std::uint32_t choice;
     std::uint32_t count;
-    bool preempts;  // Any choice but the first.
+    bool preempts;  // Whether each choice except the first is a preemption.
   };
   [[nodiscard]] std::size_t preemptions() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(

@@ -66,7 +66,7 @@ std::string Story::table(std::span<const std::string> hosts) const {
     text.append("  (").append(std::to_string(dropped_)).append(" rows before these)\n");
   }
   for (const Row& row : rows_) {
-    // A text that is wider than its column goes on in the next line.
+    // A text that is wider than its column continues in the next line.
     for (std::size_t at = 0; at == 0 || at < row.text.size(); at += widths[row.host]) {
       const std::string time = at == 0 ? seconds_text(row.time) : std::string();
       text.append(kTimeWidth - std::min(kTimeWidth, time.size()), ' ').append(time);
@@ -95,7 +95,7 @@ std::string Story::trace(std::span<const std::string> hosts) const {
     append_quoted(json, row.text);
     json.append("},\n");
   }
-  // The format has no place for a last comma.
+  // The format permits no comma after the last event.
   json.erase(json.size() - 2, 1);
   return json.append("]}\n");
 }

@@ -1,4 +1,4 @@
-// What happened in a run, as rows of a table.
+// The events of a run, as rows of a table.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace weft::sim {
 
 // Keeps the last rows. A row is a moment, a host and a text; the table has a column for each host.
-// No address, thread or real time is in it, so a seed gives the same table in every run.
+// The table has no address, thread or real time, so that a seed gives the same table in every run.
 class Story {
  public:
   explicit Story(std::size_t rows) : most_(rows) {}
 
-  // `now` in nanoseconds since the beginning.
+  // Adds a row. `now` is in nanoseconds since the beginning of the world.
   void add(std::int64_t now, std::uint32_t host, std::string text);
-  // `hosts` are the names, by number.
+  // Returns the table. `hosts` are the names of the hosts by their numbers.
   [[nodiscard]] std::string table(std::span<const std::string> hosts) const;
-  // The same in the Trace Event Format, which Perfetto and Chrome show.
+  // Returns the same rows in the Trace Event Format, which Perfetto and Chrome show.
   [[nodiscard]] std::string trace(std::span<const std::string> hosts) const;
 
  private:
@@ -35,7 +35,7 @@ class Story {
   std::deque<Row> rows_;
 };
 
-// "12.345 678 s".
+// Returns a text such as "12.345 678 s".
 [[nodiscard]] std::string seconds_text(std::int64_t nanoseconds);
 
 }  // namespace weft::sim

@@ -1,4 +1,4 @@
-// Connections: how they begin, what they carry, how they end.
+// Connections: their beginning, their data and their end.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -17,15 +17,16 @@ using io::CallResult;
 
 namespace {
 
-// Nanoseconds. As Linux has them: requests for a connection are repeated after 1, 2, 4, ... s, the
-// last time after 32 s; parts of a stream after 0.2 s and doubled up to 2 minutes, 15 times.
+// Linux's times of repetition, in nanoseconds. Requests for a connection are repeated after 1, 2,
+// 4,
+// ..., 32 s. Parts of a stream are repeated 15 times, after 0.2 s, doubled up to 2 minutes.
 constexpr std::int64_t kFirstRequest = 1'000'000'000;
 constexpr unsigned kRequests = 7;
 constexpr std::int64_t kFirstRepeat = 200'000'000;
 constexpr std::int64_t kLongestRepeat = 120'000'000'000;
 constexpr unsigned kRepeats = 15;
 constexpr std::size_t kSegment = 16 * 1024;
-// With it a host's number names the draws of its reads, which change nothing that is sent.
+// This bit and a host's number select the stream of the host's reads, which changes no sends.
 constexpr std::uint32_t kReads = std::uint32_t{1} << 31;
 
 std::int64_t repeat_after(unsigned tries) noexcept {
@@ -92,7 +93,7 @@ void Wires::request_arrives(int descriptor, unsigned tries) {
   join(*client, server);
   listener->waiting.push_back(server.descriptor);
   edge(*listener, EPOLLIN);
-  client->in().last_due = answer;  // Nothing that the server sends overtakes the answer.
+  client->in().last_due = answer;  // No bytes of the server overtake the answer.
   at(answer, [this, descriptor] {
     Socket* accepted = find(descriptor);
     if (accepted == nullptr || accepted->state != Socket::State::connecting) return;
@@ -101,7 +102,7 @@ void Wires::request_arrives(int descriptor, unsigned tries) {
   });
 }
 
-// Connects Unix sockets, at once.
+// Connects a Unix socket at once.
 CallResult Wires::connect_on_host(Socket& socket) {
   Socket* listener = bound_at(socket, socket.peer);
   if (listener == nullptr) return {0, ENOENT};
@@ -169,7 +170,7 @@ void Wires::deliver(const std::shared_ptr<Connection>& connection, std::size_t t
 void Wires::arrive(const std::shared_ptr<Connection>& connection, std::size_t to, Segment segment) {
   Socket* socket = connection->ends[to];
   if (socket == nullptr) {
-    // The system answers for a process that is gone.
+    // The system answers for a process that has ended.
     if (segment.kind == Segment::Kind::data && connection->ends[1 - to] != nullptr) {
       transmit(connection, 1 - to, Segment::Kind::reset, {});
     }
@@ -195,7 +196,7 @@ void Wires::arrive(const std::shared_ptr<Connection>& connection, std::size_t to
 
 // --- The end ---
 
-// The system ends the connection for this socket.
+// Ends the connection for this socket, as the system does.
 void Wires::reset(Socket& socket, int error) {
   socket.error = error;
   socket.was_reset = true;
@@ -207,7 +208,7 @@ void Wires::reset(Socket& socket, int error) {
   edge(socket, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
 }
 
-// Before a connected socket goes.
+// Ends the connection of a socket that is about to be closed.
 void Wires::close_stream(Socket& socket, bool tells_peer) {
   const std::shared_ptr<Connection> connection = std::exchange(socket.connection, nullptr);
   if (connection == nullptr) return;
@@ -235,7 +236,7 @@ CallResult Wires::receive_bytes(Socket& socket, msghdr& message) {
     return {0, socket.error != 0 ? std::exchange(socket.error, 0) : ENOTCONN};
   }
   Pipe& in = socket.in();
-  // A read is short now and then, as if the rest arrived just after it: with an edge of its own.
+  // A read is sometimes short, as if the rest arrived just after it. The rest has its own edge.
   const std::size_t unread = in.unread();
   Chance& chance = this->chance(socket.host | kReads, socket.peer.host);
   const bool is_short = unread > 1 && chance.below(16) == 0;
@@ -287,7 +288,7 @@ CallResult Wires::send_bytes(Socket& socket, const msghdr& message) {
     return {0, EAGAIN};
   }
   Chance& chance = this->chance(socket.host, socket.peer.host);
-  // Writes are short now and then, and what is written arrives in parts.
+  // Writes are sometimes short, and their bytes arrive in parts.
   if (bytes.size() > 1 && chance.below(16) == 0) bytes.resize(1 + chance.below(bytes.size() - 1));
   const std::size_t total = bytes.size();
   sends(&socket.out());

@@ -1,4 +1,4 @@
-// What a world looks for at each turn of a fiber.
+// The checks that a world makes at each turn of a fiber.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace weft::sim {
 
-// Counts the turns, and finds a fiber that stays ready without one while virtual time passes, as
-// other fibers run or compute. A search takes a step for each ready fiber, and comes only when one
-// of them may be starving. All times are nanoseconds.
+// Counts the turns, and finds a fiber that stays ready without a turn while virtual time passes,
+// because other fibers run or compute. A search takes a step for each ready fiber, and is made only
+// if one of them may be starving. All times are nanoseconds.
 class TurnWatch {
  public:
   explicit TurnWatch(const Options& options) noexcept
       : options_(options), races_before_(race_reports()) {}
 
-  // Counts a turn that begins. Returns false if it is one more than Options::max_turns.
+  // Counts a turn that begins. Returns false if the count exceeds Options::max_turns.
   [[nodiscard]] bool begin_turn() noexcept {
     const std::uint64_t turns = turns_.load(detail::relaxed) + 1;
     turns_.store(turns, detail::relaxed);
@@ -34,7 +34,8 @@ class TurnWatch {
                                                std::int64_t now) noexcept {
     if (options_.starvation.count() == 0 || now < next_search_ || ready.empty()) return nullptr;
     const auto oldest = std::ranges::min_element(ready, {}, &Candidate::ready_since);
-    // With equal chances, one of n is passed over 64 n times with a chance of 2 ^ -92.
+    // If all chances are equal, one of n fibers gets none of 64 n turns with a probability of
+    // 2^-92.
     const std::int64_t allowance =
         kTurns * options_.turn_time.count() * static_cast<std::int64_t>(ready.size());
     next_search_ = oldest->ready_since + options_.starvation.count() + allowance;
@@ -49,7 +50,7 @@ class TurnWatch {
   const Options& options_;
   const std::uint64_t races_before_;
   std::int64_t next_search_ = std::numeric_limits<std::int64_t>::min();
-  // Relaxed: the thread that waits for the end only looks whether it grows.
+  // Relaxed: the thread that waits for the end only checks whether the count grows.
   detail::Atomic<std::uint64_t> turns_{0};
 };
 

@@ -13,9 +13,9 @@ namespace weft::sim {
 
 namespace {
 
-// The first of the streams of a seed that are for the network; the others are less.
+// The number of the first stream of a seed for the network. The other streams have smaller numbers.
 constexpr std::uint64_t kNetworkStream = std::uint64_t{1} << 32;
-// Nanoseconds; what the way through the system takes on one host.
+// The latency within one host, in nanoseconds.
 constexpr std::int64_t kLoopback = 10'000;
 
 }  // namespace
@@ -31,7 +31,7 @@ std::int64_t Wires::now() const noexcept { return core_.now(); }
 
 void Wires::note(std::uint32_t host, std::string text) { core_.note(host, std::move(text)); }
 
-// --- What will happen ---
+// --- Events ---
 
 void Wires::at(std::int64_t due, std::function<void()> happen) {
   events_due_.push({std::max(due, now()), event_number_++, std::move(happen)});
@@ -135,7 +135,7 @@ void Wires::unwatch(int descriptor) noexcept {
   if (Socket* socket = find(descriptor)) socket->is_watched = false;
 }
 
-// Edge-triggered, as the poller asks for it.
+// Reports an edge, as the poller registers descriptors edge-triggered.
 void Wires::edge(Socket& socket, std::uint32_t events) {
   if (!socket.is_watched) return;
   epoll_event event = socket.watch;

@@ -1,4 +1,4 @@
-// The sockets of all hosts, and what is on its way between them.
+// The sockets of all hosts, and the data that is in flight between them.
 #pragma once
 
 #include <sys/epoll.h>
@@ -27,16 +27,16 @@ namespace weft::sim {
 class Core;
 class Events;
 
-// The settings of sim::Network. Times in nanoseconds.
+// The settings of sim::Network. Times are in nanoseconds.
 struct Weather {
   std::int64_t least_latency = 200'000;
   std::int64_t most_latency = 2'000'000;
   double loss = 0;
   double duplication = 0;
-  std::uint64_t bandwidth = 0;  // Bytes a second; 0: any number.
+  std::uint64_t bandwidth = 0;  // Bytes a second; 0 is no bound.
 };
 
-// One end's name. Of Unix sockets the path counts, and a port otherwise.
+// The name of one end. Unix sockets have a path, and other sockets a port.
 struct Place {
   std::uint32_t host = 0;
   std::uint16_t port = 0;
@@ -51,15 +51,15 @@ struct Segment {
   std::string bytes;
 };
 
-// What goes to one end of a connection: first it flies, in order, then it has been received.
+// The data for one end of a connection. Segments are in flight first, in order, and then received.
 struct Pipe {
   std::deque<Segment> flying;
   std::size_t flying_bytes = 0;
   std::string received;
-  std::size_t taken = 0;  // Of what has been received.
+  std::size_t taken = 0;  // How many received bytes the reader has taken.
   bool has_ended = false;
   std::int64_t last_due = 0;
-  unsigned tries = 0;  // In vain, of the first segment.
+  unsigned tries = 0;  // How often the first segment was repeated in vain.
   bool is_scheduled = false;
 
   [[nodiscard]] std::size_t unread() const noexcept { return received.size() - taken; }
@@ -68,7 +68,7 @@ struct Pipe {
 
 struct Socket;
 
-// Between two sockets, the client's first; null when that end has been closed.
+// A connection of two sockets. The client's end is the first; an end is null once it is closed.
 struct Connection {
   std::array<Socket*, 2> ends{};
   std::array<std::uint32_t, 2> hosts{};
@@ -92,18 +92,18 @@ struct Socket {
   Place peer = {};
   bool is_watched = false;
   epoll_event watch{};
-  int error = 0;  // To be told to the next call.
+  int error = 0;  // The next call returns it; 0 is none.
   bool was_reset = false;
   bool has_ended_writes = false;
   bool has_ended_reads = false;
   bool resets_on_close = false;
   bool shares_port = false;
-  bool wants_room = false;  // A write found none.
+  bool wants_room = false;  // A write has found no room.
   std::size_t room = 256 * 1024;
   std::shared_ptr<Connection> connection = {};
-  std::size_t end = 0;  // Which one it is of the connection.
+  std::size_t end = 0;  // The index of this end in the connection.
   std::size_t backlog = 0;
-  std::deque<int> waiting = {};  // Connections to be accepted.
+  std::deque<int> waiting = {};  // The connections that can be accepted.
   std::deque<Datagram> datagrams = {};
 
   [[nodiscard]] bool is_stream() const noexcept { return type == SOCK_STREAM; }
@@ -111,13 +111,13 @@ struct Socket {
   [[nodiscard]] Pipe& out() noexcept { return connection->to[1 - end]; }
 };
 
-// The kernel of all hosts of a world: sockets by descriptor, and a queue of what will happen to
-// them. The world's worker makes all calls.
+// The kernel of all hosts of a world: the sockets by descriptor, and a queue of events that will
+// happen to them. The world's worker makes all calls.
 // Invariants
-//   I1  Descriptors are beyond the range of any system, and never used twice.
-//   I2  Of a pipe that has segments in flight, one event is queued, for the first of them.
+//   I1  Descriptors are above the range of any system, and never used twice.
+//   I2  A pipe with segments in flight has one event in the queue, for its first segment.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.
-//       Unchecked: what a function object holds cannot be asked.
+//       Unchecked: no code can inspect the contents of a function object.
 class Wires final : public io::Kernel {
  public:
   Wires(Core& core, std::uint64_t seed, const Plan& plan);
@@ -128,7 +128,7 @@ class Wires final : public io::Kernel {
   // Returns null if the descriptor is not open.
   [[nodiscard]] Socket* find(int descriptor) noexcept;
 
-  // --- By the world ---
+  // --- For the world ---
 
   [[nodiscard]] Weather& weather() noexcept { return weather_; }
   void cut(std::uint32_t from, std::uint32_t to) { ++cuts_[{from, to}]; }
@@ -137,18 +137,19 @@ class Wires final : public io::Kernel {
   void end_host(std::uint32_t host, bool has_power);
   void power_on(std::uint32_t host) { dark_.erase(host); }
   void limit(std::uint32_t host, std::size_t most) { limits_[host] = most; }
-  // Counts the sockets that have a descriptor: connections that wait to be accepted have none yet.
+  // Returns how many sockets of the host have a descriptor. Connections that wait to be accepted
+  // have none yet.
   [[nodiscard]] std::size_t open_sockets(std::uint32_t host) const;
   [[nodiscard]] bool has_lost_any() const noexcept { return has_lost_any_; }
 
-  // --- By the event source ---
+  // --- For the event source ---
 
-  // Makes happen what is due.
+  // Performs the events that are due.
   void run_due();
   [[nodiscard]] Deadline next() const noexcept;
-  // Edges since the last call.
+  // Returns the edges since the last call.
   [[nodiscard]] std::vector<epoll_event> take_edges() noexcept { return std::move(edges_); }
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int watch(int descriptor, const epoll_event& event);
   void unwatch(int descriptor) noexcept;
 
@@ -230,15 +231,15 @@ class Wires final : public io::Kernel {
 
   Core& core_;
   const std::uint64_t seed_;
-  // Of each way, so that what is sent on one changes nothing on another.
+  // Each direction between two hosts has its own stream, so that it changes no other direction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Chance> chances_;
   const Plan& plan_;
   bool has_lost_any_ = false;
   Weather weather_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> cuts_;
-  std::set<std::uint32_t> dark_;  // Hosts without power.
+  std::set<std::uint32_t> dark_;  // The hosts without power.
   std::map<std::uint32_t, std::int64_t> busy_until_;
-  std::map<std::uint32_t, std::size_t> limits_;  // Of sockets, for hosts that have a limit.
+  std::map<std::uint32_t, std::size_t> limits_;  // The number of sockets, if a host has a limit.
   std::map<std::uint32_t, std::uint16_t> next_port_;
   int next_descriptor_ = kFirstDescriptor;
   std::map<int, std::unique_ptr<Socket>> sockets_;

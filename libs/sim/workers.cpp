@@ -1,4 +1,4 @@
-// Fibers that interleave as they could on a number of workers.
+// The choice of the next fiber if a host has a limited number of workers.
 #include <algorithm>
 
 #include "libs/sim/core.hpp"
@@ -7,7 +7,7 @@ namespace weft::sim {
 
 namespace {
 
-// After that a worker ends the turn of a fiber, in nanoseconds.
+// The time after which a fiber must give up its worker, in nanoseconds.
 constexpr std::int64_t kTurn = 10'000'000;
 
 }  // namespace
@@ -17,8 +17,8 @@ std::size_t Core::choose() noexcept {
   return ready_.size() == 1 ? 0 : schedule_.choose(ready_);
 }
 
-// A fiber has a worker from its first turn until it waits or yields. One that was preempted is
-// ready and has its worker still: what comes between its turns runs on other workers.
+// A fiber has a worker from its first turn until it waits or yields. A preempted fiber is ready and
+// keeps its worker: the fibers that run between its turns have other workers.
 std::size_t Core::choose_on_workers() {
   for (const auto& host : hosts_) {
     std::erase_if(host->computing, [this](std::int64_t end) { return end <= now_; });

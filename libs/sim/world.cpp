@@ -1,4 +1,4 @@
-// The calls of a simulation's users, from inside.
+// The calls that fibers of a simulation make.
 #include <stdexcept>
 #include <utility>
 #include <weft/sim.hpp>
