@@ -42,12 +42,16 @@ std::int64_t Core::wall_clock() const noexcept {
 }
 
 void Core::drift(std::uint32_t number, double parts_per_million) {
-  if (number == 0) throw std::invalid_argument("weft::sim: the world's own clock is right");
+  if (number == 0) {
+    throw std::invalid_argument(
+        "weft::sim::World::clock_drift(): the host is the world itself, "
+        "whose clock cannot drift");
+  }
   constexpr double kMost = 1e6;
   if (!(parts_per_million > -kMost && parts_per_million <= kMost)) {
-    throw std::invalid_argument(
-        "weft::sim::World::clock_drift(): " + std::to_string(parts_per_million) +
-        ", must be in (-1 000 000, 1 000 000]");
+    throw std::invalid_argument("weft::sim::World::clock_drift(): parts_per_million = " +
+                                std::to_string(parts_per_million) +
+                                "; must be in (-1 000 000, 1 000 000]");
   }
   HostClock& clock = hosts_[number]->clock;
   clock.own_base = clock.at(now_);

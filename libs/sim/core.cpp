@@ -33,7 +33,7 @@ std::string text_of(const std::exception_ptr& failure) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception of another type than std::exception";
   }
 }
 
@@ -68,7 +68,8 @@ Core* Core::find() noexcept { return detail::is_simulated() ? running_core : nul
 
 Core& Core::here() {
   if (Core* core = find()) return *core;
-  throw std::logic_error("weft::sim: a call that belongs in a simulation was made outside of one");
+  throw std::logic_error(
+      "weft::sim: this call requires a fiber of a simulation; make it in the body of explore()");
 }
 
 // --- The plain thread ---
@@ -309,7 +310,10 @@ std::size_t Core::pass_time(Deadline next) noexcept {
 Deadline Core::next_timer() const noexcept { return stage_->next_timer(); }
 
 void Core::settle() {
-  if (settler_) throw std::logic_error("weft::sim::settle(): another fiber waits in it already");
+  if (settler_)
+    throw std::logic_error(
+        "weft::sim::settle(): another fiber already waits in settle(); call it from one fiber at a "
+        "time");
   detail::park({[](void* core) noexcept {
                   auto& self = *static_cast<Core*>(core);
                   self.settler_ = detail::Waker::of_fiber(self.running_);
@@ -328,11 +332,12 @@ void Core::note(std::uint32_t host, std::string text) {
 
 void Core::fail_calls(std::uint32_t number, const CallFaults& faults) {
   if (faults.memory > 0 && number == 0) {
-    throw std::invalid_argument("weft::sim: the world itself does not run out of memory");
+    throw std::invalid_argument(
+        "weft::sim::CallFaults::memory: the host is the world itself; must be another host");
   }
   if (faults.memory > 0 && !has_own_allocator()) {
     throw std::logic_error(
-        "weft::sim::CallFaults::memory: the program has an operator new of its own");
+        "weft::sim::CallFaults::memory: the program has an operator new of its own; must be 0");
   }
   hosts_[number]->faults = faults;
   if (faults.memory > 0) {

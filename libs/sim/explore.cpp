@@ -68,7 +68,7 @@ class Shrinker {
     if (outcome_.has_lost_any) {
       Plan plan = plan_;
       plan.is_silent = true;
-      text.append(attempt(plan) ? "nothing need be lost; " : "something must be lost; ");
+      text.append(attempt(plan) ? "no losses are needed; " : "losses are needed; ");
     }
     if (outcome_.failures > 0) text.append(shrink_failures());
     if (faults > 0) {
@@ -100,14 +100,14 @@ class Shrinker {
     const std::uint64_t all = outcome_.failures;
     Plan plan = plan_;
     plan.most_failures = 0;
-    if (attempt(plan)) return "no call need fail; ";
+    if (attempt(plan)) return "no failing call is needed; ";
     std::uint64_t fails_not = 0;
     std::uint64_t fails = all;
     while (fails - fails_not > 1) {
       plan.most_failures = fails_not + (fails - fails_not) / 2;
       (attempt(plan) ? fails : fails_not) = plan.most_failures;
     }
-    return std::to_string(fails) + " of " + std::to_string(all) + " calls that fail are needed; ";
+    return std::to_string(fails) + " of " + std::to_string(all) + " failing calls are needed; ";
   }
   // Makes the draws of the seed happen sooner: another seed could have drawn the least latencies,
   // and early and brief faults. The body's own waits remain: a check that comes too early could
@@ -142,7 +142,7 @@ class Shrinker {
     const std::uint64_t turns = outcome_.turns;
     Plan plan = plan_;
     plan.last_preemption = 0;
-    if (attempt(plan)) return "no fiber need be preempted";
+    if (attempt(plan)) return "no preemption is needed";
     std::uint64_t fails_not = 0;
     std::uint64_t fails = turns + 1;
     while (fails - fails_not > 1) {
@@ -186,8 +186,8 @@ std::optional<std::uint64_t> wanted_seed() {
   const char* end = text + std::strlen(text);
   if (const auto [stop, error] = std::from_chars(text, end, seed);
       error != std::errc{} || stop != end) {
-    throw std::invalid_argument("the environment's WEFT_SIM_SEED = " + std::string(text) +
-                                ", must be a number");
+    throw std::invalid_argument("weft::sim: the environment variable WEFT_SIM_SEED = " +
+                                std::string(text) + "; must be a number");
   }
   return seed;
 }
@@ -200,10 +200,11 @@ Options resolve(Options options) {
   }
   if (options.turn_time.count() < 0 || options.grace.count() < 0 ||
       options.starvation.count() < 0) {
-    throw std::invalid_argument("weft::sim::Options: a time is negative");
+    throw std::invalid_argument(
+        "weft::sim::Options: turn_time, grace or starvation < 0; must be >= 0");
   }
   if (options.patience.count() <= 0) {
-    throw std::invalid_argument("weft::sim::Options: patience must be > 0");
+    throw std::invalid_argument("weft::sim::Options: patience <= 0; must be > 0");
   }
   // The bound prevents an overflow of moments.
   constexpr std::chrono::hours kCentury(24 * 366 * 100);
@@ -213,7 +214,8 @@ Options resolve(Options options) {
 
 void begin_alone() {
   if (detail::is_simulated()) {
-    throw std::logic_error("weft::sim: a simulation was begun inside of another");
+    throw std::logic_error(
+        "weft::sim: explore() was called inside a simulation; call it from a plain thread");
   }
 }
 
@@ -226,15 +228,15 @@ void add_to(Report& report, const Outcome& outcome) {
 void write_trace(const char* file, const std::string& trace) {
   std::ofstream out(file);
   if (!(out << trace).flush()) {
-    throw std::runtime_error("the environment's WEFT_SIM_TRACE = " + std::string(file) +
-                             " cannot be written");
+    throw std::runtime_error("weft::sim: the environment variable WEFT_SIM_TRACE = " +
+                             std::string(file) + "; must be a file that can be written");
   }
 }
 
 // Throws Failure if the run has failed.
 void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome outcome) {
   if (!outcome.failure && options.has_failed && options.has_failed()) {
-    throw Failure(seed, "Options::has_failed says so", outcome.story);
+    throw Failure(seed, "Options::has_failed returned true", outcome.story);
   }
   if (!outcome.failure) return;
   std::string note;
@@ -308,9 +310,9 @@ Report check_determinism(const Options& given, const Body& body) {
     second.run(body);
     if (second.failure()) throw Failure(seed, *second.failure(), second.story());
     if (first.story() != second.story()) {
-      throw Failure(seed,
-                    "the stories of two runs of one seed differ; the first was\n" + first.story(),
-                    second.story());
+      throw Failure(
+          seed, "the stories of two runs of one seed differ; the first story was\n" + first.story(),
+          second.story());
     }
     add_to(report, outcome_of(first));
   }

@@ -25,8 +25,8 @@ void Core::add_host(std::string_view name, std::function<void()> main) {
   const Shelter shelter(this);
   const auto number = static_cast<std::uint32_t>(hosts_.size());
   if (name.empty() || !numbers_.try_emplace(std::string(name), number).second) {
-    throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
-                                "' already, or the name is empty");
+    throw std::invalid_argument("weft::sim::World::host(): name = '" + std::string(name) +
+                                "'; must be unused and not empty");
   }
   auto host = std::make_unique<Host>(Host{.clock{kBeginning, kBeginning},
                                           .failure_chance{seed_, kFirstFailureStream + number},
@@ -44,7 +44,8 @@ std::optional<std::uint32_t> Core::try_find_host(std::string_view name) const {
 
 std::uint32_t Core::find_host(std::string_view name) const {
   if (const auto found = try_find_host(name)) return *found;
-  throw std::invalid_argument("weft::sim: there is no host '" + std::string(name) + "'");
+  throw std::invalid_argument("weft::sim: there is no host '" + std::string(name) +
+                              "'; add it by World::host()");
 }
 
 void Core::start(std::uint32_t number) {
@@ -63,7 +64,8 @@ void Core::start(std::uint32_t number) {
 }
 
 void Core::end_host(std::uint32_t number, bool has_power) {
-  if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot end");
+  if (number == 0)
+    throw std::invalid_argument("weft::sim: the host is the world itself, which cannot end");
   Host& host = *hosts_[number];
   if (host.state == HostState::down) return;
   {
@@ -83,7 +85,8 @@ void Core::end_host(std::uint32_t number, bool has_power) {
 }
 
 void Core::stop(std::uint32_t number) {
-  if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot be stopped");
+  if (number == 0)
+    throw std::invalid_argument("weft::sim: the host is the world itself, which cannot be stopped");
   Host& host = *hosts_[number];
   if (host.state != HostState::up) return;
   {
@@ -152,7 +155,8 @@ void bring_about(World& world, const Fault& fault, bool is_left_out) {
 void Core::disturb(World& world, const Disturbance& wanted) {
   const Shelter shelter(this);
   const std::size_t hosts = hosts_.size() - 1;
-  if (hosts == 0) throw std::invalid_argument("weft::sim: there are no hosts to disturb");
+  if (hosts == 0)
+    throw std::invalid_argument("weft::sim::World::disturb(): there are no hosts; add them first");
   const auto draw_host = [&] { return 1 + disturbance_.below(hosts); };
   const auto add_some = [&](Fault::Kind kind, unsigned most) {
     const std::uint64_t count = disturbance_.below(std::uint64_t{most} + 1);

@@ -21,7 +21,7 @@ namespace weft::sim {
 
 // The reason of the failure of a run in which the sanitizer has reported a data race.
 inline constexpr std::string_view kRaceFound =
-    "the thread sanitizer has reported a data race; its report is before this";
+    "the thread sanitizer has reported a data race; see its report above";
 
 // The sanitizer calls it for each report.
 void count_race_report() noexcept;

@@ -14,7 +14,9 @@ namespace weft::sim {
 
 Network& Network::latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
   if (least.count() < 0 || most < least) {
-    throw std::invalid_argument("weft::sim::Network::latency(): least > most, or negative");
+    throw std::invalid_argument(
+        "weft::sim::Network::latency(): least = " + std::to_string(least.count()) +
+        " ns, most = " + std::to_string(most.count()) + " ns; must be 0 <= least <= most");
   }
   core_.wires().weather().least_latency = least.count();
   core_.wires().weather().most_latency = most.count();
@@ -143,8 +145,10 @@ void World::let_in_host(std::string_view name, std::string_view address,
                         std::chrono::nanoseconds patience) {
   const Shelter shelter(&core_);
   if (name.empty() || core_.try_find_host(name) || patience.count() < 0) {
-    throw std::invalid_argument("weft::sim::World::let_in_host(): '" + std::string(name) +
-                                "' is empty or a host of the world, or the patience is negative");
+    throw std::invalid_argument("weft::sim::World::let_in_host(): name = '" + std::string(name) +
+                                "', patience = " + std::to_string(patience.count()) +
+                                " ns; the name must be no host of the world, and not empty; the "
+                                "patience must be >= 0");
   }
   core_.wires().events().real_hosts().let_in(name, address, patience);
 }
@@ -204,7 +208,7 @@ void note(std::string_view text) {
 }
 
 std::uint64_t random(std::uint64_t bound) {
-  if (bound == 0) throw std::invalid_argument("weft::sim::random(0)");
+  if (bound == 0) throw std::invalid_argument("weft::sim::random(): bound = 0; must be >= 1");
   return Core::here().user_chance().below(bound);
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("a failure says which preemption it needs") {
   const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
   CHECK(found.reason().find("the last preemption that it needs is in turn") != std::string::npos);
   const sim::Failure needs_none = failure_of([] { sim::fail("always"); }, {.seeds = 200});
-  CHECK(needs_none.reason().find("no fiber need be preempted") != std::string::npos);
+  CHECK(needs_none.reason().find("no preemption is needed") != std::string::npos);
 }
 
 TEST_CASE("a fiber that waits by yielding lets others run in a run without preemptions") {
@@ -172,7 +172,7 @@ TEST_CASE("a fiber that waits by yielding lets others run in a run without preem
     sim::fail("always");
   };
   const sim::Failure found = failure_of(waits, {.seeds = 1, .max_turns = 10'000});
-  CHECK(found.reason().find("no fiber need be preempted") != std::string::npos);
+  CHECK(found.reason().find("no preemption is needed") != std::string::npos);
 }
 
 TEST_CASE("a failure is shortened to the faults that it needs, and shows them in its story") {
