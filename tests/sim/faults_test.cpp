@@ -144,7 +144,7 @@ TEST_CASE("an allocation that fails is a std::bad_alloc of a host's fiber, and o
   CHECK(caught == 10);
 }
 
-TEST_CASE("what a program does not see to is found, with the calls that must fail") {
+TEST_CASE("an error that a program does not handle is found, with the calls that must fail") {
   const weft::test::TestGuard guard("what a program does not see to is found");
   const std::string reason = reason_of([](sim::World& world) {
     world.host("careless", [] {

@@ -35,7 +35,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// All up to the end of the stream.
+// Returns all bytes up to the end of the stream.
 std::string read_all(net::ByteStream& stream) {
   std::string text;
   std::array<char, 1000> buffer;
@@ -46,7 +46,7 @@ std::string read_all(net::ByteStream& stream) {
   }
 }
 
-// Sends back what comes, up to its end.
+// Sends back all bytes up to the end of the stream.
 void echo(net::ByteStream& stream) {
   std::array<std::byte, 4096> buffer;
   for (;;) {
@@ -370,7 +370,7 @@ TEST_CASE("Unix sockets connect within a host") {
   });
 }
 
-TEST_CASE("what is the system's is refused with a sentence that names the call") {
+TEST_CASE("a descriptor of the system is refused with a sentence that names the call") {
   const weft::test::TestGuard guard("what is the system's is refused");
   std::string reason;
   try {

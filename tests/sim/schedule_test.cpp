@@ -163,7 +163,7 @@ TEST_CASE("a failure says which preemption it needs") {
   CHECK(needs_none.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("a fiber that waits by yielding lets others run in a run without preemptions") {
+TEST_CASE("a fiber that waits by yielding lets other fibers run in a run without preemptions") {
   const weft::test::TestGuard guard("a fiber that waits by yielding lets others run");
   const auto waits = [] {
     bool is_done = false;

@@ -90,7 +90,7 @@ TEST_CASE("a plain thread keeps the real clock while a simulation runs") {
   CHECK(!sim::is_simulated());
 }
 
-TEST_CASE("settle() returns when all others wait for time or for the caller") {
+TEST_CASE("settle() returns when all other fibers wait for time or for the caller") {
   const weft::test::TestGuard guard("settle() returns when all others wait");
   sim::explore({.seeds = 50}, [](sim::World&) {
     weft::Channel<int> requests;
