@@ -27,11 +27,11 @@ namespace {
 // 10.0.0.1.
 constexpr std::uint32_t kFirstRealAddress = (10U << 24) + (128U << 16) + 1;
 
-template <class Address>
-Address read_as(const void* system) noexcept {
-  Address address;
-  std::memcpy(&address, system, sizeof address);
-  return address;
+template <class T>
+T read_as(const void* bytes) noexcept {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
 }
 
 // Returns an IPv4 address, or the IPv4 address that an IPv6 address maps, in the machine's byte
@@ -69,7 +69,7 @@ void set_port(sockaddr_storage& address, in_port_t port) noexcept {
 }
 
 socklen_t size_of_family(sa_family_t family) noexcept {
-  return family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  return static_cast<socklen_t>(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
 }
 
 std::int64_t real_now() noexcept {
@@ -155,12 +155,12 @@ CallResult RealHosts::connect(Socket& socket, const sockaddr* address) noexcept 
   const Address& target = *find(address);
   sockaddr_storage system = target.system;
   set_port(system, port_of(address));
-  const auto connect = [&](int descriptor) {
+  const auto try_connect = [&](int descriptor) {
     return io::result_of([&] {
       return ::connect(descriptor, reinterpret_cast<const sockaddr*>(&system), target.size);
     });
   };
-  if (const int begun = system_of(socket.descriptor); begun >= 0) return connect(begun);
+  if (const int begun = system_of(socket.descriptor); begun >= 0) return try_connect(begun);
   const int type = socket.type | SOCK_NONBLOCK | SOCK_CLOEXEC;
   const CallResult opened =
       io::result_of([&] { return ::socket(target.system.ss_family, type, 0); });
@@ -168,7 +168,7 @@ CallResult RealHosts::connect(Socket& socket, const sockaddr* address) noexcept 
   const int descriptor = static_cast<int>(opened.value);
   CallResult result;
   if (socket.is_watched) result.error = events_.watch_system(descriptor, socket.watch);
-  if (result.error == 0) result = connect(descriptor);
+  if (result.error == 0) result = try_connect(descriptor);
   if (result.error != 0 && result.error != EINPROGRESS) {
     if (socket.is_watched) events_.unwatch_system(descriptor);
     ::close(descriptor);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -47,8 +48,9 @@ class RealEcho {
     port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { run(); });
   }
-  // Waits until the peer has closed its connection.
+  // Waits until the peer has closed its connection, if there was one.
   ~RealEcho() {
+    (void)::shutdown(socket_, SHUT_RDWR);
     thread_.join();
     ::close(socket_);
   }
@@ -65,6 +67,7 @@ class RealEcho {
     auto* system = reinterpret_cast<sockaddr*>(&peer);
     if (type_ == SOCK_DGRAM) {
       const ssize_t count = ::recvfrom(socket_, buffer.data(), buffer.size(), 0, system, &size);
+      if (count < 0) return;
       CHECK(::sendto(socket_, buffer.data(), static_cast<std::size_t>(count), 0, system, size) > 0);
       return;
     }
