@@ -13,7 +13,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// What can be simulated at all: each case would take hours, or a day, of real time.
+// The cost of large simulations. Each case would take hours, or a day, of real time.
 TEST_SUITE_BEGIN("sim/bounds");
 
 using namespace std::chrono_literals;

@@ -13,7 +13,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// A sanitizer has an operator new of its own, which no simulation makes fail.
+// A sanitizer has its own operator new, which the simulation cannot make fail.
 constexpr bool kFailsMemory = !weft::test::kSanitized;
 
 TEST_SUITE_BEGIN("sim/faults");
@@ -34,7 +34,7 @@ std::string reason_of(const std::function<void(sim::World&)>& body) {
   return {};
 }
 
-// Sends back single bytes, until it fails.
+// Sends back single bytes until a call fails.
 void serve_once() {
   auto [listener, error] = net::TcpListener::listen(net::Address::any_v4(7));
   if (error) return;

@@ -23,7 +23,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// Appends numbers to /log; each is written down by the test once it is synced.
+// Appends numbers to /log. The test records each number once it is synced.
 void append_numbers(std::vector<int>& synced) {
   auto [file, error] =
       files::File::open("/log", {.access = files::Access::read_write, .create = true});

@@ -23,7 +23,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// Each case finds a fault of a former round when tools/lab/put_back puts it into the source again.
+// Each case finds a former fault that tools/lab/put_back puts back into the source.
 TEST_SUITE_BEGIN("sim/finds");
 
 using namespace std::chrono_literals;
@@ -140,7 +140,7 @@ TEST_CASE("a pool of one worker runs each task that comes after an idle time") {
 TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no room") {
   const weft::test::TestGuard guard("a task of a sub-pool runs although a heavy one has no room");
   sim::explore(options(), [](sim::World&) {
-    // No worker retires, as one that starts the fiber for that looks for a task again.
+    // No worker retires: a worker that starts the fiber for that looks for a task again.
     weft::FiberPool parent({.capacity = 2, .queue_capacity = 2, .idle_timeout = weft::kNever});
     weft::FiberPool sub({.capacity = 1, .queue_capacity = 1, .parent = &parent});
     weft::Semaphore has_run(0);

@@ -24,7 +24,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// A server as programs have it, whose handler uses a pool.
+// A typical server, whose handler uses a pool.
 void run_server() {
   weft::FiberPool pool({.capacity = 4, .queue_capacity = 100});
   http::Server server([&pool](http::Request& request, http::Response& response) {
@@ -37,7 +37,7 @@ void run_server() {
   (void)server.serve(listener);
 }
 
-// The answer's body, or an error.
+// Returns the body of the answer, or an error.
 net::Result<std::string> ask(http::Client& client, const std::string& body,
                              const weft::Until& until = {}) {
   auto [reply, error] =
@@ -130,7 +130,7 @@ TEST_CASE("a client repeats a request whose kept connection the server has just 
     world.run_for(1s);
     http::Client client({.idle = 1h});
     CHECK(!client.get("http://server/").value.read_all().error);
-    // Between one and two idle times the server closes the connection: at about that moment.
+    // The server closes the connection at about this moment, after one to two idle times.
     world.run_for(10s + std::chrono::milliseconds(sim::random(10'000)));
     CHECK(!client.get("http://server/").error);
     retried += client.stats().retried;

@@ -28,8 +28,8 @@ namespace sim = weft::sim;
 
 namespace {
 
-// Two fibers add to a number without a lock: an update is lost if one comes between the other's
-// reading and writing.
+// Two fibers add to a number without a lock. An update is lost if one fiber adds between the read
+// and the write of the other.
 void add_without_lock() {
   int number = 0;
   const auto add = [&number] {
@@ -253,16 +253,16 @@ TEST_CASE(
     mutex.lock();
     for (const char name : {'a', 'b'}) {
       weft::go([&, name] {
-        if (values.receive() == 1) order.push_back(name);  // Who takes the first value,
+        if (values.receive() == 1) order.push_back(name);  // The fiber that takes the first value
         const std::lock_guard lock(mutex);
-        order.push_back(name);  // and the lock.
+        order.push_back(name);  // The order of the lock.
         ended.done();
       });
     }
     sim::settle();
     CHECK(values.send(1));
     CHECK(values.send(2));
-    order.push_back('w');  // Before or after the fiber that the first value wakes.
+    order.push_back('w');  // The seed decides whether the woken fiber precedes it.
     mutex.unlock();
     ended.wait();
     seen.insert(order);
@@ -293,7 +293,7 @@ TEST_CASE("check_determinism() passes what the seed decides, and names the first
   }
   CHECK(reason.starts_with("decision "));
   CHECK(reason.find("differs between two runs of one seed") != std::string::npos);
-  CHECK(reason.find("wait group") != std::string::npos);  // A call of the body, which waits.
+  CHECK(reason.find("wait group") != std::string::npos);  // The body waits in this call.
 }
 
 TEST_CASE("a test framework's own failures fail the run") {
@@ -365,7 +365,7 @@ TEST_CASE("a fiber that computes is charged the time, and keeps its worker meanw
   CHECK(delay_of_other(1) >= 20ms);
   CHECK(delay_of_other(2) < 20ms);
   CHECK(delay_of_other(0) < 20ms);
-  sim::compute(24h);  // No simulation: no effect.
+  sim::compute(24h);  // Outside of a simulation it has no effect.
 }
 
 TEST_CASE("a fiber that runs on ends its turn on its worker after 10 ms") {

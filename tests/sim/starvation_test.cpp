@@ -20,7 +20,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// The reason for which a run fails; empty if none does.
+// Returns the reason of the failure; empty if no run fails.
 std::string reason_of(const std::function<void()>& body, const sim::Options& options) {
   try {
     (void)sim::explore(options, [&](sim::World&) { body(); });
@@ -88,7 +88,7 @@ TEST_CASE("a fiber that never waits is reported with its calls after real time")
   std::string text;
   sim::run(
       [&] {
-        // It goes on until it is reported.
+        // The fiber runs until it is reported.
         while (text.find(" is running") == std::string::npos) {
           text.assign(4096, ' ');
           const ssize_t size = pread(file, text.data(), text.size(), 0);

@@ -28,7 +28,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// The reason for which a run fails; empty if it does not.
+// Returns the reason of the failure; empty if no run fails.
 std::string reason_of(const std::function<void()>& body, const sim::Options& options = {}) {
   try {
     sim::run(body, options);

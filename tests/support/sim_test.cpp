@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<std::uint64_t> failures{0};
 
-// doctest tells nothing but a listener that a check has failed.
+// Only a listener learns from doctest that a check has failed.
 struct FailureCounter final : Listener {
   explicit FailureCounter(const doctest::ContextOptions&) {}
   void log_assert(const doctest::AssertData& assertion) override {
@@ -35,7 +35,7 @@ std::uint64_t sim_seeds() {
 
 void run_sim_test(const char* sentence, SimBody body, const SimSetup& setup) {
 #ifdef WEFT_TSAN_NO_SYNC
-  return;  // The simulation's own state is ordered by its one thread alone.
+  return;  // Only the simulation's one thread orders its state.
 #endif
   const TestGuard guard(sentence);
   for (const unsigned workers : setup.workers) {

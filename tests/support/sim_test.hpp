@@ -1,14 +1,14 @@
-// The fixture of tests that wait for time or for chance: they run in a simulation.
+// The fixture of tests that wait for time or depend on chance. They run in a simulation.
 //
 //   SIM_TEST_CASE("a sentence") { ... }
 //
 // The body is a fiber of a weft::sim::World, has `world` in scope, and runs once for each seed and
 // bound of sim::Options::workers. All fibers that it spawns must end with it. A CHECK that fails
-// ends the runs, with the seed and what happened before it. WEFT_SIM_SEED repeats that seed alone.
+// ends the runs, with the seed and the previous events. WEFT_SIM_SEED repeats that seed alone.
 //
 //   SIM_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.seeds = 100}}) { ... }
 //
-// The same with a SimSetup of the test's own. sim::settle() replaces the wait until other fibers
+// The second form has its own SimSetup. sim::settle() replaces the wait until other fibers
 // are parked, and weft::Clock is the clock to measure by. The rules of fiber_test.hpp about CHECK
 // and INFO hold here, too.
 #pragma once
@@ -21,11 +21,12 @@
 
 namespace weft::test {
 
-// The runs of each bound of workers: 5, and fewer where they take longer, or WEFT_TEST_SIM_SEEDS.
+// Returns the number of seeds for each bound of workers: WEFT_TEST_SIM_SEEDS, or 5, or fewer in
+// slow builds.
 [[nodiscard]] std::uint64_t sim_seeds();
 
 struct SimSetup {
-  // 0: all fibers interleave, as on any number of workers.
+  // The bounds of workers. 0: all fibers interleave, as on any number of workers.
   std::vector<unsigned> workers =
       kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 0};
   sim::Options options = {.seeds = sim_seeds()};  // Its `workers` is set from the list.
