@@ -33,7 +33,7 @@ using weft::test::set_limit;
 
 TEST_SUITE_BEGIN("posix/calls");
 
-FIBER_TEST_CASE("receives return counts, the end and errors as on a thread") {
+FIBER_TEST_CASE("receives return in a scope the counts, end and errors of a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<char, 64> buffer{};
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("receives return counts, the end and errors as on a thread") {
   });
 }
 
-FIBER_TEST_CASE("MSG_WAITALL waits for all of it, and returns less at the end") {
+FIBER_TEST_CASE("a receive with MSG_WAITALL waits for all bytes and returns fewer at the end") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("MSG_WAITALL waits for all of it, and returns less at the end") 
   });
 }
 
-FIBER_TEST_CASE("a large send returns when all of it has been taken") {
+FIBER_TEST_CASE("a large send returns after the socket has taken all bytes") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const std::string large(1 << 20, 'x');
@@ -111,7 +111,7 @@ FIBER_TEST_CASE("a large send returns when all of it has been taken") {
   });
 }
 
-FIBER_TEST_CASE("a send that its limit ends returns what was taken, and then EAGAIN") {
+FIBER_TEST_CASE("a send at its time limit returns the bytes sent and the next one EAGAIN") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -127,7 +127,7 @@ FIBER_TEST_CASE("a send that its limit ends returns what was taken, and then EAG
   });
 }
 
-FIBER_TEST_CASE("pipes return counts, the end and errors as on a thread") {
+FIBER_TEST_CASE("reads and writes of pipes return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<int, 2> ends{};
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("pipes return counts, the end and errors as on a thread") {
   });
 }
 
-FIBER_TEST_CASE("files and eventfds are read as on a thread") {
+FIBER_TEST_CASE("reads of files and eventfds return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<char, 20> name{"/tmp/weft-XXXXXX"};
@@ -184,7 +184,7 @@ FIBER_TEST_CASE("files and eventfds are read as on a thread") {
   });
 }
 
-FIBER_TEST_CASE("poll, ppoll and select report what is ready, and time out, as on a thread") {
+FIBER_TEST_CASE("poll, ppoll and select report readiness and time out as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair quiet;
@@ -224,7 +224,7 @@ FIBER_TEST_CASE("poll, ppoll and select report what is ready, and time out, as o
   });
 }
 
-FIBER_TEST_CASE("poll wakes when the peer hangs up, and epoll_wait for its events") {
+FIBER_TEST_CASE("poll returns when the peer hangs up and epoll_wait when an event arrives") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -250,7 +250,7 @@ FIBER_TEST_CASE("poll wakes when the peer hangs up, and epoll_wait for its event
   });
 }
 
-FIBER_TEST_CASE("sleeps last their time and return as on a thread") {
+FIBER_TEST_CASE("sleeps take their full time and return what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     timespec before{};
@@ -274,7 +274,7 @@ FIBER_TEST_CASE("sleeps last their time and return as on a thread") {
   });
 }
 
-FIBER_TEST_CASE("waitpid and getaddrinfo return as on a thread") {
+FIBER_TEST_CASE("waitpid and getaddrinfo return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     for (const pid_t which : {1, -1}) {

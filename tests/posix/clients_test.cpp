@@ -1,5 +1,6 @@
-// Client libraries that block, unchanged, on one worker. Their server answers when the questions of
-// all clients have come: a client that kept the worker would keep the others from asking.
+// Unchanged blocking client libraries on one worker. Their server answers only after the requests
+// of all clients have arrived, so a client that blocked the worker would prevent the other
+// requests.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,10 +27,10 @@ TEST_SUITE_BEGIN("posix/clients");
 
 constexpr int kClients = 20;
 
-// On a plain thread.
+// Serves on a plain thread.
 class Server {
  public:
-  // A question ends with `end`.
+  // A request ends with `end`.
   Server(std::string end, std::string answer) : end_(std::move(end)), answer_(std::move(answer)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -80,7 +81,7 @@ class Server {
   std::thread thread_;
 };
 
-FIBER_TEST_CASE_WITH("hiredis asks from many fibers at a time on one worker", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("many fibers of one worker use hiredis at once", {.workers = {1}}) {
 #ifdef WEFT_TEST_HIREDIS
   if (!has_hooks()) return;
   const Server server("PING\r\n", "+PONG\r\n");
@@ -105,7 +106,7 @@ FIBER_TEST_CASE_WITH("hiredis asks from many fibers at a time on one worker", {.
 #endif
 }
 
-FIBER_TEST_CASE_WITH("libcurl's easy interface fetches from many fibers at a time on one worker",
+FIBER_TEST_CASE_WITH("many fibers of one worker use libcurl's easy interface at once",
                      {.workers = {1}, .options = {.stack_size = 256 << 10}}) {
 #ifdef WEFT_TEST_CURL
   if (!has_hooks()) return;

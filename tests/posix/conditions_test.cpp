@@ -41,7 +41,7 @@ struct Condition {
   ~Condition() { ::pthread_cond_destroy(&here); }
 };
 
-FIBER_TEST_CASE("waits for a condition end as on a thread") {
+FIBER_TEST_CASE("waits for a condition variable return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     pthread_mutexattr_t checked;
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("waits for a condition end as on a thread") {
       }
       note(log, ::pthread_cond_signal(&condition.here));
       note(log, ::pthread_cond_broadcast(&condition.here));
-      // Not the owner.
+      // The thread that unlocks is not the owner.
       note(log, ::pthread_cond_wait(&condition.here, &mutex));
       note(log, ::pthread_mutex_unlock(&mutex));
       const timespec soon = moment(clock, 1);
@@ -70,7 +70,7 @@ FIBER_TEST_CASE("waits for a condition end as on a thread") {
   });
 }
 
-// A queue as programs write it.
+// A bounded queue as many programs write it.
 class Queue {
  public:
   void push(int value) {
@@ -96,8 +96,8 @@ class Queue {
   std::deque<int> values_;
 };
 
-// Without a monitor a wait that kept the worker would last forever.
-FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by condition variables",
+// Without a monitor, a wait that blocked the worker would last forever.
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with condition variables",
                      {.workers = {1}}) {
   if (!has_hooks()) return;
   Queue queue;
@@ -116,7 +116,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by condition vari
 }
 
 FIBER_TEST_CASE(
-    "a queue with condition variables passes all values on between fibers and threads") {
+    "a queue built on condition variables passes all values between fibers and threads") {
   if (!has_hooks()) return;
   Queue queue;
   constexpr int kValues = 200;
@@ -142,7 +142,7 @@ FIBER_TEST_CASE(
   std::thread pusher(push_all);
   std::thread popper(pop_all);
   group.wait();
-  // The fiber may keep its worker now: the threads need no other.
+  // The fiber may block its worker here, because the threads need no worker.
   pusher.join();
   popper.join();
   CHECK(sum == (kCallers + 1) * kValues * (kValues + 1) / 2);
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a broadcast wakes all waiters, fibers and threads") {
 }
 
 FIBER_TEST_CASE(
-    "a wait for a condition blocks, and is counted, with another lock or between processes") {
+    "a condition wait with another lock held or between processes blocks and is counted") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -208,7 +208,7 @@ FIBER_TEST_CASE(
   CHECK(times_blocked(call, "shared by processes") == shared_before + 1);
 }
 
-FIBER_TEST_CASE("a context wakes a wait for a condition once") {
+FIBER_TEST_CASE("a context that ends wakes a condition wait once") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -223,7 +223,7 @@ FIBER_TEST_CASE("a context wakes a wait for a condition once") {
   condition.wait(lock);  // Nothing signals it.
   CHECK(lock.owns_lock());
   CHECK(context.until().is_over());
-  // The context is over: the wait is for its own limit.
+  // The context has ended, so the wait lasts for its own limit.
   CHECK(condition.wait_for(lock, 2ms) == std::cv_status::timeout);
   lock.unlock();
   canceller.join();

@@ -1,4 +1,5 @@
-// A program of its own whose linker hides the functions of weft-posix: its first scope is refused.
+// A program whose link hides the functions of weft-posix: the constructor of its first scope
+// throws.
 #include <cstdio>
 #include <cstring>
 #include <system_error>

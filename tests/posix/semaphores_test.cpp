@@ -30,7 +30,7 @@ struct Semaphore {
   ~Semaphore() { ::sem_destroy(&here); }
 };
 
-FIBER_TEST_CASE("waits for a semaphore end as on a thread") {
+FIBER_TEST_CASE("waits for a semaphore return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     Semaphore semaphore(1);
@@ -50,8 +50,8 @@ FIBER_TEST_CASE("waits for a semaphore end as on a thread") {
   });
 }
 
-// Without a monitor a wait that kept the worker would last forever.
-FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by semaphores", {.workers = {1}}) {
+// Without a monitor, a wait that blocked the worker would last forever.
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with semaphores", {.workers = {1}}) {
   if (!has_hooks()) return;
   Semaphore ping(0);
   Semaphore pong(0);
@@ -71,7 +71,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker wait for each other by semaphores", {
   group.wait();
 }
 
-FIBER_TEST_CASE("a semaphore lets as many through as were posted, fibers and threads") {
+FIBER_TEST_CASE("a semaphore lets one fiber or thread through for each post") {
   if (!has_hooks()) return;
   Semaphore work(0);
   Semaphore done(0);
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a semaphore lets as many through as were posted, fibers and thr
 
 sem_t* posted_by_handler = nullptr;
 
-// The handler remains: the last signal may be delivered late.
+// The handler stays installed, because the last signal may be delivered late.
 FIBER_TEST_CASE("a post in a signal handler wakes a fiber") {
   if (!has_hooks()) return;
   static Semaphore semaphore(0);
@@ -132,7 +132,7 @@ FIBER_TEST_CASE("a post in a signal handler wakes a fiber") {
   waiter.join();
 }
 
-FIBER_TEST_CASE("a wait for a semaphore of processes blocks, and is counted") {
+FIBER_TEST_CASE("a wait for a semaphore shared between processes blocks and is counted") {
   if (!has_hooks()) return;
   const Scope scope;
   Semaphore shared(0, 1);
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("a wait for a semaphore of processes blocks, and is counted") {
   CHECK(times_blocked("sem_timedwait", "shared by processes") == before + 1);
 }
 
-FIBER_TEST_CASE("a context ends a timed wait for a semaphore, and no other") {
+FIBER_TEST_CASE("a context ends timed waits for a semaphore but not untimed ones") {
   if (!has_hooks()) return;
   const Scope scope;
   weft::Context context(weft::Deadline::after(1ms));

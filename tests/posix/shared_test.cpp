@@ -1,4 +1,4 @@
-// What libraries share between the fibers of a process: a connection, and values by thread.
+// State that libraries share between the fibers of a process: a connection, and values by thread.
 #include <unistd.h>
 
 #include <array>
@@ -22,7 +22,7 @@ using weft::test::has_hooks;
 TEST_SUITE_BEGIN("posix/shared");
 
 #ifdef WEFT_TEST_SQLITE
-// A database in a file of its own.
+// A database in a temporary file.
 class Database {
  public:
   Database() {
@@ -71,8 +71,8 @@ class Database {
 };
 #endif
 
-// SQLite sleeps with its recursive mutex locked while the other connection has the file.
-FIBER_TEST_CASE("two SQLite connections that fibers share make 800 inserts") {
+// SQLite sleeps with its recursive mutex locked while the other connection has locked the file.
+FIBER_TEST_CASE("fibers that share two SQLite connections insert 800 rows") {
 #ifdef WEFT_TEST_SQLITE
   if (!has_hooks()) return;
   Database database;
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("two SQLite connections that fibers share make 800 inserts") {
 #endif
 }
 
-FIBER_TEST_CASE_WITH("each fiber has a queue of OpenSSL errors of its own", {.workers = {1, 2}}) {
+FIBER_TEST_CASE_WITH("each fiber has its own queue of OpenSSL errors", {.workers = {1, 2}}) {
 #ifdef WEFT_TEST_OPENSSL
   if (!has_hooks()) return;
   weft::WaitGroup group;

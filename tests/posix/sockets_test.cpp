@@ -1,4 +1,4 @@
-// How connections begin, and datagrams, in a Scope, compared with a plain thread.
+// Compares connects, accepts and datagrams in a Scope with the same calls on a plain thread.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ using weft::test::set_limit;
 
 TEST_SUITE_BEGIN("posix/sockets");
 
-FIBER_TEST_CASE("connect and accept end as on a thread") {
+FIBER_TEST_CASE("connect and accept return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -60,8 +60,8 @@ FIBER_TEST_CASE("connect and accept end as on a thread") {
   });
 }
 
-// The fiber waits for the answer without an attempt.
-FIBER_TEST_CASE("a receive right after a send ends as on a thread") {
+// The fiber waits for the answer without a first attempt.
+FIBER_TEST_CASE("a receive right after a send returns what it returns on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a receive right after a send ends as on a thread") {
   });
 }
 
-FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread") {
+FIBER_TEST_CASE("sendmmsg and recvmmsg return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair(SOCK_DGRAM);
@@ -124,8 +124,8 @@ FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread
   });
 }
 
-// A datagram socket that is not connected has room to send, whatever its peer has.
-FIBER_TEST_CASE("a datagram waits for a peer that has no room, as on a thread") {
+// An unconnected datagram socket is writable even if its peer has no room.
+FIBER_TEST_CASE("sending a datagram waits, as on a thread, while the peer has no room") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     sockaddr address{AF_UNIX, {}};

@@ -1,4 +1,4 @@
-// What belongs to threads: errno, locks and keys, on fibers in a Scope.
+// State of threads, on fibers in a Scope: errno, locks and keys.
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,8 +31,8 @@ using weft::test::times_blocked;
 
 TEST_SUITE_BEGIN("posix/threads");
 
-// As a library does that asks for the address of errno once and reads it after the call.
-FIBER_TEST_CASE("errno after a park is that of the call: 10 000 of them") {
+// Some libraries take the address of errno once and read it after the call.
+FIBER_TEST_CASE("errno after each of 10 000 parks is that of the fiber's own call") {
   if (!has_hooks()) return;
   std::atomic<int> wrong{0};
   const int rounds = 250 / static_cast<int>(kSlowdown);
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("errno after a park is that of the call: 10 000 of them") {
   CHECK(wrong == 0);
 }
 
-FIBER_TEST_CASE("a recursive mutex has one owner, though it is held over calls that wait") {
+FIBER_TEST_CASE("a recursive mutex has one owner even if it is held across calls that wait") {
   if (!has_hooks()) return;
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
@@ -83,7 +83,7 @@ FIBER_TEST_CASE("a recursive mutex has one owner, though it is held over calls t
   CHECK(times_blocked("usleep", "a pthread lock is held") - before == kSections);
 }
 
-FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initialization") {
+FIBER_TEST_CASE("locks of each kind and initializations are counted while they are held") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -128,7 +128,7 @@ FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initializ
   for (const int end : ends) ::close(end);
 }
 
-FIBER_TEST_CASE("the report tells from where a call was made, how often, and how long it took") {
+FIBER_TEST_CASE("the report has the caller, count and duration of a call that blocked") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -149,16 +149,15 @@ FIBER_TEST_CASE("the report tells from where a call was made, how often, and how
   CHECK(!row->from.empty());
 }
 
-// Reads a line by stdio, and a byte by a system call of its own, neither of which comes to the
-// library.
+// Reads a line by stdio and a byte by a raw system call. The library intercepts neither.
 [[gnu::noinline]] void read_line(std::FILE* file) {
   std::array<char, 8> line{};
   CHECK(std::fgets(line.data(), line.size(), file) != nullptr);
   asm volatile("" : : "r"(line.data()) : "memory");
 }
 
-// The monitor finds a call by the clock, and the writer waits for that.
-FIBER_TEST_CASE_WITH("the report has calls that are not intercepted",
+// The monitor finds a call after a certain time, for which the writer waits.
+FIBER_TEST_CASE_WITH("the report has calls that the library does not intercept",
                      {.workers = {2}, .options = {.stall = 1ms}, .monitored = true}) {
   if (!has_hooks()) return;
   const auto find = [](const char* call) {
@@ -212,7 +211,7 @@ FIBER_TEST_CASE("the report is in the metrics") {
   CHECK(data.find("weft_posix_blocked_calls_total") != std::string::npos);
 }
 
-FIBER_TEST_CASE("in_scope gives a fiber, and each task of a pool, a scope of its own") {
+FIBER_TEST_CASE("in_scope opens a separate scope for a fiber and for each task of a pool") {
   if (!has_hooks()) return;
   pthread_key_t key{};
   CHECK(::pthread_key_create(&key, nullptr) == 0);
@@ -236,7 +235,7 @@ FIBER_TEST_CASE("in_scope gives a fiber, and each task of a pool, a scope of its
   CHECK(::pthread_key_delete(key) == 0);
 }
 
-FIBER_TEST_CASE("a fiber has values of pthread keys of its own, destroyed with its scope") {
+FIBER_TEST_CASE("a fiber has its own values of pthread keys, destroyed when its scope ends") {
   if (!has_hooks()) return;
   static std::atomic<int> destroyed{0};
   destroyed = 0;

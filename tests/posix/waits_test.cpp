@@ -1,5 +1,5 @@
-// What a wait of a fiber in a Scope is like: it keeps no worker, is of the file that it began with,
-// and is ended by contexts and limits.
+// Waits of fibers in a Scope: they block no worker, stay with the file that they began with, and
+// end with contexts and limits.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -36,9 +36,9 @@ void close_all(const Ends& ends) {
   for (const int end : ends) ::close(end);
 }
 
-// Without a monitor a worker that were kept by one call would keep the other fibers waiting
-// forever.
-FIBER_TEST_CASE_WITH("calls of many fibers wait for each other on one worker", {.workers = {1}}) {
+// Without a monitor, a call that blocked the worker would keep the other fibers waiting forever.
+FIBER_TEST_CASE_WITH("many fibers of one worker wait for each other in blocking calls",
+                     {.workers = {1}}) {
   if (!has_hooks()) return;
   constexpr int kPairs = 50;
   weft::WaitGroup group;
@@ -70,8 +70,8 @@ FIBER_TEST_CASE_WITH("calls of many fibers wait for each other on one worker", {
   group.wait();
 }
 
-// The poll that begins first ends last. On the only helper thread it would keep the others waiting.
-FIBER_TEST_CASE_WITH("a poll that asks for errors, too, parks without a helper thread",
+// The poll that begins first ends last. On the only helper thread it would delay the other polls.
+FIBER_TEST_CASE_WITH("a poll with POLLERR parks without a helper thread",
                      {.workers = {1}, .options = {.max_blocking_threads = 1}}) {
   if (!has_hooks()) return;
   std::array<Ends, 3> pairs{make_pair(), make_pair(), make_pair()};
@@ -93,7 +93,7 @@ FIBER_TEST_CASE_WITH("a poll that asks for errors, too, parks without a helper t
   for (const Ends& ends : pairs) close_all(ends);
 }
 
-FIBER_TEST_CASE("a fiber outside of scopes, and a plain thread, make the call themselves") {
+FIBER_TEST_CASE("calls outside of scopes and on plain threads go straight to the C library") {
   if (!has_hooks()) return;
   const Ends ends = make_pair();
   const timeval limit{0, 2000};
@@ -104,13 +104,13 @@ FIBER_TEST_CASE("a fiber outside of scopes, and a plain thread, make the call th
     CHECK(errno == EAGAIN);
   };
   { const Scope scope; }
-  const weft::this_fiber::NoSwitch here;  // A park would end the process.
+  const weft::this_fiber::NoSwitch here;  // A park would abort.
   receive();
   std::thread(receive).join();
   close_all(ends);
 }
 
-FIBER_TEST_CASE("a reader gets the byte of the file it began with, though its number is reused") {
+FIBER_TEST_CASE("a reader gets the byte of the file it began with after its number is reused") {
   if (!has_hooks()) return;
   const Ends ends = make_pair();
   const Ends other = make_pair();
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("several readers and a writer wait on one descriptor") {
   close_all(ends);
 }
 
-// Each call that a context ends.
+// Tests each call that a context ends.
 template <class Call>
 void check_ended(Call call) {
   {
@@ -208,7 +208,7 @@ FIBER_TEST_CASE("a context ends a call with ETIMEDOUT or ECANCELED") {
   close_all(ends);
 }
 
-// The handler remains: the last signal may be delivered late.
+// The handler stays installed, because the last signal may be delivered late.
 FIBER_TEST_CASE("signals interrupt no call of a parked fiber") {
   if (!has_hooks()) return;
   struct sigaction ignore {};
@@ -232,10 +232,10 @@ FIBER_TEST_CASE("signals interrupt no call of a parked fiber") {
   close_all(ends);
 }
 
-FIBER_TEST_CASE("a herd of fibers in accept takes each connection once") {
+FIBER_TEST_CASE("many fibers in accept take each connection once") {
   if (!has_hooks()) return;
   const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr address{AF_UNIX, {}};  // The system gives it a name of its own.
+  sockaddr address{AF_UNIX, {}};  // The system chooses a name.
   CHECK(::bind(listener, &address, sizeof(sa_family_t)) == 0);
   CHECK(::listen(listener, 64) == 0);
   std::array<char, 128> name{};
