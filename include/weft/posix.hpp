@@ -1,5 +1,5 @@
-// Blocking libraries, unchanged, in fibers: their calls of the C library park the fiber. It is the
-// library weft-posix; docs/posix.md is its guide.
+// Runs unchanged blocking libraries in fibers: their calls of the C library park the fiber. This is
+// the library weft-posix; docs/posix.md is its guide.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@
 
 namespace weft::posix {
 
-// While it lives, blocking calls of the C library park the calling fiber, whichever library makes
-// them. They are: reads and writes of sockets and pipes, connect, accept, poll, select, epoll_wait,
-// sleeps, waitpid, getaddrinfo, reads of files, fsync, and waits for pthread condition variables
-// and POSIX semaphores. The fiber keeps its thread, as with this_fiber::Pin, and has its own values
-// of pthread keys. this_fiber::until() ends a call with ETIMEDOUT or ECANCELED. In a NoSwitch
-// scope, or with a pthread lock held, a call blocks the worker and is counted in report(). Scopes
-// are nested. A plain thread's scope has no effect.
+// While a Scope exists, blocking calls of the C library park the calling fiber, whichever library
+// makes them. The intercepted calls are: reads and writes of sockets and pipes, connect, accept,
+// poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, reads of files, fsync, and waits for
+// pthread condition variables and POSIX semaphores. The fiber keeps its thread, as with
+// this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends a call with
+// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or with a pthread lock held, a call blocks the
+// worker, and report() counts it. Scopes nest. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes it also destroys it; the destructor may park.
-// Ordering: calls synchronize as on threads.
+// Ordering: calls synchronize as they do on threads.
 class Scope {
  public:
   // Begins the scope.
@@ -51,10 +51,10 @@ template <class F>
   };
 }
 
-// The reason of calls that this library does not see, such as stdio's.
+// The reason in rows of calls that this library does not intercept, such as stdio's.
 inline constexpr std::string_view kNotIntercepted = "not intercepted";
 
-// Calls of one kind from one place in a scope that blocked their worker.
+// Calls of one kind, made from one place in a scope, that blocked their worker.
 // Context: plain value.
 struct BlockedCalls {
   std::string call;    // Its name in the C library: "recv".
@@ -66,8 +66,9 @@ struct BlockedCalls {
 };
 
 // Returns the calls that have blocked workers in this process, the longest total first. Move these
-// to blocking(). The runtime's monitor finds calls that this library does not see, once they last
-// for RuntimeOptions::stall. Their names need RuntimeOptions::stall_calls, and no sanitizer.
+// calls to blocking(). The runtime's monitor finds calls that are not intercepted once they last
+// for RuntimeOptions::stall. Names of such calls need RuntimeOptions::stall_calls and a build
+// without sanitizers.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

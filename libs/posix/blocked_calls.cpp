@@ -28,8 +28,8 @@ struct Row {
   std::int64_t total;    // Nanoseconds.
   std::int64_t longest;  // Nanoseconds.
 };
-// Nothing is allocated where a call is entered: it may be one of an allocator. When all rows are in
-// use, the last one takes what is new.
+// Entering a call allocates nothing, because the call may be made by an allocator. When all rows
+// are in use, the last row collects all further calls.
 struct Table {
   detail::SpinLock lock;
   std::array<Row, 256> rows WEFT_GUARDED_BY(lock){};

@@ -8,13 +8,13 @@ namespace weft::posix {
 
 struct FiberState;
 
-// A call of the C library, and where it returns to.
+// A call of the C library, and its return address.
 struct Call {
   const char* name;
   const void* from;
 };
 
-// Measures a call that is made in place, and enters it into the table. Keeps errno.
+// Measures a call that is made in place, and adds it to the table. Keeps errno.
 class BlockedCall {
  public:
   BlockedCall(const Call& call, const char* reason) noexcept;
@@ -29,13 +29,13 @@ class BlockedCall {
   FiberState* const state_;
 };
 
-// Returns the function that an address is in, or the file and the offset. Throws std::bad_alloc.
+// Returns the function that contains the address, or the file and offset. Throws std::bad_alloc.
 [[nodiscard]] std::string place_of(const void* address);
 
-// Adds the table to the metrics, once. Throws std::bad_alloc, std::system_error.
+// Adds the table to the metrics, once. Throws std::bad_alloc or std::system_error.
 void add_metrics();
 
-// In the child of a fork, where no thread holds the lock of the table.
+// Makes the lock of the table usable in the child of a fork, where no thread holds it.
 void forget_blocked_calls() noexcept;
 
 }  // namespace weft::posix

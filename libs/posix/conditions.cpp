@@ -1,5 +1,5 @@
-// Condition variables. A fiber that waits is in a table by the address of its condition variable;
-// a signal first does what it does for threads, and then looks there.
+// Condition variables. A table, keyed by the address of the condition variable, lists the fibers
+// that wait. A signal first wakes threads as usual, and then looks up the table.
 #include <pthread.h>
 #include <time.h>
 
@@ -20,7 +20,7 @@ namespace weft::posix {
 
 namespace {
 
-// Before 2.3.2 glibc had condition variables of another layout.
+// glibc before 2.3.2 had condition variables of another layout.
 constexpr const char* kVersion = "GLIBC_2.3.2";
 constinit Real<decltype(::pthread_cond_wait)> real_wait("pthread_cond_wait", kVersion);
 constinit Real<decltype(::pthread_cond_timedwait)> real_timedwait("pthread_cond_timedwait",
@@ -30,19 +30,19 @@ constinit Real<decltype(::pthread_cond_signal)> real_signal("pthread_cond_signal
 constinit Real<decltype(::pthread_cond_broadcast)> real_broadcast("pthread_cond_broadcast",
                                                                   kVersion);
 
-// What fibers that wait for one pthread condition variable park at.
+// What the fibers that wait for one pthread condition variable park on.
 struct Entry {
   explicit Entry(const void* where) noexcept : address(where) {}
   const void* const address;
   ConditionVariable condition;
   // Guarded by the shard's lock. Unchecked: no member leads to that lock.
   Entry* next = nullptr;
-  std::size_t users = 0;  // Fibers that wait, and signals that are at it; gone with the last.
+  std::size_t users = 0;  // Waiting fibers and running signals; the last one removes the entry.
 };
 
 // `waiting` counts the fibers of a shard. Relaxed: a fiber counts before it releases its mutex, so
-// a caller that has locked the mutex later sees that. A signal by a caller that has not locked it
-// since may come before the wait, on threads, too.
+// a caller that locks the mutex later sees the count. A signal by any other caller may precede the
+// wait, as it may on threads.
 struct Shard {
   detail::SpinLock lock;
   Entry* first WEFT_GUARDED_BY(lock) = nullptr;
@@ -56,16 +56,16 @@ struct Shard {
 };
 constinit Shards<Shard> shards;
 
-// Keeps the entry of an address while it lives.
+// Keeps the entry of an address for the lifetime of this object.
 class Use {
  public:
-  // The entry that is there, or none.
+  // Uses the existing entry, or none.
   explicit Use(const void* address) noexcept : shard_(shards.of(address)) {
     const detail::SpinGuard guard(shard_.lock);
     entry_ = *shard_.find(address);
     if (entry_ != nullptr) ++entry_->users;
   }
-  // With `fresh` for an address without an entry.
+  // Adds `fresh` if the address has no entry.
   Use(const void* address, Entry* fresh) noexcept : shard_(shards.of(address)) {
     {
       const detail::SpinGuard guard(shard_.lock);
@@ -100,7 +100,7 @@ class Use {
 
 using Notify = void (ConditionVariable::*)() noexcept;
 
-// Wakes fibers. The condition variable itself may be gone by now.
+// Wakes fibers. The condition variable itself may have been destroyed by now.
 void wake_fibers(const void* address, Notify notify) noexcept {
   if (shards.of(address).waiting.load(detail::relaxed) == 0) [[likely]]
     return;
@@ -113,7 +113,7 @@ struct NotUnlocked {
   int error;
 };
 
-// The mutex of a wait, as the lock of a ConditionVariable.
+// Adapts the mutex of a wait to the lock that ConditionVariable requires.
 struct UserMutex {
   pthread_mutex_t* mutex;
   int error = 0;  // What lock() returned.
@@ -121,7 +121,7 @@ struct UserMutex {
   void unlock() {
     if (const int failed = ::pthread_mutex_unlock(mutex)) throw NotUnlocked{failed};
   }
-  // A holder does not park, but it may be a fiber of this worker that is ready.
+  // The holder of the mutex does not park, but it may be a ready fiber of this worker.
   void lock() noexcept {
     for (int attempts = 0; attempts < 8; ++attempts) {
       error = ::pthread_mutex_trylock(mutex);
@@ -132,8 +132,8 @@ struct UserMutex {
   }
 };
 
-// A context that ends during the wait wakes the fiber without a signal, once. One that is over
-// already is ignored: a caller that waits again, and has no reason not to, would never park.
+// A context that ends during the wait wakes the fiber once, without a signal. A context that has
+// already ended is ignored: otherwise a caller that waits again in a loop would never park.
 int wait_parked(FiberState& state, ConditionVariable& condition, pthread_mutex_t* mutex,
                 Deadline limit) noexcept {
   const int error_before = errno;
@@ -164,7 +164,7 @@ unsigned attributes_of([[maybe_unused]] const pthread_cond_t& condition) noexcep
 #endif
 }
 
-// Returns whether attributes_of() is right: the C library does not tell them otherwise.
+// Returns whether attributes_of() is right. The C library has no public call for it.
 bool are_attributes_known() noexcept {
   static const bool known = [] {
     pthread_condattr_t attributes{};

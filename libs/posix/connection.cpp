@@ -1,4 +1,4 @@
-// How connections begin: connect and accept.
+// Calls that begin a connection: connect and accept.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ constinit Real<decltype(::connect)> real_connect("connect");
 constinit Real<decltype(::accept)> real_accept("accept");
 constinit Real<decltype(::accept4)> real_accept4("accept4");
 
-// Nothing tells connect() not to wait for this call alone, so the socket is non-blocking meanwhile.
+// No flag makes one connect() non-blocking, so the socket is non-blocking during the call.
 int connect_without_waiting(int fd, const sockaddr* address, socklen_t length, int flags) {
   ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   const int result = real_connect(fd, address, length);
@@ -28,8 +28,8 @@ int connect_without_waiting(int fd, const sockaddr* address, socklen_t length, i
   return result;
 }
 
-// The connection is under way. The second call tells how it has ended, and the system that the
-// program knows; it starts no other.
+// Waits for a connection that is being established. The second connect() returns the result and
+// records it in the socket; it starts no other connection.
 int wait_for_connection(FiberState& state, const Call& call, int fd, const sockaddr* address,
                         socklen_t length) {
   Place place(state, fd);
@@ -40,8 +40,8 @@ int wait_for_connection(FiberState& state, const Call& call, int fd, const socka
   return real_connect(fd, address, length);
 }
 
-// Of a look and an accept, which would block if another caller came in between. One lock for each
-// of a few listeners, by their number in the system: duplicates have the same.
+// Guards a readiness check and the accept after it: the accept would block if another caller came
+// in between. Listeners share a few locks by inode number, which duplicates have in common.
 std::mutex& lock_of(int fd) noexcept {
   static constinit std::array<std::mutex, 16> locks;
   struct stat status {};
@@ -76,7 +76,7 @@ WEFT_POSIX_EXPORT int connect(int fd, const sockaddr* address, socklen_t length)
   if (const auto made = made_in_place(call, plain)) return *made;
   const int result = connect_without_waiting(fd, address, length, flags);
   if (result == 0) return 0;
-  // A Unix socket whose peer has no room for more.
+  // The peer is a Unix socket whose backlog is full.
   if (errno == EAGAIN) return on_helper(*state, call, plain);
   if (errno != EINPROGRESS && errno != EALREADY) return result;
   return wait_for_connection(*state, call, fd, address, length);

@@ -9,11 +9,11 @@ namespace weft::posix {
 
 namespace {
 
-// 0 until a fiber opens the first Scope of the process; so that programs without one pay a load.
-// Relaxed: a fiber that needs it has stored or loaded it itself.
+// 0 until a fiber opens the first Scope of the process, so programs without a Scope pay for one
+// load. Relaxed: a fiber that needs the key has stored or loaded it itself.
 constinit detail::Atomic<std::uint64_t> state_key{0};
 
-// The states by fibers, for monitors.
+// The states by fiber, which monitors look up.
 struct Shard {
   detail::SpinLock lock;
   FiberState* first WEFT_GUARDED_BY(lock) = nullptr;
@@ -27,7 +27,7 @@ void add(FiberState& state) noexcept {
   shard.first = &state;
 }
 
-// It is not there if the table has been forgotten since.
+// The state is absent if the child of a fork has emptied the table.
 void remove(FiberState& state) noexcept {
   Shard& shard = shards.of(state.fiber);
   const detail::SpinGuard guard(shard.lock);

@@ -1,4 +1,4 @@
-// What a fiber that has opened a Scope has of its own.
+// The state of a fiber that has opened a Scope.
 #pragma once
 
 #include <pthread.h>
@@ -11,18 +11,18 @@
 
 namespace weft::posix {
 
-// Lives from the fiber's first Scope to the fiber's end. Its own fiber's alone, except what says
-// otherwise.
+// Lives from the fiber's first Scope to the fiber's end. Only the fiber uses it, except where a
+// comment names another user.
 struct FiberState : detail::LocalNode {
   struct KeyValue {
     pthread_key_t key;
-    std::uint32_t generation;  // Of the key: one that was deleted and made anew has no value here.
+    std::uint32_t generation;  // The key's; a key that was deleted and created again differs.
     const void* value;
   };
   unsigned scopes = 0;
-  unsigned own_calls = 0;  // Above 0: the calls are weft's, and go straight to the C library.
-  // The number of the socket to which the fiber has sent last, until it receives or polls; -1:
-  // none. A receive from it most likely comes before the answer. A wrong guess costs time alone.
+  unsigned own_calls = 0;  // Above 0: weft makes the calls, which go straight to the C library.
+  // The socket to which the fiber sent last, until it receives or polls; -1: none. A receive from
+  // that socket most likely precedes the answer. A wrong guess costs only time.
   int asked = -1;
   std::vector<KeyValue> values;
 
@@ -30,8 +30,8 @@ struct FiberState : detail::LocalNode {
   // Guarded by the lock of its shard in the table. Unchecked: no member leads to that lock.
   FiberState* next_state = nullptr;
 
-  // Whether a call that keeps the worker now would be one that this library does not see. Monitors
-  // read it. Relaxed: it may be stale.
+  // Returns whether a call that blocks the worker now is one that this library does not intercept.
+  // Monitors call it. Relaxed: the value may be stale.
   [[nodiscard]] bool is_sampled() const noexcept { return is_sampled_.load(detail::relaxed); }
   void set_sampled(bool is_sampled) noexcept { is_sampled_.store(is_sampled, detail::relaxed); }
 
@@ -39,19 +39,22 @@ struct FiberState : detail::LocalNode {
   detail::Atomic<bool> is_sampled_{false};
 };
 
-// Of the calling fiber, if it is in a Scope and does not wait in a call of this library. Null
-// otherwise, and on plain threads.
+// Returns the state of the calling fiber if the fiber is in a Scope and outside of weft's own
+// calls. Returns null otherwise, and on plain threads.
 [[nodiscard]] FiberState* current_scope() noexcept;
-// Made at the first call. On fibers only. Throws std::bad_alloc.
+// Returns the state of the calling fiber, which the first call creates. Fibers only. Throws
+// std::bad_alloc.
 [[nodiscard]] FiberState& fiber_state();
-// FiberState::is_sampled() of a fiber, which may have ended; false if it has no state.
+// Returns FiberState::is_sampled() of a fiber, or false if it has no state. The fiber may have
+// ended.
 [[nodiscard]] bool is_sampled(const fibers::Fiber* fiber) noexcept;
-// In the child of a fork: a thread that is gone may hold a lock of the table.
+// Empties the table in the child of a fork: a thread that fork() did not copy may hold a lock of
+// it.
 void forget_states() noexcept;
-// Destroys its values, as a thread that ends destroys its own.
+// Destroys the values of the keys, as a thread does when it ends.
 void destroy_key_values(FiberState& state) noexcept;
 
-// Calls of the C library in its scope are weft's.
+// During its lifetime, weft itself makes the fiber's calls of the C library.
 class OwnCalls {
  public:
   explicit OwnCalls(FiberState& state) noexcept : state_(state) { ++state_.own_calls; }

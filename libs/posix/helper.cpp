@@ -1,5 +1,4 @@
-// Calls that no descriptor can be waited for instead: a helper thread makes them. And waitpid, for
-// which there is one.
+// Calls without a descriptor to wait on, which a helper thread makes; and waitpid, which has one.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/syscall.h>
@@ -21,7 +20,7 @@ constinit Real<decltype(::waitpid)> real_waitpid("waitpid");
 constinit Real<decltype(::fsync)> real_fsync("fsync");
 constinit Real<decltype(::fdatasync)> real_fdatasync("fdatasync");
 
-// It needs no look-up.
+// Returns whether the name needs no lookup.
 bool is_numeric(const char* node, const addrinfo* hints) noexcept {
   std::array<unsigned char, sizeof(in6_addr)> address{};
   return node == nullptr || (hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0) ||
@@ -29,8 +28,7 @@ bool is_numeric(const char* node, const addrinfo* hints) noexcept {
          ::inet_pton(AF_INET6, node, address.data()) == 1;
 }
 
-// Parks until the child has ended. Without a descriptor of it, which older systems do not have,
-// false.
+// Parks until the child has ended. Returns false on systems without pidfd_open().
 bool wait_for_end(FiberState& state, pid_t child, Outcome& outcome) {
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   if (fd < 0) return false;

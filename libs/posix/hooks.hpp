@@ -1,5 +1,5 @@
-// The functions in front of the C library's, by the source that has them. To ask for them is also
-// what makes a linker take these sources out of an archive.
+// The intercepted functions, by source file. A reference to these tables also makes a linker take
+// the sources out of an archive.
 #pragma once
 
 #include <span>
@@ -19,7 +19,8 @@ namespace weft::posix {
 [[nodiscard]] std::span<const Hook> condition_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> semaphore_hooks() noexcept;
 
-// In the child of a fork: no fiber waits there, and a thread that is gone may hold a lock.
+// For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
+// lock.
 void forget_conditions() noexcept;
 void forget_semaphores() noexcept;
 

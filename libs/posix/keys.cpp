@@ -1,4 +1,4 @@
-// Values of pthread keys: within a Scope each fiber has its own, as each thread has.
+// Values of pthread keys: within a Scope each fiber has its own values, as a thread does.
 #include <limits.h>
 #include <pthread.h>
 
@@ -24,8 +24,8 @@ constinit Real<decltype(::pthread_key_delete)> real_delete("pthread_key_delete")
 using Destructor = void (*)(void*);
 
 // Order
-//   [key]  create and delete store the generation (release) -> who uses a key loads it (acquire):
-//          the destructor.
+//   [key]  create and delete store the generation (release) -> a user of the key loads it
+//          (acquire) and sees the destructor.
 struct Key {
   detail::Atomic<std::uint32_t> generation{0};     // Odd while the key exists.
   detail::Atomic<Destructor> destructor{nullptr};  // Relaxed: [key] publishes it.
@@ -42,12 +42,12 @@ FiberState::KeyValue* find_value(FiberState& state, pthread_key_t key) noexcept 
   return found == state.values.end() ? nullptr : &*found;
 }
 
-// An allocator may use keys of its own: whenever it is called, the values are whole.
+// Appends a value. The values are consistent whenever an allocator runs: it may use keys itself.
 void append_value(FiberState& state, const FiberState::KeyValue& value) {
   std::vector<FiberState::KeyValue> more;
   do {
     more.reserve(state.values.size() + 4);
-  } while (more.capacity() <= state.values.size());  // The allocator may have set some meanwhile.
+  } while (more.capacity() <= state.values.size());  // The allocator may have set values.
   more.assign(state.values.begin(), state.values.end());
   more.push_back(value);
   state.values.swap(more);
@@ -70,7 +70,7 @@ int set_value(FiberState& state, pthread_key_t key, const void* value) noexcept 
 
 }  // namespace
 
-// A destructor may set values anew; a thread's are given up after as many rounds.
+// A destructor may set values again. As on a thread, the number of rounds is limited.
 void destroy_key_values(FiberState& state) noexcept {
   for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS && !state.values.empty(); ++round) {
     for (const auto& value : std::exchange(state.values, {})) {
@@ -113,7 +113,7 @@ WEFT_POSIX_EXPORT int pthread_key_create(pthread_key_t* key, Destructor destruct
 }
 
 WEFT_POSIX_EXPORT int pthread_key_delete(pthread_key_t key) noexcept {
-  // Before the C library may give the number to another caller.
+  // This precedes the delete, after which the C library may give the number to another caller.
   const std::uint32_t before = generation_of(key);
   if (before % 2 != 0) keys[key].generation.store(before + 1, weft::detail::release);  // [key]
   return real_delete(key);

@@ -1,5 +1,5 @@
-// Counts the pthread locks of each thread. In builds with debug_locks, which is in front of the
-// same functions, only initializations: it counts the rest.
+// Counts the pthread locks that each thread holds. In builds with debug_locks, which intercepts the
+// same functions and counts locks, this file counts initializations only.
 #include "libs/posix/locks.hpp"
 
 #include <pthread.h>
@@ -38,10 +38,10 @@ constinit Real<decltype(::pthread_rwlock_unlock)> real_rwunlock("pthread_rwlock_
 #endif
 constinit Real<decltype(::pthread_once)> real_once("pthread_once");
 
-// Initial-exec: it is found without a call that may allocate.
+// The model initial-exec makes an access without a call that may allocate.
 __thread int held __attribute__((tls_model("initial-exec"))) = 0;
 
-// Not inlined: a fiber outside of scopes moves between threads.
+// Not inlined, because a fiber outside of scopes moves between threads.
 [[gnu::noinline]] int locked(int result) noexcept {
   asm volatile("");
   if (result == 0 || result == EOWNERDEAD) ++held;
@@ -49,7 +49,7 @@ __thread int held __attribute__((tls_model("initial-exec"))) = 0;
 }
 [[gnu::noinline]] int unlocked(int result) noexcept {
   asm volatile("");
-  // Never below 0: another thread may have locked it, against the rules.
+  // The count stays at 0 if another thread locked the mutex, which POSIX forbids.
   if (result == 0 && held > 0) --held;
   return result;
 }
@@ -123,8 +123,8 @@ WEFT_POSIX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
 
 #endif
 
-// An initialization that is going on is like a lock: a fiber of the same thread that came to it
-// would keep the thread from the one that has to end it. std::call_once() comes here, too.
+// A running initialization counts as a lock. If another fiber of the thread waited for it, the
+// thread could not run the fiber that has to finish it. std::call_once() calls this function, too.
 WEFT_POSIX_EXPORT int pthread_once(pthread_once_t* control, void (*initialize)()) {
   struct Held {
     Held() noexcept { (void)locked(0); }

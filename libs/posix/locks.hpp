@@ -3,8 +3,8 @@
 
 namespace weft::posix {
 
-// Mutexes, rwlocks and initializations by pthread_once() that are going on. They belong to threads:
-// fibers of one worker cannot wait for each other by them. 0 on a thread without any.
+// Returns how many mutexes, rwlocks and running initializations by pthread_once() the thread holds.
+// A lock belongs to its thread, so a fiber that parked with one could deadlock its worker.
 [[nodiscard]] int locks_held() noexcept;
 
 }  // namespace weft::posix

@@ -1,4 +1,4 @@
-// The report in the metrics.
+// Adds the report to the metrics.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 
 using metrics::Reading;
 
-// Rows of different addresses in one function are one sample.
+// Merges the rows of different addresses in one function into one sample.
 std::vector<BlockedCalls> merged_report() {
   std::vector<BlockedCalls> merged;
   for (const BlockedCalls& row : report()) {
@@ -48,7 +48,7 @@ void add_report(const detail::MetricsSource& /*source*/, Reading& reading) {
 }  // namespace
 
 void add_metrics() {
-  // Never destroyed: a reading may be made while the process ends.
+  // The source is never destroyed, because metrics may be read while the process ends.
   static const auto* const source = new detail::MetricsSource("library", "posix", &add_report);
   (void)source;
 }

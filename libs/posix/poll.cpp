@@ -1,4 +1,4 @@
-// Waits for many descriptors: poll, select, epoll_wait.
+// Waits for several descriptors: poll, select, epoll_wait.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -34,7 +34,7 @@ io::Ready wanted(short events) noexcept {
                                 ((events & kWrites) != 0 ? 2 : 0));
 }
 
-// Duplicates of what is polled, so that the wait is for the files of its beginning.
+// Duplicates of the polled descriptors: the wait stays with the files that it began with.
 class Duplicates {
  public:
   explicit Duplicates(std::span<const pollfd> polled) : copies_(polled.begin(), polled.end()) {
@@ -52,7 +52,7 @@ class Duplicates {
   Duplicates(const Duplicates&) = delete;
   Duplicates& operator=(const Duplicates&) = delete;
 
-  // False: there were no descriptors left for them.
+  // Returns false if the process had no free descriptors for all duplicates.
   [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
   [[nodiscard]] std::vector<pollfd>& all() noexcept { return copies_; }
 
@@ -61,8 +61,8 @@ class Duplicates {
   bool is_complete_ = true;
 };
 
-// Parks until one of them is ready, and polls then. A negative result is an errno; nothing, that no
-// such wait can be had.
+// Parks until one of the descriptors is ready, and then polls. Returns the result of poll(), a
+// negated errno, or nothing if the fiber cannot wait for these descriptors.
 std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polled, Deadline limit) {
   auto set = io::WatchSet::create();
   if (set.error) return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
   }
 }
 
-// Nothing, too, if memory is short: a helper thread needs less of it.
+// Returns nothing also if memory is short: a helper thread needs less memory.
 std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled, Deadline limit) {
   try {
     const OwnCalls own(state);
@@ -114,8 +114,8 @@ std::optional<int> wait_for_one(FiberState& state, pollfd& polled, Deadline limi
   }
 }
 
-// What a Watch cannot wait for: urgent data, or a hang-up alone. The system reports errors whether
-// they are asked for, as libpq does, or not.
+// Returns whether a Watch cannot wait for the events: urgent data, or a hang-up alone. POLLERR is
+// allowed, since the system always reports errors; libpq requests it.
 bool is_odd(const pollfd& polled) noexcept {
   constexpr short kKnown = kReads | kWrites | POLLRDHUP | POLLERR | POLLHUP | POLLNVAL;
   return polled.fd >= 0 &&
@@ -158,7 +158,7 @@ Deadline after_milliseconds(int milliseconds) noexcept {
                           : Deadline::after(std::chrono::milliseconds(milliseconds));
 }
 
-// The sets of a select() as what poll() takes, and back.
+// Converts the sets of a select() to what poll() takes, and back.
 struct Sets {
   fd_set* reads;
   fd_set* writes;
@@ -217,7 +217,7 @@ int wait_for_events(FiberState& state, const Call& call, int epoll, epoll_event*
   }
 }
 
-// With a mask of signals the thread itself has to wait.
+// A call with a signal mask blocks, because the mask is the thread's.
 template <class Wait>
 int wait_with_mask(const Call& call, Wait wait) {
   const BlockedCall blocked(call, "a mask of signals");
@@ -249,7 +249,7 @@ WEFT_POSIX_EXPORT int ppoll(pollfd* polled, nfds_t count, const timespec* time,
   return poll_in_scope(*state, call, {polled, count}, limit_of(time));
 }
 
-// Leaves in `time` what is left of it, as Linux does.
+// Stores the remaining time in `time`, as Linux does.
 WEFT_POSIX_EXPORT int select(int count, fd_set* reads, fd_set* writes, fd_set* urgent,
                              timeval* time) {
   const bool is_plain = count < 0 || (time != nullptr && (time->tv_sec < 0 || time->tv_usec < 0));
@@ -298,7 +298,7 @@ WEFT_POSIX_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int 
                         [=] { return real_epoll_pwait(epoll, events, most, milliseconds, mask); });
 }
 
-// Programs that are compiled with _FORTIFY_SOURCE call it; see receive.cpp.
+// Programs compiled with _FORTIFY_SOURCE call this function; see receive.cpp.
 WEFT_POSIX_EXPORT int __poll_chk(pollfd* polled, nfds_t count, int milliseconds, size_t room) {
   static constinit Real<int(pollfd*, nfds_t, int, size_t)> real("__poll_chk");
   return room / sizeof *polled < count ? real(polled, count, milliseconds, room)

@@ -1,4 +1,4 @@
-// The C library's own functions, which come after this library's in the order of symbols.
+// The C library's own functions, which follow this library's in symbol order.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,13 +7,14 @@
 
 namespace weft::posix {
 
-// Ends the process with a sentence where there is none, as in a program that is linked statically.
-// If the C library has several versions of a function, `version` names the one of today: a look-up
-// by name alone finds the oldest in glibc before 2.36. Null: there is one only.
+// Returns the C library's function. Ends the process with a message if there is none, as in a
+// statically linked program. `version` names the current version if the function has several,
+// because a lookup by name finds the oldest one in glibc before 2.36. Null: the function has one
+// version.
 [[nodiscard]] void* next_function(const char* name, const char* version) noexcept;
 
-// One of them, looked up at its first call, which may come before main(). Calls are cancellation
-// points where the function is one, so they are not noexcept.
+// A function of the C library, looked up at its first call, which may precede main(). Calls are not
+// noexcept, because the function may be a cancellation point.
 template <class F>
 class Real {
  public:
@@ -24,14 +25,14 @@ class Real {
   auto operator()(Arguments... arguments) {
     return get()(arguments...);
   }
-  // Looks it up now, if it is there: for functions that handlers of signals may call.
+  // Looks the function up now, if it exists, so that signal handlers may call it.
   void find() noexcept {
     if (::dlsym(RTLD_NEXT, name_) != nullptr) (void)get();
   }
 
  private:
   F* get() noexcept {
-    // Relaxed: each look-up finds the same.
+    // Relaxed: each lookup finds the same function.
     void* found = found_.load(detail::relaxed);
     if (found == nullptr) {
       found = next_function(name_, version_);
@@ -45,7 +46,7 @@ class Real {
   detail::Atomic<void*> found_{nullptr};
 };
 
-// A function in front of the C library's: its name, and where it is in this library.
+// An intercepted function: its name, and its address in this library.
 struct Hook {
   const char* name;
   const void* address;
@@ -53,7 +54,8 @@ struct Hook {
 
 }  // namespace weft::posix
 
-// In the source that defines `name`: its address here, whatever other symbols have that name.
+// Defines an alias of `name` in the source that defines it: its address here, even if another
+// symbol has that name.
 #define WEFT_POSIX_HOOK(name)                                                                   \
   extern "C" decltype(::name) weft_posix_##name __attribute__((alias(#name), visibility("hidde" \
                                                                                         "n")))

@@ -1,4 +1,4 @@
-// What reads: of sockets, pipes and files.
+// Calls that read from sockets, pipes and files.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ constinit Real<decltype(::recvmmsg)> real_recvmmsg("recvmmsg");
 constinit Real<decltype(::read)> real_read("read");
 constinit Real<decltype(::readv)> real_readv("readv");
 
-// Such a receive returns at once on a thread, too.
+// A receive with one of these flags returns at once on a thread, too.
 constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 
 template <class Attempt, class Plain>
@@ -33,7 +33,7 @@ ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Pl
                     std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt);
 }
 
-// A thread waits for all of it, unless an error, the end or a signal comes.
+// As on a thread, waits for all bytes, unless an error, the end or a signal comes first.
 ssize_t receive_all(FiberState& state, const Call& call, int fd, void* buffer, std::size_t size,
                     int flags) {
   Place place(state, fd);
@@ -52,8 +52,8 @@ ssize_t receive_all(FiberState& state, const Call& call, int fd, void* buffer, s
   return static_cast<ssize_t>(done);
 }
 
-// Where preadv2() cannot be told not to wait. Another reader may be faster between the two calls;
-// then the second one blocks the worker.
+// Used where preadv2() does not support RWF_NOWAIT. If another reader takes the data between the
+// two calls, the second one blocks the worker.
 ssize_t read_if_ready(int fd, const iovec* parts, int count) {
   const int refused = check_ready(fd, POLLIN);
   return refused != 0 ? refused : real_readv(fd, parts, count);
@@ -65,8 +65,8 @@ ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
   return read_if_ready(fd, parts, count);
 }
 
-// Returns whether the page cache has the first and the last byte of a read, so that most likely it
-// has what is between.
+// Returns whether the page cache has the first and the last byte of a read. Then it most likely has
+// the bytes between them.
 bool is_cached(int fd, const struct stat& status, std::size_t size) noexcept {
   const off_t begin = ::lseek(fd, 0, SEEK_CUR);
   if (begin < 0) return true;
@@ -81,7 +81,7 @@ bool is_cached(int fd, const struct stat& status, std::size_t size) noexcept {
   return true;
 }
 
-// In one call, since other callers may read from the same position.
+// Makes one read, because other callers may read from the same position.
 ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* parts, int count,
                   const struct stat& status) {
   if (is_cached(fd, status, length_of(parts, static_cast<std::size_t>(count))))
@@ -155,8 +155,8 @@ WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
       [=](int place) { return real_recvmsg(place, message, flags); });
 }
 
-// The first message is waited for by the fiber, and with MSG_WAITFORONE no other; all of them, and
-// a limit of time, by a helper thread.
+// The fiber waits for the first message, and with MSG_WAITFORONE for no other. A helper thread
+// waits for several messages, or with a time limit.
 WEFT_POSIX_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
                                timespec* limit) {
   FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
@@ -186,8 +186,8 @@ WEFT_POSIX_EXPORT ssize_t readv(int fd, const iovec* parts, int count) {
   return read_parts(*state, {"readv", __builtin_return_address(0)}, fd, parts, count);
 }
 
-// Programs that are compiled with _FORTIFY_SOURCE call these; the C library's end the process where
-// the buffer is too small.
+// Programs compiled with _FORTIFY_SOURCE call these functions. If the buffer is too small, the C
+// library's function ends the process.
 WEFT_POSIX_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
   static constinit Real<ssize_t(int, void*, size_t, size_t)> real("__read_chk");
   return size > room ? real(fd, buffer, size, room) : ::read(fd, buffer, size);

@@ -17,8 +17,8 @@ namespace weft::posix {
 
 namespace {
 
-// Return addresses, innermost first; null from where they are unknown. The innermost ones are the C
-// library's.
+// Return addresses, innermost first, null after the last known one. The innermost ones belong to
+// the C library.
 using Frames = std::array<const void*, 12>;
 
 struct Sample {
@@ -27,8 +27,8 @@ struct Sample {
   std::int64_t total = 0;    // Nanoseconds.
   std::int64_t longest = 0;  // Nanoseconds.
 };
-// Names are looked up by readers alone: the loader's lock, which that takes, may be held for long
-// by the fiber that is stuck. When all samples are in use, the last one takes what is new.
+// Only readers look names up: a lookup takes the loader's lock, which the stuck fiber may hold for
+// long. When all samples are in use, the last sample collects all further calls.
 struct Table {
   detail::SpinLock lock;
   std::array<Sample, 128> samples WEFT_GUARDED_BY(lock){};
@@ -53,8 +53,8 @@ class Listener final : public detail::StallListener {
   bool is_of_interest(const fibers::Fiber* fiber) const noexcept override {
     return is_sampled(fiber);
   }
-  // The number is that of the sample, and what it has lasted in that call so far: the longest is
-  // known at the end.
+  // The returned number combines the sample's index and how long the call has lasted so far: end()
+  // needs both to update the longest time.
   std::uint64_t begin(std::span<const void* const> calls,
                       std::chrono::nanoseconds lasted) const noexcept override {
     Frames frames{};
@@ -81,7 +81,7 @@ const void* object_of(const void* address) noexcept {
   return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// stdio's functions have a second name, with a prefix.
+// Functions of stdio have a second name with a prefix.
 std::string name_of(const void* address) {
   Dl_info info{};
   if (::dladdr(address, &info) == 0 || info.dli_sname == nullptr) return {};
@@ -90,8 +90,8 @@ std::string name_of(const void* address) {
   return std::string(name);
 }
 
-// What a sample is about: the function of the C library that was entered, and its caller. A caller
-// of the same name is in front of it.
+// Describes a sample by the entered function of the C library and its caller. A caller with the
+// same name is an interceptor, which this skips.
 BlockedCalls described(const Sample& sample) {
   BlockedCalls row{"unknown",
                    std::string(kNotIntercepted),
@@ -118,7 +118,7 @@ BlockedCalls described(const Sample& sample) {
 }  // namespace
 
 void listen_to_monitors() noexcept {
-  static const auto* const listener = new Listener;  // Never destroyed: monitors may be running.
+  static const auto* const listener = new Listener;  // Never destroyed: monitors may run.
   detail::listen_to_stalls(*listener);
 }
 

@@ -1,4 +1,4 @@
-// Calls that this library does not see, as the runtime's monitor finds them.
+// Calls that this library does not intercept, as the runtime's monitor finds them.
 #pragma once
 
 #include <vector>
@@ -6,11 +6,11 @@
 
 namespace weft::posix {
 
-// Begins to listen to monitors.
+// Registers a listener with the monitors.
 void listen_to_monitors() noexcept;
-// Adds what they have found; a row for each call, reason and place. Throws std::bad_alloc.
+// Appends the findings: a row for each call, reason and place. Throws std::bad_alloc.
 void add_samples(std::vector<BlockedCalls>& calls);
-// In the child of a fork, where no thread holds the lock.
+// Makes the lock usable in the child of a fork, where no thread holds it.
 void forget_samples() noexcept;
 
 }  // namespace weft::posix

@@ -19,7 +19,7 @@ namespace weft::posix {
 namespace {
 
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
-// A function of the C library that this library is not in front of; null if there is none.
+// Returns a function of the C library that this library fails to intercept, or null.
 const char* find_missing() noexcept {
   for (const auto& hooks :
        {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(), sleep_hooks(),
@@ -39,7 +39,7 @@ const char* find_missing() noexcept {
 
 void check_hooks() {
 #ifdef WEFT_POSIX_WITHOUT_HOOKS
-  refuse("this build has the thread sanitizer, which stands in front of the same functions");
+  refuse("this build has the thread sanitizer, which intercepts the same functions");
 #else
   static const char* const missing = [] {
     add_metrics();
@@ -56,8 +56,8 @@ void check_hooks() {
   }();
   if (missing == nullptr) return;
   refuse("calls of " + std::string(missing) +
-         "() do not come to weft-posix; link it before the C library, without -Wl,--exclude-libs "
-         "and without a version script that hides the function");
+         "() do not reach weft-posix; link weft-posix before the C library, without "
+         "-Wl,--exclude-libs and without a version script that hides the function");
 #endif
 }
 
@@ -65,19 +65,19 @@ void check_hooks() {
 
 void* next_function(const char* name, [[maybe_unused]] const char* version) noexcept {
 #ifdef __GLIBC__
-  // Architectures that began later than the version have one function only.
+  // Newer architectures have only one version of each function.
   if (version != nullptr) {
     if (void* found = ::dlvsym(RTLD_NEXT, name, version)) return found;
   }
 #endif
   if (void* found = ::dlsym(RTLD_NEXT, name)) return found;
-  // Calls of the C library end here in turn, so by the system's own.
+  // This uses the raw system call, because the C library's write() would end here again.
   const auto say = [](const char* text) {
     (void)::syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
   };
-  say("weft-posix: there is no ");
+  say("weft-posix: cannot find ");
   say(name);
-  say("() behind this library's; a program that uses it must be linked dynamically\n");
+  say("() of the C library; link the program dynamically\n");
   std::abort();
 }
 
@@ -92,7 +92,7 @@ Scope::Scope() {
 Scope::~Scope() {
   if (!this_fiber::is_fiber()) return;
   FiberState& state = fiber_state();
-  // While it counts: the destructors see the values of the fiber.
+  // The scope still counts here, so the destructors see the values of the fiber.
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
   if (state.scopes == 1) destroy_key_values(state);
 #endif

@@ -1,7 +1,7 @@
-// POSIX semaphores. A fiber that waits is in a table by the address of its semaphore; sem_post()
-// first does what it does for threads, and then wakes one such fiber. A signal handler may call
-// sem_post(): so it allocates nothing, its lock is held with signals blocked, and the fiber is
-// woken by an eventfd.
+// POSIX semaphores. A table, keyed by the address of the semaphore, lists the fibers that wait.
+// sem_post() first posts as usual, and then wakes one such fiber. A signal handler may call
+// sem_post(). Therefore it allocates nothing, takes its lock with signals blocked, and wakes the
+// fiber through an eventfd.
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -56,9 +56,9 @@ struct Waiter {
 };
 
 // Order
-//   [post]  list counts the waiter before the fiber tries the semaphore once more; wake_one looks
-//           at the count after the semaphore has been posted. A seq_cst fence on both sides, so one
-//           of the two sees the other.
+//   [post]  list counts the waiter before the fiber tries the semaphore once more; wake_one reads
+//           the count after the semaphore has been posted. Both sides have a seq_cst fence between
+//           the two steps, so at least one side sees the other.
 class Shard {
  public:
   void list(Waiter& waiter) noexcept {
@@ -74,7 +74,7 @@ class Shard {
     }
     detail::full_fence();  // [post]
   }
-  // False if a post has chosen the waiter.
+  // Returns false if a post has chosen the waiter.
   bool remove(Waiter& waiter) noexcept {
     const SignalsBlocked blocked;
     const detail::SpinGuard guard(lock_);
@@ -82,7 +82,7 @@ class Shard {
     unlink(waiter);
     return true;
   }
-  // Chooses the first waiter for the semaphore, which may be gone by now.
+  // Chooses the first waiter for the semaphore, which may have been destroyed by now.
   void wake_one(const void* semaphore) noexcept {
     detail::full_fence();  // [post]
     // Relaxed: the fence orders it.
@@ -117,14 +117,14 @@ class Shard {
 };
 constinit Shards<Shard> shards;
 
-// sem_t has no names inside. Returns a word of it.
+// Returns a word of a semaphore. sem_t has no named members.
 int word_of(const sem_t& semaphore, std::size_t index) noexcept {
   int word = 0;
   std::memcpy(&word, reinterpret_cast<const char*>(&semaphore) + index * sizeof word, sizeof word);
   return word;
 }
 
-// The word in which a semaphore of processes differs from one of threads, and what the latter has.
+// The word that differs between shared and private semaphores, and its value in a private one.
 struct SharedWord {
   std::size_t index = 0;
   int if_private = 0;
@@ -152,8 +152,8 @@ const char* reason_not_to_park(const sem_t& semaphore) noexcept {
   return word_of(semaphore, word.index) == word.if_private ? nullptr : "shared by processes";
 }
 
-// Makes an eventfd and waits for it; a duplicate is not needed, as its number is not known
-// elsewhere.
+// Creates an eventfd and waits for it. It needs no duplicate, because no other code knows its
+// number.
 class PostWatch {
  public:
   [[nodiscard]] bool open() noexcept {
@@ -165,7 +165,7 @@ class PostWatch {
     return !error;
   }
   [[nodiscard]] int descriptor() const noexcept { return watch_.native_handle(); }
-  // Returns when the eventfd has been written, or at `until`.
+  // Returns when a post has written to the eventfd, or at `until`.
   void wait(const Until& until) noexcept {
     (void)watch_.wait(io::Ready::read, until);
     eventfd_t count = 0;
@@ -178,8 +178,8 @@ class PostWatch {
 
 constexpr int kNoDescriptor = -1;
 
-// Returns 0, the number of an error, or kNoDescriptor. Contexts end waits with a limit alone: the
-// others have no error that callers expect.
+// Returns 0, an errno, or kNoDescriptor. A context ends timed waits only: callers expect no error
+// from the others.
 int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
   if (::sem_trywait(semaphore) == 0) return 0;
   if (errno != EAGAIN) return errno;
@@ -195,14 +195,14 @@ int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
     if (!has_it) watch.wait(until);
     const bool was_chosen = !shard.remove(waiter);
     if (has_it) {
-      // The post that has chosen this fiber may not be the one that it has taken.
+      // The fiber may have taken another post than the one that chose it.
       if (was_chosen) shard.wake_one(semaphore);
       return 0;
     }
-    // After the removal: a post that chose this fiber is not lost.
+    // This try follows the removal, so a post that chose this fiber is not lost.
     if (::sem_trywait(semaphore) == 0) return 0;
     if (!until.is_over()) continue;
-    // A caller whose context is over may wait again and again for a fiber of this worker.
+    // A caller whose context has ended may loop until another fiber of this worker posts.
     if (!limit.passed()) this_fiber::yield();
     return ETIMEDOUT;
   }
@@ -224,7 +224,7 @@ int wait_in_scope(FiberState& state, const Call& call, sem_t* semaphore, Deadlin
   return plain();
 }
 
-// A handler of signals may call sem_post(), and must not be the first to look the function up.
+// A signal handler may call sem_post(), and must not be the first caller to look the function up.
 [[gnu::constructor]] void find_post() noexcept { real_post.find(); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What writes: to sockets and pipes. What is written to files goes to the page cache, in place.
+// Calls that write to sockets and pipes. A write to a file goes to the page cache, in place.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,8 +23,8 @@ constinit Real<decltype(::sendmmsg)> real_sendmmsg("sendmmsg");
 constinit Real<decltype(::write)> real_write("write");
 constinit Real<decltype(::writev)> real_writev("writev");
 
-// The parts of a message that are still to be written. A stream takes less than all of it where
-// only a wait would let it take more; then a copy of the parts is cut.
+// The unwritten parts of a message. A stream that has no room for all of it takes less; only then
+// this class copies the list of parts and shortens the copy.
 class Rest {
  public:
   Rest(const iovec* parts, std::size_t count) noexcept
@@ -66,8 +66,8 @@ class Rest {
   std::vector<iovec> copy_;
 };
 
-// Repeats `some`, which writes a part of the rest and parks if it must, until a thread's call would
-// return. The argument of `some` says whether the call is the first.
+// Repeats `some`, which writes a part of the rest and parks if necessary, until a thread's call
+// would return. The argument of `some` is true for the first call only.
 template <class Some>
 ssize_t write_all(Place& place, Rest& rest, Some some) {
   for (bool is_first = true;; is_first = false) {
@@ -90,7 +90,7 @@ ssize_t send_message(FiberState& state, const Call& call, int fd, const msghdr& 
     if (!is_first) {
       message.msg_control = nullptr;
       message.msg_controllen = 0;
-      how |= MSG_NOSIGNAL;  // A thread's call returns what was sent, and no signal.
+      how |= MSG_NOSIGNAL;  // A thread's call returns what was sent; it raises no signal.
     }
     return until_done(
         place, call, io::Ready::write, SO_SNDTIMEO,
@@ -112,7 +112,7 @@ ssize_t send_buffer(FiberState& state, const Call& call, int fd, const void* buf
   return send_message(state, call, fd, message, flags);
 }
 
-// Where pwritev2() cannot be told not to wait: a pipe that has room takes PIPE_BUF at once.
+// Used where pwritev2() does not support RWF_NOWAIT. A pipe that has room takes PIPE_BUF at once.
 ssize_t write_if_ready(int fd, const Rest& rest) {
   if (const int refused = check_ready(fd, POLLOUT); refused != 0) return refused;
   const iovec& first = *rest.parts();

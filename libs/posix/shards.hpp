@@ -8,7 +8,7 @@
 
 namespace weft::posix {
 
-// Fibers that wait at different objects of the C library seldom meet at one Shard.
+// A table split by address: fibers that wait for different objects seldom share a Shard.
 template <class Shard>
 class Shards {
  public:
@@ -16,7 +16,8 @@ class Shards {
     const auto number = reinterpret_cast<std::uintptr_t>(address);
     return shards_[(number >> 4 ^ number >> 12) % shards_.size()];
   }
-  // In the child of a fork: no fiber waits there, and a thread that is gone may hold a lock.
+  // For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
+  // lock.
   void forget() noexcept {
     for (Shard& shard : shards_) std::construct_at(&shard);
   }

@@ -1,4 +1,4 @@
-// Sleeps.
+// Calls that sleep.
 #include <time.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ constinit Real<decltype(::clock_nanosleep)> real_clock_nanosleep("clock_nanoslee
 constinit Real<decltype(::usleep)> real_usleep("usleep");
 constinit Real<decltype(::sleep)> real_sleep("sleep");
 
-// 0 when all of the time has been slept; otherwise what has ended the sleep.
+// Returns 0 if the fiber slept for the whole time; otherwise why the sleep ended.
 int sleep_parked(FiberState& state, Deadline limit) noexcept {
   const OwnCalls own(state);
   const Until until = this_fiber::until();
@@ -77,7 +77,7 @@ WEFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec
   const weft::Deadline limit = limit_of(clock, flags, *time);
   const int error = sleep_parked(*state, limit);
   if (error != 0 && (flags & TIMER_ABSTIME) == 0) leave_rest(limit, rest);
-  errno = error_before;  // The call returns its error.
+  errno = error_before;  // The call returns its error and keeps errno.
   return error;
 }
 

@@ -1,4 +1,4 @@
-// A call that would block: tried without waiting, then waited for by the fiber, then tried again.
+// Calls that would block: try without waiting, park until the descriptor is ready, try again.
 #pragma once
 
 #include <sys/types.h>
@@ -19,29 +19,29 @@
 
 namespace weft::posix {
 
-// Sets errno; -1.
+// Sets errno and returns -1.
 int fail(int error) noexcept;
 
-// Returns whether a time is one that the system takes.
+// Returns whether the system accepts the time.
 [[nodiscard]] bool is_valid(const timespec& time) noexcept;
-// Some centuries at most; they count as forever.
+// Returns some centuries at most, which count as forever.
 [[nodiscard]] std::int64_t nanoseconds_of(const timespec& time) noexcept;
-// An absolute time. Another clock than the monotonic one is read once, now.
+// Returns the deadline for an absolute time. Reads a clock other than the monotonic one once, now.
 [[nodiscard]] Deadline limit_at(clockid_t clock, const timespec& time) noexcept;
-// Nanoseconds until then; 0 if it is past.
+// Returns the nanoseconds until the deadline, or 0 if it has passed.
 [[nodiscard]] std::int64_t time_left(Deadline limit) noexcept;
-// Bytes, of all parts together.
+// Returns the bytes of all parts together.
 [[nodiscard]] std::size_t length_of(const iovec* parts, std::size_t count) noexcept;
-// One look whether the descriptor is ready for `events` of poll(): 0 if it is; otherwise -1 and
-// errno, which is EAGAIN if it is not.
+// Checks once whether the descriptor is ready for `events` of poll(). Returns 0 if it is; otherwise
+// -1 with an errno, which is EAGAIN if the descriptor is not ready.
 [[nodiscard]] int check_ready(int descriptor, short events) noexcept;
 
-// Why the fiber must not park now; null if it may.
+// Returns why the fiber must not park now, or null if it may.
 [[nodiscard]] const char* reason_not_to_park() noexcept;
 
-// How a wait has ended.
+// How a wait ended.
 enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, refused };
-// What the call's errno is when a wait has ended otherwise than by what was waited for.
+// Returns the errno for a wait that ended before the descriptor was ready.
 [[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
 
 // The descriptor of a call. A wait is for a duplicate of it, which the call uses from then on: so

@@ -15,7 +15,7 @@ int main() {
     } catch (const std::system_error& error) {
       std::puts(error.what());
       status = error.code() == std::errc::not_supported &&
-                       std::strstr(error.what(), "do not come to weft-posix") != nullptr
+                       std::strstr(error.what(), "do not reach weft-posix") != nullptr
                    ? 0
                    : 2;
     }
