@@ -35,7 +35,7 @@ bool concerns_one_connection(int error) noexcept {
   }
 }
 
-// A rule refuses the call and may stay, where a shortage passes.
+// A rule that refuses the call may stay in place, whereas a shortage passes.
 bool is_forbidden(std::error_code error) noexcept {
   return error == std::errc::operation_not_permitted || error == std::errc::operation_not_supported;
 }
@@ -43,7 +43,7 @@ bool is_forbidden(std::error_code error) noexcept {
 }  // namespace
 
 void report_refusals(std::error_code error) noexcept {
-  // Relaxed: a line too many does no harm.
+  // Relaxed: one line too many does no harm.
   static detail::Atomic<int> reported{0};
   if (reported.exchange(error.value(), detail::relaxed) == error.value()) return;
   const char* limits = base::limits_behind(error);
@@ -81,7 +81,7 @@ Result<Socket> accept_patiently(const Socket& listener, const Until& until) noex
       if (is_forbidden(result.error)) return result;
       report_refusals(result.error);
     }
-    // Ended early by the next connection, which is no worse.
+    // The pause may end early because of the next connection, which does no harm.
     const Deadline pause = Deadline::after(pauses.next());
     const io::WaitOutcome outcome =
         use->read().wait(until.but_before(pause), detail::WaitReason::readable);
@@ -93,13 +93,13 @@ bool passes_by_itself(std::error_code error) noexcept {
   return error == std::errc::too_many_files_open ||
          error == std::errc::too_many_files_open_in_system || error == std::errc::no_buffer_space ||
          error == std::errc::not_enough_memory ||
-         error == std::errc::no_space_on_device ||       // Of epoll: too many are registered.
-         error == std::errc::operation_not_permitted ||  // A firewall, as it is now, forbids it.
+         error == std::errc::no_space_on_device ||       // epoll: too many descriptors.
+         error == std::errc::operation_not_permitted ||  // A firewall rule forbids it for now.
          error == std::errc::operation_not_supported;    // The network failed meanwhile.
 }
 
 bool ReserveDescriptor::take() noexcept {
-  // A simulation's sockets are none of the system's descriptors, and never lack.
+  // The sockets of a simulation use no system descriptors, so no shortage can arise.
   if (descriptor_ >= 0 || detail::is_simulated()) return true;
   descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   return descriptor_ >= 0 || (errno != EMFILE && errno != ENFILE);

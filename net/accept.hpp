@@ -12,26 +12,26 @@
 
 namespace weft::net {
 
-// Returns the next connection of a listener, whose handle the caller has entered. Parks. It passes
-// over errors of the connection that was next; it returns errors of the listener, and errors that
-// pass by themselves.
+// Returns the next connection of a listener, whose handle the caller has entered. Parks. It skips
+// connections that failed before they were accepted. It returns errors of the listener, and
+// temporary errors.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
-// The same for a listener that may be closed; errors that pass by themselves are waited out. What a
-// rule forbids (EPERM, EOPNOTSUPP) is returned after kRefusalsToReport tries, and a shortage is
-// reported then.
+// Does the same for a listener that may be closed, and waits until temporary errors have passed. If
+// a rule forbids the call (EPERM, EOPNOTSUPP), it returns that error after kRefusalsToReport tries.
+// It then also reports a shortage.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
-// The system lacks descriptors or memory, and others may give some back; or it lets no connection
-// in for now.
+// Returns whether the error is temporary: the system lacks descriptors or memory, which other code
+// may release, or it admits no connection for now.
 [[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;
 
-// The number of refusals in a row, in a quarter of a second, after which a shortage is reported.
+// A shortage is reported after this many refusals in a row, within a quarter of a second.
 inline constexpr unsigned kRefusalsToReport = 8;
 // Writes a line to stderr that names the error and its limit, unless the last line named the same
 // error. Any thread may call it.
 void report_refusals(std::error_code error) noexcept;
 
-// How long to wait before the next try: 1 ms, 2, 4, ... 1 s.
+// Returns how long to wait before the next try: 1 ms, 2, 4, ... 1 s.
 class Pauses {
  public:
   [[nodiscard]] std::chrono::milliseconds next() noexcept {
@@ -51,7 +51,8 @@ class Pauses {
   unsigned count_ = 0;
 };
 
-// A descriptor in reserve. While there is no other, it lets a connection be accepted, and refused.
+// A descriptor in reserve. If no other is free, releasing it allows one connection to be accepted
+// and refused.
 class ReserveDescriptor {
  public:
   ReserveDescriptor() noexcept { (void)take(); }
@@ -59,10 +60,10 @@ class ReserveDescriptor {
   ReserveDescriptor(const ReserveDescriptor&) = delete;
   ReserveDescriptor& operator=(const ReserveDescriptor&) = delete;
 
-  // Takes it, unless it is held. False: the system has no descriptor left for it. (Where there is
-  // no /dev/null, a program does without it.)
+  // Takes the descriptor, unless it is held. Returns false if the system has none left. Where
+  // /dev/null does not exist, a program works without the reserve.
   [[nodiscard]] bool take() noexcept;
-  // Gives it back to the system. False: it has none.
+  // Returns the descriptor to the system. Returns false if none was held.
   bool give() noexcept;
 
  private:

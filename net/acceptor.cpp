@@ -9,7 +9,7 @@ namespace weft::net {
 
 namespace {
 
-// Accepts one connection, as accept_once() does; the listener may be closed by now.
+// Accepts one connection, as accept_once() does. The listener may have been closed by now.
 Result<Socket> accept_from_open(const AnyListener& listener, const Until& until) {
   const io::IoUse use(listener.socket().handle());
   if (!use) return {.error = Errc::closed};
@@ -19,7 +19,7 @@ Result<Socket> accept_from_open(const AnyListener& listener, const Until& until)
 }  // namespace
 
 void Acceptor::start(std::span<const AnyListener> listeners) {
-  // Until all accept: shutdowns wait for each of them.
+  // Waits until all fibers accept: shutdowns wait for each of them.
   struct Starting {
     WaitGroup& accepting;
     ~Starting() { accepting.done(); }
@@ -38,7 +38,7 @@ std::error_code Acceptor::error() const noexcept {
   return first != errors_.end() ? *first : std::error_code();
 }
 
-// Returns it with a place for it, if places are limited.
+// Returns a connection, with a place for it if places are limited.
 Result<Socket> Acceptor::next_connection(const AnyListener& listener, const Until& until) {
   const bool waits = at_limit_ == AtLimit::wait;
   if (waits && !take_place(until)) return {.error = Errc::cancelled};
@@ -62,8 +62,9 @@ std::error_code Acceptor::accept_from(const AnyListener& listener) noexcept {
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      // A refused client may still have the reserve. Until it is back each free descriptor lets one
-      // more client be answered, instead of being served while the others wait for an answer.
+      // A refused client may still use the reserve. Until it is back, each free descriptor serves
+      // to refuse one more client. Otherwise that client would be served while the others wait for
+      // a refusal.
       if (reserve.take()) {
         begin(listener.to_stream(std::move(socket)));
       } else {
@@ -81,7 +82,8 @@ std::error_code Acceptor::accept_from(const AnyListener& listener) noexcept {
   return failure;
 }
 
-// A client that has connected before the end is served as places come, until the rest is refused.
+// A client that connected before the end is served when a place becomes free, until the remaining
+// clients are refused.
 void Acceptor::begin_last(const AnyListener& listener) noexcept {
   const std::stop_token late = late_.get_token();
   std::vector<Socket> last;
@@ -110,7 +112,7 @@ void Acceptor::wait_out(const AnyListener& listener, std::error_code error, Paus
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
   if (pauses.count() == kRefusalsToReport) report_refusals(error);
-  // A burst passes in a moment; a client that waits longer is better refused.
+  // A burst passes in a moment. A client that would wait longer is refused.
   if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
   (void)this_fiber::sleep_for(pauses.next(), stop_.get_token());
 }

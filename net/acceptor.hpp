@@ -14,43 +14,43 @@
 
 namespace weft::net {
 
-// Accepts connections for a server, and retries after what passes by itself. What becomes of a
-// connection is the server's business, which derives from this class: several fibers call its
-// functions at once.
+// Accepts connections for a server, and retries after temporary errors. A server derives from this
+// class to handle the connections. Several fibers call its functions at once.
 class Acceptor {
  public:
   explicit Acceptor(AtLimit at_limit) : at_limit_(at_limit) {}
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // Has each listener accept in a fiber, until stop(). The fiber then accepts the clients that have
-  // connected, and closes its listener. Call it once. Throws as go(); fibers may accept then.
+  // Starts a fiber for each listener, which accepts until stop(). The fiber then accepts the
+  // clients that have already connected, and closes its listener. Call it once. Throws as go();
+  // some fibers may accept then.
   void start(std::span<const AnyListener> listeners);
-  // Any thread may call it. The copy keeps what is requested, also if it ends the server.
+  // Any thread may call it. The copy keeps the callables alive even if one of them ends the server.
   void stop() noexcept { (void)std::stop_source(stop_).request_stop(); }
   [[nodiscard]] bool is_stopping() const noexcept { return stop_.stop_requested(); }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  // From now on clients that have connected, and have no place yet, are refused.
+  // From now on, connected clients that have no place yet are refused.
   void refuse_rest() noexcept { (void)late_.request_stop(); }
   [[nodiscard]] bool refuses_rest() const noexcept { return late_.stop_requested(); }
-  // Waits until no fiber accepts any more. False: `until` was over first.
+  // Waits until no fiber accepts any more. Returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return accepting_.wait_until(until);
   }
-  // The first error that ended a listener, once no fiber accepts; none after a close.
+  // The first error that ended a listener; valid once no fiber accepts. Empty after a close.
   [[nodiscard]] std::error_code error() const noexcept;
 
  protected:
   ~Acceptor() = default;
 
  private:
-  // Takes a place for one more connection, and with AtLimit::wait waits for it. False: there is
-  // none, or `until` was over first.
+  // Takes a place for one more connection; with AtLimit::wait it waits for a place. Returns false
+  // if there is none, or `until` ended the wait.
   [[nodiscard]] virtual bool take_place(const Until& until) noexcept = 0;
   virtual void give_place() noexcept = 0;
-  // A connection has come, and has a place.
+  // Handles a new connection that has a place.
   virtual void begin(Connection::AnyStream&& stream) noexcept = 0;
-  // A connection has come, and there is no place for it, or no descriptor.
+  // Handles a new connection for which there is no place or no descriptor.
   virtual void turn_away(ByteStream&& stream) noexcept = 0;
   virtual void count_pause() noexcept = 0;
 

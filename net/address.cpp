@@ -15,14 +15,14 @@ Result<Address> malformed() noexcept {
   return {.error = std::make_error_code(std::errc::invalid_argument)};
 }
 
-// All of `text` as a decimal number, or false.
+// Parses all of `text` as a decimal number; returns false if it is none.
 template <class Number>
 bool read_number(std::string_view text, Number& number) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// The interface's number, or 0.
+// Returns the interface's number, or 0.
 std::uint32_t read_scope(const std::string& text) noexcept {
   std::uint32_t number = 0;
   return read_number(text, number) ? number : ::if_nametoindex(text.c_str());
@@ -88,7 +88,7 @@ Result<Address> Address::parse(std::string_view text) {
   if (colon == std::string_view::npos || !read_number(text.substr(colon + 1), port)) {
     return malformed();
   }
-  // The system's functions would take what stands before it.
+  // The system's functions would use the part before the zero byte.
   if (text.find('\0') != std::string_view::npos) return malformed();
   const std::string_view host = text.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
@@ -119,7 +119,7 @@ std::string Address::to_string() const {
 bool Address::is_v6() const noexcept { return as<sa_family_t>(system_data()) == AF_INET6; }
 
 std::uint16_t Address::port() const noexcept {
-  // The port stands at the same place in both forms.
+  // The port is at the same place in both forms.
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   return ntohs(as<sockaddr_in>(system_data()).sin_port);
 }
@@ -146,7 +146,7 @@ Result<Address> Address::from_system(const void* data, std::size_t size) noexcep
   if (!is_v4 && !is_v6) {
     return {.error = std::make_error_code(std::errc::address_family_not_supported)};
   }
-  // A sockaddr_in ends in padding that systems leave as they please; it is not taken over.
+  // A sockaddr_in ends in padding whose contents vary between systems; the padding is not copied.
   const std::size_t used = is_v4 ? offsetof(sockaddr_in, sin_zero) : sizeof(sockaddr_in6);
   std::memcpy(result.value.storage_.data(), data, used);
   return result;

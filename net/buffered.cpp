@@ -46,7 +46,8 @@ std::string_view BufferedReader::take(std::size_t size) noexcept {
   return taken;
 }
 
-// Reads once, behind what is there. Moves the buffer, so earlier views are invalid afterwards.
+// Reads once, and appends to the buffered bytes. This moves the buffer, so earlier views become
+// invalid.
 std::error_code BufferedReader::fill(const Until& until) {
   if (begin_ > 0) {
     std::copy(room_.begin() + static_cast<std::ptrdiff_t>(begin_),

@@ -13,12 +13,12 @@ namespace weft::net {
 
 namespace {
 
-// Pieces in one system call.
+// Pieces for one system call.
 constexpr std::size_t kPieces = 64;
 using Pieces = std::array<iovec, kPieces>;
 
-// One read of at most `size` bytes by `take`, a function that returns a CallResult, for a caller
-// that has entered the handle.
+// Reads once, at most `size` bytes, by `take`, a function that returns a CallResult. The caller has
+// entered the handle.
 template <class Take>
 Result<std::size_t> read_once(io::IoHandle& handle, std::size_t size, const Until& until,
                               Take take) noexcept {
@@ -28,8 +28,8 @@ Result<std::size_t> read_once(io::IoHandle& handle, std::size_t size, const Unti
   if (error) return {.error = error};
   if (count == 0) return {.error = Errc::end_of_stream};
   const auto bytes = static_cast<std::size_t>(count);
-  // A short read has emptied the socket, and what comes later makes an edge; where that does not
-  // hold, the direction knows that it is always worth trying.
+  // A short read has emptied the socket, and later data causes an edge. Where that does not hold,
+  // the direction records that an attempt is always worthwhile.
   direction.set_drained(bytes < size);
   return {.value = bytes};
 }
@@ -52,7 +52,7 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-// The rest of the pieces after their first `done` bytes, as far as one system call takes it.
+// The rest of the pieces after the first `done` bytes, as far as one system call accepts them.
 std::span<iovec> rest_of(std::span<const std::span<const std::byte>> pieces, std::size_t done,
                          Pieces& room) noexcept {
   std::size_t count = 0;
@@ -79,7 +79,7 @@ Result<void> ByteStream::wait_readable(const Until& until) {
   const std::error_code error = attempt_until(direction, detail::WaitReason::readable, until,
                                               direction.worth_trying(), attempt)
                                     .error;
-  // The wait may have used up the edge that the next read would look for.
+  // The wait may have consumed the edge that the next read would check.
   if (!error) direction.set_drained(false);
   return error;
 }
@@ -147,7 +147,7 @@ Result<std::size_t> ByteStream::write_gathered(std::span<const std::span<const s
   if (!use) return {.error = Errc::closed};
   Pieces room;
   std::size_t total = 0;
-  std::size_t passed = 0;  // Bytes before `pieces`, which loses what has been written.
+  std::size_t passed = 0;  // Bytes written before `pieces`.
   for (;;) {
     while (!pieces.empty() && passed + pieces.front().size() <= total) {
       passed += pieces.front().size();

@@ -24,7 +24,7 @@ bool ConnectionRecord::wait_for_bytes(io::IoHandle* handle, detail::Task&& serve
   } catch (const std::exception&) {
     return false;
   }
-  // Closed or not, the direction is there as long as the stream has its socket.
+  // The direction exists as long as the stream has its socket, even if that is closed.
   if (handle != nullptr) {
     handle->read().add_watch(*this);
   } else {
@@ -37,8 +37,8 @@ detail::Waker ConnectionRecord::start_fiber(IoWatch& watch) noexcept {
   return static_cast<ConnectionRecord&>(watch).fiber_;
 }
 
-// Streams that were found under the lock and are acted upon without it. Each counts as a call that
-// uses its descriptor, so it is the same one then, whatever becomes of the connection.
+// Streams that were collected under the lock and are used without it. Each counts as a call that
+// uses its descriptor, so the descriptor stays the same even if the connection ends.
 class Connections::Batch {
  public:
   [[nodiscard]] bool full() const noexcept { return size_ == handles_.size(); }
@@ -83,7 +83,7 @@ void Connections::add(ConnectionRecord& connection) noexcept {
   open_.add();
   others_.add();
   connection.part_ = static_cast<std::uint8_t>(next_part_.fetch_add(1, relaxed) % parts_.size());
-  // A busy one is looked at as if it became idle now: it does so later.
+  // A busy connection is checked again as if its idle time began now, because it begins later.
   const std::int64_t since = std::min(connection.active_at(), Deadline::now_nanoseconds());
   Part& part = parts_[connection.part_];
   const detail::Guard guard(part.lock);
@@ -108,7 +108,7 @@ void Connections::start_keeper() {
   try {
     keeper_.go([this] { keep(); });
   } catch (...) {
-    keeper_started_.store(false, relaxed);  // The next call may have more luck.
+    keeper_started_.store(false, relaxed);  // The next call tries again.
     throw;
   }
 }
@@ -116,7 +116,7 @@ void Connections::start_keeper() {
 void Connections::keep() noexcept {
   std::int64_t next = 0;
   while (!ended_.wait_until(Deadline::at_nanoseconds(next))) {
-    // Connections whose time ends shortly after are looked at together.
+    // One round also checks the connections whose time ends shortly afterwards.
     next = later(poke_idle(), std::chrono::milliseconds(5));
   }
 }
@@ -140,7 +140,7 @@ std::uint8_t Connections::longest_delay(std::chrono::nanoseconds most) const noe
   return number;
 }
 
-// Looks at a connection whose look is due, and moves it to the list of the next one.
+// Checks a connection whose check is due, and moves it to the list of its next check.
 void Connections::look(Part& part, ConnectionRecord& connection, std::int64_t now,
                        Batch& due) noexcept {
   const std::int64_t ends_at = later(std::min(connection.active_at(), now), idle_);
@@ -155,7 +155,7 @@ void Connections::look(Part& part, ConnectionRecord& connection, std::int64_t no
   part.append(connection);
 }
 
-// Returns when the next look is due, as does the next function.
+// Returns when the next check is due, as the next function does.
 std::int64_t Connections::poke_idle() noexcept {
   const detail::Guard guard(walk_);
   const std::int64_t now = Deadline::now_nanoseconds();
@@ -182,7 +182,8 @@ std::int64_t Connections::poke_idle(Part& part, std::int64_t now) noexcept {
   }
 }
 
-// Calls `note` with each connection under the lock, and `act` with its handle without.
+// Calls `note` with each connection under the lock, and then `act` with its handle without the
+// lock.
 template <class Note, class Act>
 void Connections::for_each_stream(const ConnectionRecord* spared, Note note, Act act) noexcept {
   const detail::Guard walk(walk_);

@@ -26,7 +26,7 @@ class IoHandle;
 
 namespace weft::net {
 
-// The moment that is `by` later; the last one that there can be, where there is none.
+// Returns the time `by` later, or the latest possible time if that would overflow.
 [[nodiscard]] constexpr std::int64_t later(std::int64_t moment,
                                            std::chrono::nanoseconds by) noexcept {
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
@@ -35,12 +35,12 @@ namespace weft::net {
 
 class Connections;
 
-// What a connection of any server has: its place among the others, and, while it is idle, a watch
-// for bytes and a fiber that has not begun, which is a record and no stack.
+// The state that a connection of any server has: its links in the lists of connections and, while
+// it is idle, a watch for bytes and an unstarted fiber, which is a record without a stack.
 // Invariants
-//   I1  Either one fiber serves the connection, or its watch waits, or has been notified and its
-//       fiber is on its way. So one caller at a time uses the record, except for its links.
-//       Unchecked: needs the view of the fiber and that of the direction.
+//   I1  Either one fiber serves the connection, or its watch waits, or the watch has been notified
+//       and its fiber is about to run. So one caller at a time uses the record, except for its
+//       links. Unchecked: needs the views of both the fiber and the direction.
 //   I2  It is in a list of its server from add() to remove(), which that fiber calls.
 class ConnectionRecord : private detail::IoWatch {
  public:
@@ -52,20 +52,20 @@ class ConnectionRecord : private detail::IoWatch {
   ConnectionRecord(const ConnectionRecord&) = delete;
   ConnectionRecord& operator=(const ConnectionRecord&) = delete;
 
-  // Leaves the connection alone until there are bytes, the stream's end, or its server pokes it:
-  // then a new fiber runs `serve`. The caller must not touch the connection any more. False if
-  // there is no fiber to be had; then it is still the caller's. A connection without a handle is
-  // served at once. Never parks.
+  // Never parks: leaves the connection alone until bytes arrive, the stream ends, or its server
+  // pokes it. Then a new fiber runs `serve`. The caller must not touch the connection any more.
+  // Returns false if no fiber is available; then the caller keeps the connection. A connection
+  // without a handle is served at once.
   [[nodiscard]] bool wait_for_bytes(io::IoHandle* handle, detail::Task&& serve) noexcept;
 
   // When the idle time began, by Deadline's clock. The serving fiber writes it, and the keeper
-  // reads it. Relaxed: a moment that is a little stale is as good.
+  // reads it. Relaxed: a slightly stale time is as good.
   void note_activity(std::int64_t now) noexcept { active_at_.store(now, detail::relaxed); }
   [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
 
-  // The number of the fiber that may call what the program has given to the server, such as
-  // handlers; 0: none. That fiber writes it; a shutdown reads it, and looks for its own. Relaxed: a
-  // fiber sees what it has written, and no two fibers have the same number.
+  // The number of the fiber that may call the program's callables, such as handlers; 0: none. That
+  // fiber writes it; a shutdown reads it, and compares it with its own number. Relaxed: a fiber
+  // sees its own writes, and no two fibers have the same number.
   void set_caller(std::uint64_t fiber) noexcept { caller_.store(fiber, detail::relaxed); }
   [[nodiscard]] std::uint64_t caller() const noexcept { return caller_.load(detail::relaxed); }
 
@@ -79,7 +79,7 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
-  bool is_excused_ = false;  // Only its caller, and then the fiber that ends it, touch it.
+  bool is_excused_ = false;  // Only its caller, and then the fiber that ends it, use it.
   std::uint8_t part_ = 0;
   // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
   bool is_closed_ = false;
@@ -90,68 +90,70 @@ class ConnectionRecord : private detail::IoWatch {
   ConnectionRecord* next_ = nullptr;
 };
 
-// The connections of a server: lists that shutdowns go through, the limit of their idle time, and
-// the waits for their end. The lists are in several parts, so that connections that come and go
-// seldom meet.
-// No connection is moved when it is used: the next look finds that it was, and how much of its idle
-// time is left. The look after that comes when half of this time or more has passed, but not all. A
-// part has a list for each such delay, the idle time divided by a power of two. So each list is in
-// the order of the next looks, and few of them find the moment of the end.
+// The connections of a server: lists that shutdowns walk, the limit of idle time, and the waits for
+// the connections' ends. The lists are in several parts, so that connections that come and go
+// seldom share a lock.
+// The use of a connection does not move it: the next check finds that it was used, and how much of
+// its idle time is left. The check after that comes when at least half of that time has passed, but
+// not all of it. A part has a list for each such delay, which is the idle time divided by a power
+// of two. So each list is sorted by the next checks, and few checks are exactly at the end of an
+// idle time.
 class Connections {
  public:
-  // Returns the handle of a connection's stream, null if another owner has it. Called under the
-  // lock of the connection's part.
+  // Returns the handle of a connection's stream, or null if another owner has the stream. Called
+  // under the lock of the connection's part.
   using HandleOf = io::IoHandle* (*)(ConnectionRecord& connection) noexcept;
-  // One reading.
+  // The counts at one moment.
   struct Counts {
-    std::uint64_t added = 0;  // Ever.
+    std::uint64_t added = 0;  // Since the start.
     std::uint64_t present = 0;
   };
 
-  // `idle`: how long a connection may be idle.
+  // `idle` is how long a connection may be idle.
   Connections(HandleOf handle_of, std::chrono::nanoseconds idle) noexcept;
 
   void add(ConnectionRecord& connection) noexcept;
-  // The fiber that serves the connection, or gives it up, calls this before it deletes it, and
-  // release() afterwards.
+  // The fiber that serves the connection, or gives it up, calls remove() before it deletes the
+  // connection, and release() afterwards.
   void remove(ConnectionRecord& connection) noexcept;
   // wait_for_all() waits for the matching release(), which may be the caller's last access.
   void hold() noexcept { open_.add(); }
   void release() noexcept { open_.done(); }
-  // The lock under which the connection's handle is read.
+  // Returns the lock under which the connection's handle is read.
   [[nodiscard]] detail::SpinLock& lock_of(ConnectionRecord& connection) noexcept {
     return parts_[connection.part_].lock;
   }
 
-  // Starts a fiber that pokes connections whose idle time is over, unless that is unlimited or the
-  // fiber has been started. Throws as go().
+  // Starts a fiber that pokes connections whose idle time has ended. Does nothing if the idle time
+  // is unlimited or the fiber runs already. Throws as go().
   void start_keeper();
-  // Ends that fiber, if there is one, and waits for it.
+  // Ends that fiber, if it runs, and waits for it.
   void end_keeper() noexcept;
   [[nodiscard]] bool has_been_idle_for_long(const ConnectionRecord& connection) const noexcept;
 
-  // Makes all connections look for bytes once, and notice that the server ends. Connections that
-  // come meanwhile are not reached.
+  // Makes all connections check for bytes once, and notice that the server ends. Connections that
+  // arrive meanwhile are not reached.
   void poke_all() noexcept;
-  // Closes all streams, except that of `spared` (may be null); the fibers that serve them, or will,
-  // end them. Returns how many connections that has not been done to before.
+  // Closes all streams, except that of `spared` (may be null). The fibers that serve these
+  // connections, now or later, end them. Returns how many connections were closed for the first
+  // time.
   std::size_t close_all(const ConnectionRecord* spared) noexcept;
 
-  // The connection whose handler this fiber is in; null if there is none.
+  // Returns the connection whose handler runs in this fiber, or null.
   [[nodiscard]] ConnectionRecord* find_caller(std::uint64_t fiber) noexcept;
-  // The caller, which serves the connection, shuts the server down: no shutdown in a handler waits
-  // for this connection.
+  // Records that the caller, which serves the connection, shuts the server down: no shutdown in a
+  // handler waits for this connection.
   void excuse(ConnectionRecord& connection) noexcept;
-  // Wait until there are no connections; the second one leaves excused ones out. False: `until` was
-  // over first.
+  // Both wait until there are no connections; the second ignores excused ones. They return false if
+  // `until` ended the wait.
   [[nodiscard]] bool wait_for_all(const Until& until) noexcept { return open_.wait_until(until); }
   [[nodiscard]] bool wait_for_others(const Until& until) noexcept {
     return others_.wait_until(until);
   }
 
   [[nodiscard]] Counts counts() const noexcept;
-  // Calls `each` with all connections, part by part, and `end_part` after each part: both under the
-  // lock of the part, so no connection ends meanwhile.
+  // Calls `each` with all connections, part by part, and `end_part` after each part. Both run under
+  // the lock of the part, so no connection ends meanwhile.
   template <class Each, class EndPart>
   void visit(Each each, EndPart end_part) const {
     for (const Part& part : parts_) {
@@ -164,7 +166,7 @@ class Connections {
   }
 
  private:
-  // The last delay is a few milliseconds for an hour.
+  // The shortest delay is a few milliseconds for an idle time of an hour.
   static constexpr std::uint8_t kDelays = 20;
 
   class Batch;
@@ -195,16 +197,16 @@ class Connections {
 
   const HandleOf handle_of_;
   const std::chrono::nanoseconds idle_;
-  // Held while connections are moved: a walk finds in front what it has not seen.
+  // Held while connections are moved, so that a walk finds unvisited connections at the front.
   Mutex walk_;
   std::array<Part, 16> parts_;
-  // Relaxed: it only spreads the connections.
+  // Relaxed: the number only spreads the connections.
   detail::Atomic<std::uint32_t> next_part_{0};
   WaitGroup open_;
-  WaitGroup others_;  // The same, without connections whose handlers are in shutdown().
+  WaitGroup others_;  // Without connections whose handlers are in shutdown().
   WaitGroup keeper_;
   Event ended_;  // Ends the keeper.
-  // Relaxed: one of several calls has to win, and that is all.
+  // Relaxed: exactly one of several calls must win; the value publishes nothing.
   detail::Atomic<bool> keeper_started_{false};
 };
 

@@ -55,13 +55,13 @@ Result<net::Relayed> relay(const CopySource& from_first, const CopySink& to_firs
   std::stop_source stop;
   const std::stop_token token = stop.get_token();
   const Until bound(until.deadline(), token);
-  // The caller's request ends both directions, too.
+  // The caller's stop request ends both directions, too.
   std::optional<std::stop_callback<std::function<void()>>> passed_on;
   if (until.token() != nullptr) {
     passed_on.emplace(*until.token(), [&stop] { stop.request_stop(); });
   }
   Result<net::Relayed> result;
-  // The first request to stop is granted to one direction, so `result.error` has one writer.
+  // Only one direction wins the request to stop, so `result.error` has one writer.
   const auto one_way = [&](const CopySource& from, const CopySink& to) -> Result<std::uint64_t> {
     try {
       auto copied = copy(from, to, bound);

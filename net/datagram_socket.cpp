@@ -16,7 +16,7 @@ namespace {
 // Datagrams in one system call.
 constexpr std::size_t kBatch = 64;
 
-// The records that the system reads, and fills in, for some datagrams; on the stack of the caller.
+// The records that the system reads and fills in for a batch of datagrams; on the caller's stack.
 template <std::size_t N>
 struct Batch {
   std::array<mmsghdr, N> headers;
@@ -42,7 +42,7 @@ struct Batch {
   [[nodiscard]] Received<Where> received(std::size_t i) const noexcept {
     const msghdr& header = headers[i].msg_hdr;
     return {.size = headers[i].msg_len,
-            // A sender without a name has none here either.
+            // A sender without an address has none here either.
             .from = Where::from_system(header.msg_name, header.msg_namelen).value,
             .truncated = (header.msg_flags & MSG_TRUNC) != 0};
   }
@@ -61,27 +61,27 @@ Result<std::size_t> receive_some(const Socket& socket, Batch<N>& batch, std::siz
   return {.value = static_cast<std::size_t>(got), .error = error};
 }
 
-// One system call, once the socket takes something.
+// Makes one system call, once the socket has room.
 Result<std::size_t> send_some(io::IoHandle& handle, std::span<mmsghdr> messages,
                               const Until& until) noexcept {
   return write_with(handle, until,
                     [&]() noexcept { return send_messages(handle.descriptor(), messages); });
 }
 
-// The same for a Unix socket that is not connected. The system does not tell when the receiver has
-// taken something, so this looks again after pauses, from 1 ms to 50 ms.
+// Does the same for an unconnected Unix socket. The system does not report when the receiver has
+// room again, so this tries again after pauses of 1 ms to 50 ms.
 Result<std::size_t> send_some_patiently(io::IoHandle& handle, std::span<mmsghdr> messages,
                                         const Until& until) noexcept {
   constexpr std::chrono::milliseconds kLongest{50};
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kLongest)) {
     const auto result = send_some(handle, messages, until.but_before(Deadline::after(pause)));
     if (result.error != Errc::timed_out) return result;
-    if (until.is_over()) return {.error = until.reason()};  // The time that was up was the pause's.
+    if (until.is_over()) return {.error = until.reason()};  // Only the pause has ended.
   }
 }
 
-// Sends `count` datagrams in batches, which `fill(batch, place, index)` puts together, and
-// `send_some` or the like sends.
+// Sends `count` datagrams in batches. `fill(batch, place, index)` assembles each datagram, and a
+// function such as `send_some` sends the batch.
 template <std::size_t N, class Fill>
 Result<std::size_t> send_all(const Socket& socket, std::size_t count, const Until& until,
                              decltype(&send_some_patiently) send, Fill fill) noexcept {

@@ -62,7 +62,7 @@ Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::strin
   return result;
 }
 
-// Keeps their order.
+// Keeps the order of the addresses.
 void keep_each_once(std::vector<Address>& addresses) {
   auto end = addresses.begin();
   for (const Address& address : addresses) {
@@ -71,7 +71,8 @@ void keep_each_once(std::vector<Address>& addresses) {
   addresses.erase(end, addresses.end());
 }
 
-// IPv6 and IPv4 alternately, each in its order, beginning with the kind that stands first.
+// Alternates between IPv6 and IPv4 addresses, each in their order, starting with the family of the
+// first address.
 std::vector<Address> interleave(std::span<const Address> addresses) {
   std::vector<Address> first;
   std::vector<Address> second;
@@ -86,19 +87,19 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
   return mixed;
 }
 
-// The attempts and questions of a dial, side by side, each in a fiber.
+// The attempts and lookups of a dial, which run concurrently, each in a fiber.
 class Race {
  public:
-  // The outcome of an attempt, of a question for more addresses, or of either.
+  // The outcome of an attempt, of a lookup of more addresses, or of either.
   using Outcome = std::variant<Result<TcpStream>, std::vector<Address>, std::exception_ptr>;
 
   explicit Race(std::size_t runners) : outcomes_(runners) {}
-  // Ends what is under way.
+  // Ends all running fibers.
   ~Race() { (void)stop_.request_stop(); }
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
-  // `run` gets a token, and returns what an Outcome holds.
+  // `run` receives a token, and returns the contents of an Outcome.
   template <class Run>
   void start(Run run) {
     runners_.push_back(spawn([this, run = std::move(run), token = stop_.get_token()] {
@@ -113,7 +114,8 @@ class Race {
     ++running_;
   }
   [[nodiscard]] std::size_t running() const noexcept { return running_; }
-  // Returns the next outcome; nothing if `until` was first. Throws what a runner has thrown.
+  // Returns the next outcome, or nothing if `until` ended the wait. Throws the exception of a
+  // runner.
   std::optional<Outcome> next(const Until& until) {
     std::optional<Outcome> outcome;
     if (outcomes_.receive_until(outcome, until) != ChannelStatus::ok) return outcome;
@@ -128,10 +130,10 @@ class Race {
   std::stop_source stop_;
   Channel<Outcome> outcomes_;
   std::size_t running_ = 0;
-  std::vector<JoinHandle<void>> runners_;  // Joined first: they use the others.
+  std::vector<JoinHandle<void>> runners_;  // Joined first: they use the other members.
 };
 
-// Reaches one address: tries `addresses`, and others that come meanwhile.
+// Connects to one address: tries `addresses`, and others that arrive meanwhile.
 Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& until,
                       const DialOptions& options) {
   std::error_code first_error;
@@ -170,7 +172,7 @@ std::optional<Address> address_of(const std::string& host, std::uint16_t port) {
   return address.with_port(port);
 }
 
-// Whether an answer can lack some addresses.
+// Returns whether an answer may lack some addresses.
 bool may_lack_some(const std::string& host, std::span<const Address> found) {
   const auto is_like_first = [&](const Address& each) {
     return each.is_v6() == found.front().is_v6();
@@ -192,14 +194,14 @@ Resolver::Resolver(const ResolverOptions& options)
               .idle_time = options.idle_time}) {}
 
 Resolver& Resolver::shared() {
-  // Never destroyed: a question that is never answered must not keep the process from its end.
+  // Never destroyed: a lookup that never returns must not prevent the end of the process.
   static auto* const resolver = new Resolver({.idle_time = std::chrono::seconds(1)});
   return *resolver;
 }
 
 Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::uint16_t port,
                                                   const Until& until) {
-  // The functions of the system, and of libraries, would take what precedes it.
+  // The functions of the system and of libraries would use the part before the zero byte.
   if (host.find('\0') != std::string_view::npos) {
     return {.error = std::make_error_code(std::errc::invalid_argument)};
   }
@@ -256,7 +258,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   std::string_view host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  // A bracketed host is an IPv6 address, and no other is.
+  // A host in brackets must be an IPv6 address.
   if (bracketed != (host.find(':') != std::string_view::npos)) return malformed;
   result.host = host;
   return {.value = std::move(result)};
@@ -284,7 +286,7 @@ Result<TcpStream> dial(std::string_view host_port, const DialOptions& options, c
   const std::vector<Address>& found = answer.value;
   if (!may_lack_some(host, found)) return dial(found, options, until);
   Race race(found.size() + 1);
-  // An answer that could not be had adds none.
+  // A failed lookup adds no addresses.
   race.start([&](const std::stop_token& token) {
     return resolver.resolve_rest(host, found, token).value;
   });

@@ -15,7 +15,7 @@ void report_exception(const std::function<void(std::exception_ptr)>& on_exceptio
     if (on_exception) return on_exception(exception);
     std::rethrow_exception(exception);
   } catch (const std::exception& failure) {
-    // It may quote what a client has sent, and must not need memory.
+    // The text may quote what a client has sent, and writing it must not need memory.
     std::array<char, 512> text{};
     const std::string_view what(failure.what());
     base::make_printable(std::span(text).first(what.copy(text.data(), text.size() - 1)));

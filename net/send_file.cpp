@@ -8,11 +8,11 @@ namespace weft::net {
 
 Result<std::uint64_t> ByteStream::send_file(int file, std::uint64_t offset, std::uint64_t size,
                                             const Until& until) {
-  // Bytes of a file that are looked after, and sent, at a time.
+  // Bytes of a file that are checked and sent at a time.
   constexpr std::uint64_t kPart = 256 * 1024;
   const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
-  std::uint64_t brought = 0;  // So far the thread has read.
+  std::uint64_t brought = 0;  // The thread has read up to here.
   std::uint64_t done = 0;
   while (done < size) {
     const std::uint64_t position = offset + done;

@@ -13,7 +13,7 @@
 
 namespace weft::net {
 
-// Relaxed: numbers that are only counted, and hints before an edge.
+// Relaxed: counts, and hints that precede an edge.
 using detail::relaxed;
 using detail::release;
 
@@ -24,7 +24,8 @@ std::size_t at_least_one(std::size_t max_connections) {
   throw std::invalid_argument("weft::net::ServerOptions: max_connections = 0; must be at least 1");
 }
 
-// The service of a connection, as a task: destroyed without having been run it refuses it.
+// The service of a connection, as a task. If the task is destroyed before it has run, it refuses
+// the connection.
 class Start {
  public:
   explicit Start(Served& connection) noexcept : connection_(&connection) {}
@@ -51,7 +52,7 @@ Result<void> Connection::wait_readable(const Until& until) {
   for (bool tries = direction.worth_trying();; tries = true) {
     const bool ends = is_stopping();
     if ((tries || ends) && is_readable(use->descriptor())) {
-      direction.set_drained(false);  // The wait may have used up the edge.
+      direction.set_drained(false);  // The wait may have consumed the edge.
       return {};
     }
     if (ends) return Errc::cancelled;
@@ -102,15 +103,14 @@ void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
     return;
   }
   connections_.add(*connection);
-  // The fiber that closes all that is left may have gone through the list before.
+  // The fiber that closes all remaining connections may have walked the list before.
   if (refuses_rest()) return refuse(*connection);
   start(*connection);
 }
 
-// Has the connection served, by `run` or by a fiber; now or, if `run` waits, later.
+// Starts the service of the connection, by `run` or in a fiber; it may begin later if `run` waits.
 void Server::Core::start(Served& connection) noexcept {
-  connections_
-      .hold();  // The connection may end, and with it the server, before `run` has returned.
+  connections_.hold();  // The connection, and then the server, may end before `run` has returned.
   try {
     detail::Task task{Start(connection)};
     if (options_.run) {
@@ -119,7 +119,7 @@ void Server::Core::start(Served& connection) noexcept {
       detail::spawn(std::move(task), {.stack_size = options_.stack_size});
     }
   } catch (const std::system_error&) {
-    // Too many fibers: with the task the connection has been refused.
+    // There are too many fibers. The end of the task has refused the connection.
   } catch (const std::bad_alloc&) {
   } catch (...) {
     {
@@ -136,7 +136,7 @@ Connection Server::Core::shown(Served& connection) noexcept {
 }
 
 void Server::Core::finish(Served& connection) noexcept {
-  connection.state.reset();  // What it does may need the stream, and the server's end closes that.
+  connection.state.reset();  // The handler may need the stream, which the server's end closes.
   connections_.remove(connection);
   delete &connection;
   counts_.ended.fetch_add(1, relaxed);
@@ -152,7 +152,7 @@ void Server::Core::refuse(Served& connection) noexcept {
   finish(connection);
 }
 
-// A connection for which there is no place.
+// Handles a connection for which there is no place.
 void Server::Core::turn_away(ByteStream&& stream) noexcept {
   counts_.accepted.fetch_add(1, relaxed);
   counts_.refused.fetch_add(1, relaxed);
@@ -179,12 +179,12 @@ void Server::Core::serve(Served& connection) {
     const Idle idle = become_idle(connection);
     if (idle == Idle::over) return;
     if (idle == Idle::readable) continue;
-    finish.connection = nullptr;  // Perhaps gone by now.
+    finish.connection = nullptr;  // It may have been destroyed by now.
     return;
   }
 }
 
-// Calls the handler. What it throws concerns its connection alone, which is closed.
+// Calls the handler. An exception of the handler closes only its own connection.
 Next Server::Core::handle(Served& served, Connection& connection) noexcept {
   served.note_activity(Served::kBusy);
   served.set_caller(this_fiber::id());
@@ -202,13 +202,13 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
   const io::IoUse use(connection.handle());
   if (!use) return Idle::over;
   io::IoDirection& direction = use->read();
-  // A request that has come is not lost, even where the idle time is over.
+  // A request that has arrived is served even if the idle time has ended.
   if (direction.worth_trying() && is_readable(use->descriptor())) {
     direction.set_drained(false);
     return Idle::readable;
   }
-  // The edge of a drain may have been taken for one of the peer's. The call that took it, above or
-  // in the handler, sees the flag here. One that comes later is left for the watch.
+  // A call may have taken the edge of a drain for one of the peer's. A call that took it before,
+  // here or in the handler, sees the flag now. An edge that comes later stays for the watch.
   if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   if (connections_.has_been_idle_for_long(connection)) {
     counts_.timed_out.fetch_add(1, relaxed);
@@ -216,7 +216,7 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
   }
   const auto resumed = [&connection] { connection.core.resume(connection); };
   if (connection.wait_for_bytes(&*use, detail::Task(resumed))) return Idle::parked;
-  // No record for a fiber that waits: this one does.
+  // If there is no record for a waiting fiber, this fiber waits itself.
   const Deadline limit =
       Deadline::at_nanoseconds(later(connection.active_at(), options_.idle_timeout));
   const std::error_code error = shown(connection).wait_readable(limit);
@@ -224,15 +224,15 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
   return error ? Idle::over : Idle::readable;
 }
 
-// Runs in the fiber of a connection that was idle, once that has been notified of an edge.
+// Runs in the fiber of a connection that was idle, after its watch has been notified.
 void Server::Core::resume(Served& connection) {
   Idle found = Idle::over;
   if (const io::IoUse use(connection.handle()); use) {
-    use->read().set_drained(false);  // The watch has used up the edge, which may tell of nothing.
+    use->read().set_drained(false);  // The watch has consumed the edge, perhaps a false alarm.
     found = become_idle(connection);
   }
   if (found == Idle::readable) {
-    // This fiber is as good as a new one, except for its stack.
+    // This fiber continues like a new one; only its stack is in use already.
     if (options_.run || options_.stack_size != 0) {
       start(connection);
     } else {
@@ -245,15 +245,15 @@ void Server::Core::resume(Served& connection) {
 
 std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   {
-    // Runs also if a fiber cannot be started. The grace is counted here: accepting fibers may be
-    // waiting for `run`.
+    // Also runs if a fiber cannot be started. The grace is measured here, because accepting fibers
+    // may be waiting for `run`.
     struct End {
       Core& core;
       std::span<const AnyListener> listeners;
       ~End() {
         core.stop();
         core.end_connections();
-        for (const AnyListener& listener : listeners) listener.close();  // Some may have no fiber.
+        for (const AnyListener& listener : listeners) listener.close();  // Some have no fiber.
       }
     };
     const End end{*this, listeners};
@@ -282,7 +282,7 @@ void Server::Core::end_connections() noexcept {
   const std::stop_token taken_over = taken_over_.request.get_token();
   if (all_have_ended({Deadline::after(options_.grace), taken_over})) return;
   if (taken_over.stop_requested()) {
-    // Handlers that have called shutdown() have the grace once it is over for the others.
+    // After the grace for the other handlers, handlers that have called shutdown() have their own.
     const auto limit = Deadline::at_nanoseconds(taken_over_.limit.load(relaxed));
     if (wait_until(limit)) (void)connections_.wait_for_others(limit);
     if (all_have_ended(Deadline::after(options_.grace))) return;
@@ -305,9 +305,9 @@ bool Server::Core::shutdown(Deadline grace) {
   return false;
 }
 
-// A handler waits for all connections but its own, and for none whose handler waits likewise. It
-// does not wait without a limit for one that may need its place, nor for a fiber that accepts,
-// which may be its own.
+// A handler that shuts down waits for all connections except its own and connections whose handlers
+// shut down, too. It waits with a limit for connections that may need its place, and for accepting
+// fibers, because it may run in one.
 bool Server::Core::shut_down_in(ConnectionRecord& own, Deadline grace) noexcept {
   connections_.excuse(own);
   if (connections_.wait_for_others(grace)) return true;
@@ -347,7 +347,7 @@ Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size
   for (std::size_t i = 0; i < count; ++i) {
     auto [listener, error] = TcpListener::listen(shared, options);
     if (error) return {.error = error};
-    // All have the first one's port, also if the system chose it.
+    // All listeners have the first one's port, even if the system chose it.
     if (i == 0) shared = listener.local_address().value;
     result.value.push_back(std::move(listener));
   }

@@ -1,4 +1,4 @@
-// The inside of a Server.
+// The implementation of Server.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct Served : ConnectionRecord {
 
   Server::Core& core;
   Connection::AnyStream stream;
-  std::unique_ptr<Connection::AnyState> state;  // It ends before the stream.
+  std::unique_ptr<Connection::AnyState> state;  // Destroyed before the stream.
 };
 
-// The inside of a server.
+// The implementation of a server, shared with its fibers.
 class Server::Core final : private Acceptor {
  public:
   Core(Handler handler, ServerOptions options);
@@ -47,11 +47,11 @@ class Server::Core final : private Acceptor {
 
   // The fiber of a connection calls the handler until the connection ends or is idle.
   void serve(Served& connection);
-  // Refuses it instead of serving it.
+  // Refuses the connection instead of serving it.
   void refuse(Served& connection) noexcept;
 
  private:
-  // Relaxed, all of them: they are only counted.
+  // Relaxed, all of them: they are only counts.
   struct Counts {
     detail::Atomic<std::uint64_t> accepted{0};
     detail::Atomic<std::uint64_t> refused{0};
@@ -59,13 +59,13 @@ class Server::Core final : private Acceptor {
     detail::Atomic<std::uint64_t> pauses{0};
     detail::Atomic<std::uint64_t> timed_out{0};
     detail::Atomic<std::uint64_t> closed_late{0};
-    // Null: the server has no name. Last, because its readers read the others.
+    // Null: the server has no name. The last member, because its readers read the others.
     std::unique_ptr<detail::MetricsSource> shown = nullptr;
   };
-  // By shutdown(), whose deadline holds then.
+  // Set by shutdown(): its deadline applies from then on.
   struct Takeover {
     std::stop_source request;
-    detail::Atomic<std::int64_t> limit{0};  // Nanoseconds; the request publishes it.
+    detail::Atomic<std::int64_t> limit{0};  // Nanoseconds; the stop request publishes it.
   };
   enum class Idle : std::uint8_t { readable, parked, over };
 

@@ -1,4 +1,4 @@
-// The figures of servers, for the metrics of the process.
+// The counts of servers, for the metrics of the process.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace weft::net {
 
-// While it lives, each reading of the metrics has what `stats` returns. Null without a name.
+// While it exists, each reading of the metrics includes the result of `stats`. Null without a name.
 // Throws std::system_error, std::bad_alloc.
 [[nodiscard]] std::unique_ptr<detail::MetricsSource> make_metrics(
     const std::string& name, std::function<ServerStats()> stats);

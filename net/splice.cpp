@@ -18,10 +18,10 @@ namespace weft::net {
 
 namespace {
 
-// A pipe has as much room unless its maker changes it.
+// The default capacity of a pipe.
 constexpr std::size_t kPipeRoom = 64 * 1024;
 
-// Not inlined, as all calls that look at errno (net/system_calls.hpp).
+// Not inlined, like all calls that read errno (net/system_calls.hpp).
 [[gnu::noinline]] CallResult splice_bytes(int from, int to, std::size_t size) noexcept {
   io::NoPipeSignal quiet;
   return quiet.note(io::result_of([=] {
@@ -43,12 +43,12 @@ Result<std::size_t> fill_pipe(io::IoHandle& from, int pipe, const Until& until) 
   const auto [count, error] =
       attempt_until(direction, detail::WaitReason::readable, until, true,
                     [&]() noexcept { return splice_bytes(from.descriptor(), pipe, kPipeRoom); });
-  // The wait may have used up the edge that the next read would look for.
+  // The wait may have consumed the edge that the next read would check.
   direction.set_drained(false);
   return {.value = static_cast<std::size_t>(count), .error = error};
 }
 
-// Returns how many of `size` bytes in the pipe the descriptor has taken.
+// Returns how many of the `size` bytes in the pipe the descriptor has accepted.
 Result<std::size_t> empty_pipe(int pipe, io::IoHandle& to, std::size_t size,
                                const Until& until) noexcept {
   std::size_t done = 0;
@@ -80,7 +80,7 @@ Spliced copy_by_splice(io::IoHandle& from, io::IoHandle& to, const detail::ByteS
   // A simulation's descriptors are not the kernel's.
   if (io::simulated_kernel() != nullptr) return {.is_done = false};
   std::array<int, 2> ends{};
-  // Without descriptors for a pipe a buffer does as well.
+  // Without descriptors for a pipe, a buffer works as well.
   if (io::open_pipe(ends).error != 0) return {.is_done = false};
   const Descriptor out(ends[0]);
   const Descriptor in(ends[1]);

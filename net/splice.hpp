@@ -1,4 +1,4 @@
-// Moving bytes between two descriptors within the kernel.
+// Moves bytes between two descriptors within the kernel.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace weft::net {
 
-// `is_done` is false if the kernel cannot do it for these descriptors; the caller then goes on by
-// a buffer, from where this call has come.
+// `is_done` is false if the kernel cannot do it for these descriptors. The caller then continues
+// with a buffer, from where this call stopped.
 struct Spliced {
   Result<std::uint64_t> moved = {};
   bool is_done = true;
 };
 
-// Copies through a pipe until the source ends. `sink` writes to the same descriptor, and takes what
-// is in the pipe if the kernel refuses to hand it over.
+// Copies through a pipe until the source ends. `sink` writes to the same descriptor, and writes the
+// bytes in the pipe if the kernel refuses to move them.
 Spliced copy_by_splice(io::IoHandle& from, io::IoHandle& to, const detail::ByteSink& sink,
                        const Until& until);
 

@@ -31,7 +31,7 @@ Result<SystemName> name_from(Call call) noexcept {
   return name;
 }
 
-// --- The same of a simulation ---
+// --- The same for a simulation ---
 
 CallResult receive_from(io::Kernel& kernel, int descriptor, std::span<std::byte> buffer) noexcept {
   iovec piece{buffer.data(), buffer.size()};
@@ -49,7 +49,7 @@ CallResult send_to(io::Kernel& kernel, int descriptor, std::span<const std::byte
   return kernel.send(descriptor, message);
 }
 
-// As recvmmsg() and sendmmsg(): an error after the first message is left to the next call.
+// As recvmmsg() and sendmmsg() do, this leaves an error after the first message to the next call.
 template <class Call>
 CallResult for_each_message(std::span<mmsghdr> messages, Call call) noexcept {
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -64,7 +64,7 @@ CallResult send_file_to(io::Kernel& kernel, int descriptor, int file, std::uint6
                         std::size_t size) noexcept {
   std::array<std::byte, 16 * 1024> buffer;
   const auto room = std::span(buffer).first(std::min(size, buffer.size()));
-  // A file that was opened outside is the system's.
+  // A file that was opened outside of the simulation belongs to the system.
   const CallResult got =
       kernel.owns(file) ? kernel.files().read(file, room, offset) : result_of([&] {
         return ::pread(file, room.data(), room.size(), static_cast<off_t>(offset));
@@ -134,7 +134,8 @@ int SystemAddress::family() const noexcept {
 
 #if defined(WEFT_ASAN) || defined(WEFT_TSAN) || defined(WEFT_MSAN)
 
-// Sanitizers know the C library's functions: what they write, and that they synchronize.
+// Sanitizers intercept the C library's functions, and so see what they write and how they
+// synchronize.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
   if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
     return receive_from(*kernel, descriptor, buffer);
@@ -149,8 +150,8 @@ int SystemAddress::family() const noexcept {
 
 #else
 
-// Straight to the kernel: the C library's functions are points of thread cancellation, which costs
-// every call two locked instructions, 2 % of a small request each. No thread cancels workers.
+// Calls the kernel directly: the C library's functions are cancellation points, which costs each
+// call two locked instructions, 2 % of a small request each. No thread cancels workers.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
   if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
     return receive_from(*kernel, descriptor, buffer);

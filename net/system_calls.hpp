@@ -20,7 +20,7 @@ using io::is_readable;
 using io::is_writable;
 using io::set_non_blocking;
 
-// An address in the system's form, whatever its family.
+// A socket address in the system's form, of any family.
 struct SystemAddress {
   const void* data = nullptr;
   std::size_t size = 0;
@@ -37,9 +37,9 @@ struct SystemName {
   socklen_t size = sizeof data;
 };
 
-// None of these is ever inlined: a compiler may remember the address of errno, and the caller may
-// be on another thread after it has waited. Calls that a signal interrupted are repeated.
-// Sockets are non-blocking and close-on-exec from the beginning.
+// None of these is ever inlined: a compiler may keep the address of errno, and the caller may be on
+// another thread after it has waited. Interrupted calls are repeated. Sockets are created
+// non-blocking and close-on-exec.
 [[nodiscard]] CallResult open_socket(int family, int type) noexcept;
 [[nodiscard]] CallResult open_pair(std::array<int, 2>& ends) noexcept;
 [[nodiscard]] CallResult bind_to(int descriptor, SystemAddress address) noexcept;
@@ -50,7 +50,7 @@ struct SystemName {
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult receive_message(int descriptor, msghdr& message) noexcept;
 [[nodiscard]] CallResult send_message(int descriptor, const msghdr& message) noexcept;
-// Receive or send as many as there are, or fit, and return how many.
+// Receive or send as many messages as are there, or fit, and return how many.
 [[nodiscard]] CallResult receive_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
 [[nodiscard]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
 // Sends from the file at `offset`.

@@ -17,9 +17,9 @@ CallResult prepare(int descriptor, const Address& address, const ListenOptions& 
   if (result.error == 0 && options.reuse_port) {
     result = set_option(descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
   }
-  // Accepted sockets inherit it, which saves a system call for each.
+  // Accepted sockets inherit the option, which saves a system call for each.
   if (result.error == 0) result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Not every system has it, and no program needs it.
+  // Some systems lack the option, and no program depends on it.
   if (options.fast_open_queue > 0) {
     (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open_queue);
   }

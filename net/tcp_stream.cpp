@@ -14,13 +14,13 @@ namespace weft::net {
 
 namespace {
 
-// Waits until the connection that has been started is there, or has failed.
+// Waits until the connection that was begun is established or has failed.
 std::error_code finish_connecting(const Socket& socket, const Address& address,
                                   const Until& until) noexcept {
   const io::IoUse use(socket.handle());
   const auto attempt = [&]() noexcept {
     CallResult result = connect_to(use->descriptor(), system_form(address));
-    // Asked again, the kernel says how far it is: that is certain, where an edge is a hint.
+    // A second connect() returns the actual state, whereas an edge is only a hint.
     if (result.error == EALREADY || result.error == EINPROGRESS) result.error = EAGAIN;
     if (result.error == EISCONN) result.error = 0;
     return result;
@@ -28,18 +28,18 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
   return attempt_until(use->write(), detail::WaitReason::writable, until, false, attempt).error;
 }
 
-// A port of the ephemeral range on which no socket listens may be given to the connecting socket
-// itself, which TCP then connects to itself. No server is there: that is a refusal.
+// If no socket listens on a port of the ephemeral range, the connecting socket itself may get that
+// port, and TCP then connects it to itself. There is no server, so this reports a refusal.
 std::error_code refuse_self(const Socket& socket, const Address& address) noexcept {
   const Result<Address> local = address_of<Address>(socket, &name_of);
   if (local && local.value == address) return std::make_error_code(std::errc::connection_refused);
   return local.error;
 }
 
-// Makes the socket what `options` say, before it connects.
+// Applies `options` to the socket before it connects.
 CallResult prepare(int descriptor, const ConnectOptions& options) noexcept {
   CallResult result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Not every system has it, and no program needs it.
+  // Some systems lack the option, and no program depends on it.
   if (options.fast_open) (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1);
   if (result.error == 0 && options.local) {
     result = bind_to(descriptor, system_form(*options.local));
@@ -47,7 +47,7 @@ CallResult prepare(int descriptor, const ConnectOptions& options) noexcept {
   return result;
 }
 
-// A time in the unit that the system counts it in; one that is too long is the longest there is.
+// A time in the unit of the system; a longer time than the system supports becomes the longest.
 template <class Rep, class Period>
 int option_of(std::chrono::duration<Rep, Period> time) noexcept {
   using Limits = std::numeric_limits<int>;
@@ -59,13 +59,14 @@ int option_of(std::chrono::duration<Rep, Period> time) noexcept {
 Result<TcpStream> TcpStream::connect(const Address& address, const ConnectOptions& options,
                                      const Until& until) {
   CallResult started;
-  // Registered only when begun: a socket that has not been told to connect counts as hung up.
+  // Registered only after connect() has begun: before that, a socket counts as hung up.
   auto [socket, error] =
       make_socket(system_form(address).family(), SOCK_STREAM, [&](int descriptor) {
         const CallResult prepared = prepare(descriptor, options);
         if (prepared.error != 0) return prepared;
         started = connect_to(descriptor, system_form(address));
-        // A signal may have come after the connection was begun; asked again, the kernel says so.
+        // A signal may have interrupted the connect() that began the connection; a second one
+        // returns its state.
         if (started.error == EALREADY) started.error = EINPROGRESS;
         return started.error == EINPROGRESS ? CallResult{} : started;
       });

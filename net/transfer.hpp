@@ -15,11 +15,11 @@ using io::to_error;
 
 // Registers a new descriptor with the poller; closes it if that fails.
 Result<Socket> adopt(io::Poller& poller, int descriptor) noexcept;
-// The same for a socket of another library, with the caller's poller: it is made non-blocking, and
-// remains the caller's if that fails.
+// Does the same for a socket of another library, with the caller's poller. It makes the socket
+// non-blocking; on failure the caller keeps the socket.
 Result<Socket> adopt_foreign(int descriptor);
-// A new socket that `prepare`, a function that takes the descriptor and returns a CallResult, has
-// made ready to be registered.
+// Registers a new socket that `prepare`, a function that takes the descriptor and returns a
+// CallResult, has prepared.
 template <class Prepare>
 Result<Socket> make_socket(int family, int type, Prepare prepare) {
   const auto [poller, no_poller] = find_poller();
@@ -43,7 +43,7 @@ std::error_code set_option_of(const Socket& socket, int level, int name,
   return set_option(use->descriptor(), level, name, std::as_bytes(std::span(&value, 1))).code();
 }
 
-// An end's address; `ask` is name_of or peer_of.
+// Returns the address of one end; `ask` is name_of or peer_of.
 template <class Where>
 Result<Where> address_of(const Socket& socket, Result<SystemName> (*ask)(int) noexcept) noexcept {
   const io::IoUse use(socket.handle());
@@ -53,12 +53,11 @@ Result<Where> address_of(const Socket& socket, Result<SystemName> (*ask)(int) no
   return Where::from_system(&name.data, name.size);
 }
 
-// One write by `put`, a function that returns a CallResult, for a caller that has entered the
-// handle.
+// Writes once by `put`, a function that returns a CallResult. The caller has entered the handle.
 template <class Put>
 Result<std::size_t> write_with(io::IoHandle& handle, const Until& until, Put put) noexcept {
-  // Edges are not forgotten first, as there is one with almost every event: a stale one costs an
-  // attempt in the rare case that the socket is full.
+  // Earlier edges are not dropped first, because almost every event brings one. A stale edge costs
+  // an attempt in the rare case that the socket is full.
   const auto [count, error] =
       attempt_until(handle.write(), detail::WaitReason::writable, until, true, put);
   return {.value = static_cast<std::size_t>(count), .error = error};

@@ -12,7 +12,7 @@ namespace weft::net {
 namespace {
 
 constexpr std::size_t kName = offsetof(sockaddr_un, sun_path);
-// One byte is left: for the zero behind a path, or before an abstract name.
+// One byte remains for the zero at the end of a path, or before an abstract name.
 constexpr std::size_t kMostName = sizeof(sockaddr_un) - kName - 1;
 
 Result<UnixAddress> refused(std::errc error) noexcept {
@@ -62,7 +62,7 @@ std::string UnixAddress::to_string() const {
 
 std::size_t UnixAddress::system_size() const noexcept {
   if (is_unnamed()) return kName;
-  return kName + 1 + name_size_;  // A path's closing zero, or the one before an abstract name.
+  return kName + 1 + name_size_;  // The zero after a path, or before an abstract name.
 }
 
 Result<UnixAddress> UnixAddress::from_system(const void* data, std::size_t size) noexcept {

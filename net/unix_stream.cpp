@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostDescriptors = 64;
 
-// The room that descriptors have in a message.
+// The space for descriptors in a message.
 struct alignas(cmsghdr) ControlRoom {
   std::array<std::byte, CMSG_SPACE(kMostDescriptors * sizeof(int))> bytes{};
 };
@@ -33,7 +33,7 @@ msghdr message_of(iovec& piece, ControlRoom& control, std::size_t control_size) 
   return message;
 }
 
-// `found` has room for all.
+// `found` has room for all descriptors.
 void take_descriptors(msghdr& message, std::vector<Descriptor>& found) noexcept {
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
        each = CMSG_NXTHDR(&message, each)) {
@@ -49,8 +49,8 @@ void take_descriptors(msghdr& message, std::vector<Descriptor>& found) noexcept 
 
 }  // namespace
 
-// A read of such a socket ends at descriptors that came with the bytes, and at another sender's, so
-// that a short one says nothing of what is behind it.
+// A read from such a socket ends where descriptors came with the bytes, and where the sender
+// changes. So a short read does not show that the socket is empty.
 UnixStream::UnixStream(Socket socket) noexcept : ByteStream(std::move(socket)) {
   if (const io::IoUse use(socket_.handle()); use) use->read().set_always_worth_trying();
 }
@@ -136,7 +136,7 @@ Result<ReceivedDescriptors> UnixStream::receive_descriptors(std::span<std::byte>
   ControlRoom control;
   msghdr message{};
   Result<ReceivedDescriptors> result;
-  result.value.descriptors.reserve(kMostDescriptors);  // While nothing has come that could be lost.
+  result.value.descriptors.reserve(kMostDescriptors);  // No byte has come yet that could be lost.
   const auto [count, error] =
       attempt_until(use->read(), detail::WaitReason::readable, until, true, [&]() noexcept {
         message = message_of(piece, control, sizeof control.bytes);
