@@ -38,8 +38,8 @@ const char* name_of(FiberState state) {
   return "";
 }
 
-// Relaxed throughout: what was written some time ago. A fiber may end meanwhile, and its stack be
-// given back; memory of stacks stays mapped, so at worst another fiber's name is read.
+// Relaxed throughout: the values may be old. A fiber may end meanwhile, and its stack be given
+// back. Memory of stacks stays mapped, so at worst this reads another fiber's name.
 FiberEntry read_entry(const Fiber& fiber, FiberState state, const scheduler::Shared& shared,
                       std::int64_t now) {
   FiberEntry entry;
@@ -72,7 +72,7 @@ int class_of(std::chrono::nanoseconds age) {
   return age < days(1) ? 3 : 4;
 }
 
-// A fiber may handle another request by now: its request is that of a moment ago.
+// A fiber may handle another request by now, so the list shows its recent request.
 void name_requests(std::vector<FiberEntry>& fibers) {
   const auto requests = runtime::describe_requests(Deadline::never());
   if (requests.empty()) return;
@@ -124,7 +124,7 @@ std::string describe_task(const FiberEntry& fiber) {
 
 std::string describe_site(const FiberEntry& fiber) {
   if (fiber.site == nullptr) return {};
-  // The call itself is before the place that it returns to.
+  // The call itself precedes its return address.
   return runtime::describe_address(static_cast<const char*>(fiber.site) - 1);
 }
 

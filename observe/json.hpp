@@ -1,4 +1,4 @@
-// JSON, written piece by piece.
+// Writes JSON piece by piece.
 #pragma once
 
 #include <concepts>
@@ -10,16 +10,16 @@
 
 namespace weft::observe {
 
-// Appends `text` with its quotes. Control characters, quotes and backslashes are escaped; what is
-// not UTF-8 becomes U+FFFD, so that every reader takes it.
+// Appends `text` with its quotes. Escapes control characters, quotes and backslashes, and replaces
+// invalid UTF-8 by U+FFFD, so that every reader accepts the text.
 void append_json_string(std::string& to, std::string_view text);
 
-// Writes to a stream, with commas and nothing else in between. The caller keeps the order: a key
-// before each value of an object.
+// Writes to a stream, with commas and no other separators. The caller keeps the order: a key before
+// each value of an object.
 class JsonWriter {
  public:
   explicit JsonWriter(std::ostream& out) : out_(out) {}
-  // flush() is up to the caller: it may throw.
+  // The caller must call flush(), which may throw.
   ~JsonWriter() = default;
   JsonWriter(const JsonWriter&) = delete;
   JsonWriter& operator=(const JsonWriter&) = delete;
@@ -41,14 +41,14 @@ class JsonWriter {
   JsonWriter& value(Number number) {
     return digits(std::to_string(number));
   }
-  // Thousandths, in units: 1234 is written as 1.234.
+  // Writes a number of thousandths as units: 1234 is written as 1.234.
   JsonWriter& thousandths(std::int64_t number);
   template <class Value>
   JsonWriter& field(std::string_view name, const Value& content) {
     return key(name).value(content);
   }
 
-  // The text that has been written so far goes to the stream. Throws what that throws.
+  // Passes the text written so far to the stream. Throws what the stream throws.
   void flush();
 
  private:
@@ -61,7 +61,7 @@ class JsonWriter {
 
   std::ostream& out_;
   std::string text_;
-  bool is_first_ = true;  // Nothing stands before the next value, or only its key.
+  bool is_first_ = true;  // The next value has nothing before it, or only its key.
 };
 
 }  // namespace weft::observe

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFewest = 64;
-// Fewer young ones are what a server has that no longer grows.
+// With fewer young fibers, a server may have stopped growing.
 constexpr std::uint64_t kMostOldToAYoungOne = 16;
 
 bool is_leak(const Leak& group) {

@@ -28,9 +28,9 @@ using observe::FiberGroup;
 
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kJson = "application/json";
-// A page has at most this many groups; the rest is in /fibers.
+// A page has at most this many groups; /fibers has the rest.
 constexpr std::size_t kMostGroups = 100;
-constexpr std::size_t kMostRequests = 50;  // Each server has as many.
+constexpr std::size_t kMostRequests = 50;  // The limit applies to each server.
 
 std::vector<FiberGroup> groups_now() { return group_fibers(observe::list_fibers()); }
 
@@ -67,7 +67,7 @@ void write_requests(observe::JsonWriter& json) {
   json.end_array();
 }
 
-// A line for each request: for how long, what, and for whom.
+// Writes a line for each request: its age, its route and its peer.
 void write_request_lines(std::ostream& out) {
   for (const detail::OpenRequest& request : detail::MetricsSource::requests(kMostRequests)) {
     std::string what = request.what.empty() ? "(head not complete)" : request.what;
@@ -97,7 +97,7 @@ void write_data(std::ostream& out) {
   out << '}';
 }
 
-// What the fibers of a group run, and where they were spawned.
+// Returns what the fibers of a group run, and where they were spawned.
 void write_origin(std::ostream& out, const observe::FiberEntry& fiber) {
   if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
   if (fiber.type == nullptr && !fiber.name.empty()) {
@@ -109,7 +109,7 @@ void write_origin(std::ostream& out, const observe::FiberEntry& fiber) {
   out << '\n';
 }
 
-// The format is that of Go's /debug/pprof/goroutine?debug=1: a number, and what that number of
+// The format is that of Go's /debug/pprof/goroutine?debug=1: a number of fibers, and what these
 // fibers have in common.
 void write_group_lines(std::ostream& out) {
   for (const FiberGroup& group : groups_now()) {
@@ -132,7 +132,7 @@ void write_leaks(std::ostream& out) {
 
 std::string written_by(void (*write)(std::ostream&)) {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // Memory that it lacks is thrown, and not left out.
+  out.exceptions(std::ios::badbit);  // A lack of memory is thrown.
   observe::call_with_enough_stack([&] { write(out); });
   return out.str();
 }
@@ -142,8 +142,8 @@ bool is_loopback(const net::Address& address) {
   return text.starts_with("127.") || text.starts_with("[::1]") || text.starts_with("[::ffff:127.");
 }
 
-// A Host header, whose port may be left out. All of it is read: an address may be how a name
-// begins.
+// Checks a Host header, whose port may be absent. It parses the whole header, because a name may
+// begin like an address.
 bool is_loopback(std::string_view host) {
   constexpr std::string_view kName = "localhost";
   std::string text(host);
@@ -153,7 +153,7 @@ bool is_loopback(std::string_view host) {
   return !address.error && is_loopback(address.value);
 }
 
-// A path and a query, which may be empty.
+// A path, and a query that may be empty.
 struct Target {
   explicit Target(std::string_view text)
       : path(text.substr(0, text.find('?'))),
@@ -206,7 +206,8 @@ bool records(std::string_view target) noexcept {
   return observe::is_timed_page(Target(target).path);
 }
 
-// A page of a stranger can make a browser ask for a name that leads here; the name tells.
+// A foreign web page can make a browser request a name that resolves to this host; the name reveals
+// that.
 bool may_read(Readers readers, const net::Address& peer, std::string_view host) {
   if (readers == Readers::everybody) return true;
   return is_loopback(peer) && (host.empty() || is_loopback(host));

@@ -1,5 +1,5 @@
-// The live page: one file, which asks for its numbers every second. Texts are put in as text, never
-// as HTML.
+// The live page: one file that fetches its numbers every second. It inserts texts as text, never as
+// HTML.
 #pragma once
 
 #include <string_view>

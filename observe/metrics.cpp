@@ -29,7 +29,7 @@ nanoseconds to_duration(std::uint64_t count) {
   return nanoseconds(static_cast<nanoseconds::rep>(count));
 }
 
-// The count is that of what was read, so that it always is the sum of the buckets.
+// The count is computed from the buckets that were read, so it always equals their sum.
 void add(Distribution& to, const Durations& from) {
   for (std::size_t i = 0; i < Distribution::kBuckets; ++i) {
     const std::uint64_t count = from.count(i);
@@ -63,7 +63,7 @@ WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Desk& desk, std
   return metrics;
 }
 
-// Relaxed: what was written some time ago.
+// Relaxed: the values may be old.
 void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
   constexpr auto kReasons = static_cast<std::size_t>(WaitReason::stack) + 1;
   std::array<std::uint64_t, kReasons> parked{};

@@ -21,7 +21,7 @@ void write(JsonWriter& json, std::string_view name, const Distribution& distribu
   write(json, "p90", distribution.percentile(90));
   write(json, "p99", distribution.percentile(99));
   write(json, "max", distribution.max);
-  // Pairs of the least that is too long for a bucket, and what it counts.
+  // Writes pairs of a bucket's exclusive upper bound and its count.
   json.key("buckets").begin_array();
   for (std::size_t i = 0; i < Distribution::kBuckets; ++i) {
     if (distribution.buckets[i] == 0) continue;

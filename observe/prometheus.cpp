@@ -1,4 +1,4 @@
-// Metrics in the text format of Prometheus.
+// Writes metrics in the text format of Prometheus.
 #include <array>
 #include <cstdio>
 #include <ostream>
@@ -21,8 +21,8 @@ std::string seconds(nanoseconds duration) {
   return text.data();
 }
 
-// `name="value",`, with what the format wants escaped. It takes UTF-8 alone: a reader drops the
-// whole page for a byte that is none.
+// Appends `name="value",` with the escapes that the format requires. The value must be UTF-8: a
+// reader drops the whole page for one invalid byte.
 std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
   text.append("=\"");
@@ -38,7 +38,7 @@ std::string label(std::string_view name, std::string_view value) {
   return text.append("\",");
 }
 
-// The families of a page: the samples of one name stand together, below its description.
+// The families of a page: samples of the same name follow each other, after their description.
 class Page {
  public:
   explicit Page(std::ostream& out) : out_(out) {}
@@ -47,7 +47,7 @@ class Page {
     name_ = name;
     out_ << "# HELP " << name << ' ' << help << "\n# TYPE " << name << ' ' << type << '\n';
   }
-  // `labels` end in a comma each.
+  // Each label in `labels` ends in a comma.
   template <class Number>
   void sample(std::string_view labels, const Number& number, std::string_view suffix = "") {
     if (!labels.empty()) labels.remove_suffix(1);
@@ -61,7 +61,7 @@ class Page {
   std::string_view name_;
 };
 
-// One number of each element.
+// Adds one number for each element.
 template <class Element>
 struct Column {
   std::string_view name;
@@ -154,7 +154,8 @@ constexpr std::array kOfPools = std::to_array<Column<PoolMetrics>>({
      [](const PoolMetrics& m) { return m.stats.rejected; }},
 });
 
-// Neither changes when others come or go: a series is one runtime's, or one pool's, for life.
+// The labels stay the same when other runtimes or pools come or go, so a series belongs to one of
+// them for life.
 std::string label_of(const RuntimeMetrics& runtime) {
   return label("runtime", std::to_string(runtime.number));
 }
@@ -241,7 +242,7 @@ void write_timings(Page& page, const Reading& reading, std::string_view name, st
   }
 }
 
-// All families of servers and libraries.
+// Writes all families of servers and libraries.
 void write_families(Page& page, const Reading& reading) {
   for (const Family& family : reading.families) {
     page.family(family.name, family.type, family.help);

@@ -23,7 +23,7 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// The message that goes through the pipe, as it is in memory. Smaller than PIPE_BUF.
+// The message through the pipe, in its memory layout. Smaller than PIPE_BUF.
 struct Shot {
   const void* record = nullptr;
   std::uint64_t reason = 0;
@@ -66,14 +66,15 @@ void write_all(int descriptor, const void* data, std::size_t size) noexcept {
   }
 }
 
-// In the child: nothing else runs there, so what is parked stays so, and relaxed is enough.
+// Runs in the child, where no other thread exists. So parked fibers stay parked, and relaxed loads
+// suffice.
 void shoot(const Fiber& fiber, int descriptor) noexcept {
   if (fiber.state.load(relaxed) != FiberState::parked) return;
   Shot shot;
   shot.record = &fiber;
   shot.reason = fiber.reason();
   fibers::Stack* stack = fiber.stack.load(relaxed);
-  // Another thread may have been between two instructions of its switch.
+  // Another thread may have been in the middle of a switch.
   if (stack != nullptr && stack->context.load(relaxed) != nullptr) {
     const fibers::Backtrace trace = fibers::backtrace_of(*stack);
     shot.count = trace.count;
@@ -82,9 +83,9 @@ void shoot(const Fiber& fiber, int descriptor) noexcept {
   write_all(descriptor, &shot, sizeof shot);
 }
 
-// Forks while it holds the lock of the records, so that the child has them in order. Returns in the
-// parent only. It calls _Fork, which calls neither the program's handlers nor the registry's, whose
-// lock is held, too; so the child may not allocate, and does not.
+// Forks while holding the lock of the records, so that the child finds them consistent. Returns in
+// the parent only. It calls _Fork, which runs neither the program's handlers nor the registry's,
+// whose lock is held, too. Therefore the child must not allocate.
 pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
   pid_t child = 0;
   bool has_forked = false;
@@ -105,7 +106,7 @@ pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
   return child;
 }
 
-// How long a child may show nothing: something in it must have gone wrong then.
+// A child that has reported nothing for this long has failed.
 constexpr int kPatience = 10'000;
 
 void receive(std::vector<ParkedStack>& stacks, int descriptor) {
@@ -131,14 +132,14 @@ void receive(std::vector<ParkedStack>& stacks, int descriptor) {
   }
 }
 
-// The child has said all, or never will.
+// The child has reported everything, or never will.
 void end_child(pid_t child) noexcept {
   (void)::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && base::last_error() == EINTR) {
   }
 }
 
-// Without a child, and so without calls.
+// Lists the fibers without a child, and so without calls.
 void list_reasons(scheduler::Scheduler& scheduler, std::vector<ParkedStack>& stacks) {
   (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) == FiberState::parked) {
@@ -157,7 +158,7 @@ std::vector<ParkedStack> photograph_stacks() {
     if (fibers::kSanitized) return list_reasons(scheduler, stacks);
     Pipe pipe;
     const pid_t child = fork_and_shoot(scheduler, pipe);
-    if (child == 0) return;  // There has never been a fiber.
+    if (child == 0) return;  // No fiber has ever existed.
     pipe.close_end(1);
     receive(stacks, pipe.end(0));
     end_child(child);

@@ -1,4 +1,4 @@
-// The calls that parked fibers are in.
+// Finds the calls that parked fibers are in.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 namespace weft::observe {
 
 struct ParkedStack {
-  const void* record = nullptr;      // The fiber's.
-  const char* reason = "";           // Its reason to wait.
+  const void* record = nullptr;      // The number of the fiber.
+  const char* reason = "";           // Why the fiber waits.
   std::vector<const void*> returns;  // Return addresses, innermost first; may be empty.
 };
 
-// Of all parked fibers of all runtimes, at one moment. On a plain thread. Throws std::bad_alloc,
-// std::system_error.
+// Returns all parked fibers of all runtimes, as they are at one moment. Plain threads only. Throws
+// std::bad_alloc, std::system_error.
 [[nodiscard]] std::vector<ParkedStack> photograph_stacks();
 
 }  // namespace weft::observe

@@ -25,13 +25,13 @@ using live::Answer;
 constexpr std::string_view kPlain = "text/plain; charset=utf-8";
 constexpr double kLeastSeconds = 0.001;
 constexpr double kMostSeconds = 60;
-// A trace has at most this many events, which make some 40 MB of JSON.
+// The limit of a trace's events, which make some 40 MB of JSON.
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 18;
 constexpr std::size_t kFewestTraceEvents = 1024;
 
 detail::Atomic<int> trace_is_taken{0};
 
-// The value of `name` in `a=1&b=2`; empty if there is none.
+// Returns the value of `name` in `a=1&b=2`, or an empty text if there is none.
 std::string_view value_of(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
@@ -43,7 +43,7 @@ std::string_view value_of(std::string_view query, std::string_view name) {
   return {};
 }
 
-// The time that the query names, or none if it names no such time.
+// Returns the time that the query names, or nothing if it names no valid time.
 std::optional<std::chrono::nanoseconds> duration_of(std::string_view query) {
   constexpr double kUsualSeconds = 5;
   const std::string_view text = value_of(query, "seconds");
@@ -52,7 +52,7 @@ std::optional<std::chrono::nanoseconds> duration_of(std::string_view query) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (error != std::errc() || end != text.data() + text.size()) return {};
   }
-  // Written so that what is not a number is refused, too.
+  // The comparison also refuses NaN.
   if (!(seconds >= kLeastSeconds && seconds <= kMostSeconds)) return {};
   return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
@@ -70,7 +70,7 @@ std::size_t events_per_worker() {
   return std::max(std::bit_floor(share), kFewestTraceEvents);
 }
 
-// Records as long as it lives.
+// Records while it exists.
 class TraceScope {
  public:
   TraceScope() { trace::start({.events_per_worker = events_per_worker()}); }
@@ -81,7 +81,7 @@ class TraceScope {
 
 std::string trace_text() {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // Memory that it lacks is thrown, and not left out.
+  out.exceptions(std::ios::badbit);  // A lack of memory is thrown.
   trace::write(out);
   return std::move(out).str();
 }
@@ -95,11 +95,11 @@ Answer record_trace(std::chrono::nanoseconds duration, const runtime::Wait& wait
     const TraceScope recording;
     if (!wait(Deadline::after(duration))) return ended_early();
   }
-  // On a helper thread: it may take a quarter of a second.
+  // Runs on a helper thread, because it may take a quarter of a second.
   return {200, "application/json", blocking(&trace_text)};
 }
 
-// What the page says when it has no profile.
+// Returns the text of the page if it has no profile.
 Answer refusal_of(const std::error_code& error) {
   if (error == std::errc::operation_in_progress) {
     return {409, kPlain, "another recording of this kind lasts: try again when it has ended\n"};
@@ -115,7 +115,7 @@ Answer refusal_of(const std::error_code& error) {
 
 using RecordProfile = Result<std::string> (*)(const profile::Options&, const runtime::Wait&);
 
-// Null for a page that is no profile.
+// Returns null for a page that is no profile.
 RecordProfile recorder_of(std::string_view path) noexcept {
   if (path == "/profile") return &runtime::record_processor;
   if (path == "/contention") return &runtime::record_contention;

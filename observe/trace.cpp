@@ -21,7 +21,7 @@ namespace {
 using observe::JsonWriter;
 using observe::TraceStory;
 
-// Tracks are threads of one process to the viewers. Times are in microseconds.
+// To the viewers, tracks are threads of one process. Times are in microseconds.
 void write_head(JsonWriter& json, std::string_view phase, std::string_view name, std::size_t track,
                 std::int64_t time) {
   json.begin_object().field("ph", phase).field("name", name).field("pid", 1).field("tid", track);
@@ -83,8 +83,8 @@ bool is_on() noexcept { return detail::is_tracing(); }
 
 namespace {
 
-// A file to write to, which keeps the first error; a std::ofstream would not tell which it was.
-// Without a buffer, as a JsonWriter has one.
+// An output file that keeps its first error, which a std::ofstream would not report. It has no
+// buffer, because a JsonWriter has one.
 class File : public std::streambuf {
  public:
   explicit File(const std::string& path)
@@ -146,7 +146,7 @@ void write_all(std::ostream& out) {
 
 }  // namespace
 
-// Names take kilobytes of stack to unravel.
+// Demangling names takes kilobytes of stack.
 void write(std::ostream& out) {
   observe::call_with_enough_stack([&out] { write_all(out); });
 }

@@ -33,14 +33,14 @@ std::string pool_of(const TraceEvent& event) {
   return name.empty() ? "a pool without a name" : name;
 }
 
-// An address that went through the ring as a number.
+// Converts an address that passed through the ring as a number.
 const void* address_of(std::uint64_t number) { return reinterpret_cast<const void*>(number); }
 
 std::string describe_spawn(const TraceEvent& event) {
   const auto* type = static_cast<const std::type_info*>(address_of(event.words[2]));
   if (type != nullptr && *type != typeid(void)) return runtime::describe_type(*type);
   if (event.words[1] == 0) return {};
-  // The call itself is before the place that it returns to.
+  // The call itself precedes its return address.
   return runtime::describe_address(static_cast<const char*>(address_of(event.words[1])) - 1);
 }
 
@@ -60,7 +60,7 @@ std::string track_name(const TraceRing& ring, std::size_t runtimes) {
 
 TraceStory::TraceStory(const Recording& recording) {
   collect(recording);
-  // First all names: a fiber may get its own after it has run for a while, or before the trace.
+  // Names come first: a fiber may be named after it has run for a while, or before the trace.
   for (const FiberEntry& fiber : list_fibers()) {
     if (fiber.has_started) names_[static_cast<std::uint32_t>(fiber.id)] = fiber.name;
     if (!fiber.request.empty()) {
@@ -76,7 +76,7 @@ TraceStory::TraceStory(const Recording& recording) {
     known_.clear();
     tasks_.clear();
   }
-  // The spans that have not ended yet.
+  // Adds the spans that have not ended yet.
   const std::int64_t now = events_.empty() ? 0 : events_.back().time;
   for (std::size_t i = 0; i < open_.size(); ++i) {
     end_run({now, i, {}}, "");
@@ -97,7 +97,7 @@ void TraceStory::collect(const Recording& recording) {
     const TraceRing::Kept kept = ring->read();
     const std::size_t first = events_.size();
     for (const TraceEvent& event : kept.events) {
-      // Rings are read one after the other: what came meanwhile is in the last of them only.
+      // Rings are read one after the other, so only the last ring has the latest events.
       if (event.ticks > recording.ticks[1]) break;
       const auto since = static_cast<double>(event.ticks - recording.ticks[0]);
       events_.push_back({static_cast<std::int64_t>(since * scale), tracks.size(), event});
@@ -113,7 +113,7 @@ void TraceStory::collect(const Recording& recording) {
   std::ranges::stable_sort(events_, {}, &Event::time);
 }
 
-// The name that it was given; else what it runs; else its number.
+// Returns its given name, or what it runs, or its number.
 std::string TraceStory::name_of(std::uint64_t record, std::uint64_t id) {
   const auto named = names_.find(static_cast<std::uint32_t>(id));
   if (named != names_.end() && !named->second.empty()) return named->second;
@@ -149,20 +149,20 @@ void TraceStory::mark(const Event& event, std::string name) {
   marks.push_back({event.track, event.time, std::move(name)});
 }
 
-// Arrows begin in slices: a thread that wakes outside of fibers, because of the clock or the
-// kernel, has a short one of its own.
+// Arrows begin in slices. So a thread that wakes a fiber outside of fibers, because of the clock or
+// the kernel, has a short slice for it.
 void TraceStory::tell_ready(const Event& event) {
   Known& known = known_[event.what.words[0]];
   if (event.what.kind == TraceKind::spawn) {
     known.label = describe_spawn(event.what);
   } else if (event.what.reason == static_cast<std::uint8_t>(detail::WaitReason::yield)) {
-    return;  // It goes on by itself.
+    return;  // The fiber continues by itself.
   }
   Track& track = open_[event.track];
   std::int64_t time = event.time;
   if (!track.is_open) {
     time = std::max(time, track.last);
-    if (track.is_asleep) {  // In the middle of it, for a moment.
+    if (track.is_asleep) {  // A short slice around the wake.
       slices.push_back({event.track, track.asleep_since, time, 0, "asleep", {}});
       track.asleep_since = time + 1;
     }
@@ -177,7 +177,7 @@ void TraceStory::tell_ready(const Event& event) {
 void TraceStory::tell_pool(const Event& event) {
   const std::string pool = pool_of(event.what);
   const Track& track = open_[event.track];
-  // The runner: a fiber, wherever it goes on, or the thread.
+  // Returns the runner: a fiber, on whichever thread, or the thread.
   const std::pair<std::size_t, std::uint64_t> who{track.is_open ? 0 : event.track + 1,
                                                   track.is_open ? track.slice.fiber : 0};
   if (event.what.kind == TraceKind::pool_start) {
@@ -185,7 +185,7 @@ void TraceStory::tell_pool(const Event& event) {
     return;
   }
   const auto found = tasks_.find(who);
-  if (found == tasks_.end()) return;  // Its start was overwritten.
+  if (found == tasks_.end()) return;  // The slice's start was overwritten.
   const Task& task = found->second;
   spans.push_back({task.start, event.time, task.track, event.track, task.pool});
   tasks_.erase(found);

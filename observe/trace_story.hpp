@@ -1,4 +1,4 @@
-// The meaning of a trace's events, taken together.
+// Interprets the events of a trace in their context.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace weft::observe {
 
-// One thing to be shown. Times are in nanoseconds since the start of the trace.
+// One item to show. Times are in nanoseconds since the start of the trace.
 struct Slice {
   std::size_t track = 0;
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::uint64_t fiber = 0;  // Its id; 0: no fiber, see name.
   std::string name;
-  std::string outcome;  // The reason for its end: "parked: mutex".
-  std::string request;  // That the fiber still handles; empty if there is none.
+  std::string outcome;  // Why it ended: "parked: mutex".
+  std::string request;  // The request in progress; empty if none.
 };
 
 // An arrow leads from a moment inside one slice to the start of another.
@@ -46,7 +46,7 @@ struct PoolSpan {
   std::string pool;
 };
 
-// Reads events in the order of their times, and finds out which belong together.
+// Reads events in the order of their times, and matches the ones that belong together.
 class TraceStory {
  public:
   explicit TraceStory(const scheduler::Recording& recording);
@@ -56,7 +56,7 @@ class TraceStory {
   std::vector<Arrow> arrows;
   std::vector<Mark> marks;
   std::vector<PoolSpan> spans;
-  std::uint64_t lost = 0;  // Events that had been overwritten.
+  std::uint64_t lost = 0;  // The number of overwritten events.
 
  private:
   struct Event {
@@ -64,9 +64,9 @@ class TraceStory {
     std::size_t track = 0;
     scheduler::TraceEvent what;
   };
-  // The knowledge of a fiber's record, which others may have had before.
+  // The state of a fiber's record, which earlier fibers may have used.
   struct Known {
-    std::string label;  // Type of its callable, or where it was spawned.
+    std::string label;  // The type of its callable, or where it was spawned.
     bool is_ready = false;
     std::size_t ready_track = 0;
     std::int64_t ready_at = 0;
@@ -76,7 +76,7 @@ class TraceStory {
     Slice slice;
     bool is_asleep = false;
     std::int64_t asleep_since = 0;
-    std::int64_t last = 0;  // The end of what is there already.
+    std::int64_t last = 0;  // The end of the items so far.
   };
   struct Task {
     std::size_t track = 0;
@@ -94,14 +94,14 @@ class TraceStory {
   [[nodiscard]] std::string name_of(std::uint64_t record, std::uint64_t id);
 
   std::vector<Event> events_;
-  // Before, events are missing that may have been of any fiber: what one event says of a record or
-  // of a task need not hold any more at the next.
+  // Earlier events are missing. They may have concerned any fiber, so the state that one event
+  // gives for a record or task may be outdated at the next event.
   std::int64_t complete_from_ = 0;
   std::vector<Track> open_;
   // The key is the record's address. The key is the fiber's id. The key is the fiber, or the track.
   std::unordered_map<std::uint64_t, Known> known_;
   std::unordered_map<std::uint32_t, std::string> names_;
-  // Requests that are not answered yet, and when they began, by the numbers of their fibers.
+  // Unanswered requests, and when they began, by the numbers of their fibers.
   std::unordered_map<std::uint64_t, runtime::RequestText> requests_;
   std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;
 };
