@@ -13,7 +13,7 @@ namespace weft {
 
 using detail::relaxed;
 
-// Relaxed, all numbers: they are only counts.
+// Relaxed, all of them: they are only counts.
 class BlockingGroup::Core {
  public:
   explicit Core(BlockingGroupOptions given)
@@ -32,7 +32,7 @@ class BlockingGroup::Core {
   void leave() noexcept { inside.fetch_sub(1, relaxed); }
 
   const BlockingGroupOptions options;
-  detail::Atomic<std::size_t> inside{0};  // Calls that wait or run.
+  detail::Atomic<std::size_t> inside{0};  // Waiting and running calls.
   detail::Atomic<std::size_t> running{0};
   detail::Atomic<std::uint64_t> finished{0};
   detail::Atomic<std::uint64_t> given_up{0};
@@ -45,11 +45,11 @@ BlockingGroup::BlockingGroup(BlockingGroupOptions options)
 BlockingGroup::~BlockingGroup() {
   if (!this_fiber::is_fiber() || core_->pool.size_hint() == 0) return;
   try {
-    // Calls that end meanwhile read core_, so it is not reset() before.
+    // core_ is not reset() first, because calls that end meanwhile read it.
     blocking([this] { delete core_.get(); });
     (void)core_.release();
   } catch (...) {
-    // Without a helper, or without memory for the error, the group ends on this thread.
+    // If there is no helper, or no memory for the error, this thread ends the group.
   }
 }
 
@@ -62,7 +62,7 @@ void BlockingGroup::begin(detail::GroupCall& call) noexcept {
 void BlockingGroup::finish(detail::GroupCall& call) noexcept {
   Core& core = *call.group.core_;
   core.running.fetch_sub(1, relaxed);
-  core.leave();  // Before the caller continues, which may come again at once.
+  core.leave();  // Before the caller continues and perhaps returns.
   core.finished.fetch_add(1, relaxed);
   call.lock.lock();
   call.done = true;
@@ -86,7 +86,7 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
     if (refused) core.leave();
   }
   if (refused) {
-    call.leave();  // On behalf of the helper, which there is not.
+    call.leave();  // In place of the missing helper.
     return refused;
   }
   core.pool.submit(call);
@@ -116,7 +116,7 @@ BlockingGroupStats BlockingGroup::stats() const noexcept {
   const std::size_t inside = core.inside.load(relaxed);
   return {core.pool.size_hint(),
           running,
-          inside - std::min(running, inside),  // Either may be ahead of the other.
+          inside - std::min(running, inside),  // Either may be the newer one.
           core.finished.load(relaxed),
           core.given_up.load(relaxed),
           core.refused.load(relaxed)};

@@ -14,7 +14,7 @@ std::string as_element(std::string text) {
 const std::string& CallNames::of(const void* returns_to) {
   const auto [place, is_new] = names_.try_emplace(returns_to);
   if (is_new) {
-    // A call is before the place that it returns to.
+    // The call precedes its return address.
     place->second = as_element(runtime::describe_address(static_cast<const char*>(returns_to) - 1));
   }
   return place->second;

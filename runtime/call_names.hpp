@@ -1,4 +1,4 @@
-// The names of calls in stacks that are written as text.
+// Names the calls in stacks that are written as text.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace weft::runtime {
 
-// An element of a folded stack, without the characters that the format uses itself.
+// Makes an element of a folded stack, without the characters that the format reserves.
 [[nodiscard]] std::string as_element(std::string text);
 
-// Addresses repeat, and looking one up takes a while. Owner: one thread.
+// Caches names, because addresses repeat and a lookup is slow. Owner: one thread.
 class CallNames {
  public:
-  // The call that returns to this address, as runtime::describe_address() names it. Throws
-  // std::bad_alloc.
+  // Returns the name of the call with this return address, as runtime::describe_address() gives it.
+  // Throws std::bad_alloc.
   [[nodiscard]] const std::string& of(const void* returns_to);
 
  private:

@@ -44,7 +44,7 @@ unsigned parse_workers(const char* text) {
 
 namespace {
 
-// Returns 0 for as many as there are usable processors.
+// Returns 0 if the number of workers is that of the usable processors.
 unsigned resolve_workers(unsigned asked) {
   if (asked > kMaxWorkers) {
     refuse("RuntimeOptions::workers", std::to_string(asked), kMaxWorkers);
@@ -65,7 +65,7 @@ unsigned resolve_size_class(std::size_t bytes) {
 
 namespace {
 
-// Returns the result of `describe`, kept in `described`; `otherwise` if there is no memory for it.
+// Returns the result of `describe`, which it stores in `described`; `otherwise` if memory is short.
 template <class Describe>
 std::string_view description(std::string& described, Describe describe,
                              std::string_view otherwise) {
@@ -119,7 +119,7 @@ void report_stall(const scheduler::Stall& stall, bool wants_calls) {
     const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
     write_to_stderr(describe_stall(stall, calls).append("\n"));
   } catch (const std::bad_alloc&) {
-    // A failed report must not end the process; the stall is counted all the same.
+    // A failed report must not end the process. The stall is counted in any case.
   }
 }
 
@@ -129,7 +129,7 @@ void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   throw std::invalid_argument(what);
 }
 
-// For the process's listener, which libraries install after runtimes have begun, too.
+// Serves the process's listener, which libraries may also install after runtimes have begun.
 void listen_to_blocked(scheduler::MonitorOptions& monitor, bool wants_calls) {
   monitor.on_blocked = [wants_calls](const scheduler::Stall& stall) -> std::uint64_t {
     const detail::StallListener* listener = detail::stall_listener();
@@ -188,7 +188,7 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 std::size_t resolve_memory_goal(const RuntimeOptions& options) {
   if (options.memory_goal == std::numeric_limits<std::size_t>::max() || !options.monitor) return 0;
   if (options.memory_goal != 0) return options.memory_goal;
-  // The rest is for page tables, the kernel's own memory, and fibers that start between two
+  // The rest is left for page tables, the kernel's own memory, and fibers that start between two
   // samples.
   const std::size_t limit = base::Cgroups().memory();
   return limit - limit / 8;

@@ -32,7 +32,7 @@ using fibers::Fiber;
 using fibers::FiberState;
 using scheduler::Scheduler;
 
-// A longer list is of little use; the heading has the whole number.
+// A longer list is of little use; the heading has the total.
 constexpr std::size_t kMostLines = 200;
 
 void append_state(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
@@ -84,7 +84,7 @@ void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string&
     text.append("; runs ").append(describe_type(*type));
   }
   if (const void* site = fiber.site_hint()) {
-    // The call is before the place that it returns to.
+    // The call precedes its return address.
     text.append("; spawned at ").append(describe_address(static_cast<const char*>(site) - 1));
   }
   text.append("\n");
@@ -92,7 +92,7 @@ void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string&
 
 void append_calls(const fibers::Backtrace& trace, std::string& text) {
   for (std::size_t i = 0; i < trace.count; ++i) {
-    // A call is before the place that it returns to.
+    // A call precedes its return address.
     text.append("    at ");
     text.append(describe_address(static_cast<const char*>(trace.frames[i]) - 1)).append("\n");
   }
@@ -129,7 +129,7 @@ std::optional<std::size_t> add_fibers(Scheduler& scheduler, Deadline patience, W
 // a computing thread takes milliseconds.
 class RunningFibers {
  public:
-  // The line about the fiber ends at this place of the text.
+  // The line about the fiber ends at this position of the text.
   void note(const Fiber& fiber, const Scheduler& scheduler, std::size_t line_end) {
     if (fiber.state.load(relaxed) != FiberState::running) return;
     for (const scheduler::Desk* desk : scheduler.shared().desks()) {
@@ -137,7 +137,7 @@ class RunningFibers {
       lines_.push_back({desk, desk->recorder.counters().switches.get(), line_end});
     }
   }
-  // The calls of a desk's fiber, unless the desk's count of switches has grown.
+  // Returns the calls of a desk's fiber, unless the desk's count of switches has grown.
   static fibers::Backtrace calls_at(const scheduler::Desk& desk, std::uint64_t switches,
                                     Scheduler& scheduler) noexcept {
     return scheduler::Stall{
@@ -164,7 +164,7 @@ class RunningFibers {
 
 using Requests = std::unordered_map<std::uint64_t, RequestText>;
 
-// Into the line of the fiber that begins at that place of the text.
+// Inserts into the line of the fiber that begins at that position of the text.
 void insert_request(const Fiber& fiber, const Requests& requests, std::size_t line,
                     std::string& text) {
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -201,7 +201,7 @@ std::string compose(Scheduler& scheduler, Deadline patience, const Requests& req
   return text;
 }
 
-// A fiber's record has a digest of what waits for it, which can be read while the fiber ends. A few
+// A fiber's record has a digest of its join target, which can be read while the fiber ends. A few
 // other fibers may have the same digest.
 void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patience,
                      std::string& text) {
@@ -243,8 +243,8 @@ void write_report(Deadline patience, const Requests& requests) noexcept {
   }
 }
 
-// It runs on a separate thread, because the current one may hold any lock, also of servers: so it
-// names no requests.
+// Runs on a separate thread, because the calling thread may hold any lock, including that of a
+// server. So the dump names no requests.
 void dump_after_panic() noexcept {
   try {
     std::thread([] { write_report(report_patience(), {}); }).join();

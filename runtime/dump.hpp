@@ -18,11 +18,11 @@ struct RequestText {
   std::string text;        // `GET /users/7 from 10.0.0.1:4711, reading body, 40 ms`.
   std::int64_t began = 0;  // On the clock of Deadline.
 };
-// By the numbers of their fibers: the longest 256 of each server, as they were a moment ago. None
-// if a lock was not to be had before `patience` ended. Throws std::bad_alloc.
+// Returns requests by the numbers of their fibers: the longest 256 of each server, slightly
+// delayed. Returns none if a lock was not free before `patience` ended. Throws std::bad_alloc.
 [[nodiscard]] std::unordered_map<std::uint64_t, RequestText> describe_requests(Deadline patience);
 
-// Returns how long a report of a fault waits for a lock that may never become free.
+// Returns how long a report of a fault waits for a lock that may stay held.
 [[nodiscard]] Deadline report_patience() noexcept;
 
 // Returns a heading and one line for each of the first few hundred living fibers. Lines of running
@@ -42,9 +42,9 @@ struct RequestText {
 // calls.
 [[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,
                                          const fibers::Backtrace& calls);
-// A heading, and for each fiber of the circle a line and its calls.
+// Returns a heading, and for each fiber of the cycle its line and its calls.
 [[nodiscard]] std::string describe_cycle(const scheduler::WaitCycle& cycle);
-// The circles of all runtimes; a line that says so if there is none. Throws std::bad_alloc.
+// Returns the cycles of all runtimes, or a line that says there is none. Throws std::bad_alloc.
 [[nodiscard]] std::string describe_cycles();
 // Dumps all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
@@ -53,7 +53,7 @@ struct RequestText {
 // Returns all fibers if `target` is null or no such fiber lives.
 [[nodiscard]] std::string dump_targeted(const void* target, Deadline patience);
 
-// Writes all of the text, and returns the error that ended that, if there is one.
+// Writes the whole text, and returns the error that prevented that, if there was one.
 std::error_code write_all(int descriptor, std::string_view text) noexcept;
 void write_to_stderr(std::string_view text) noexcept;
 // Writes dump_all(), or a line that states why it cannot be made. Do not call it on a fiber's

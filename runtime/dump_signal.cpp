@@ -36,8 +36,8 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// The eventfd adds up the numbers written to it: one for each dump, a larger one for each second of
-// a profile, and a much larger one for the end.
+// The eventfd adds up the numbers written to it: one for each dump, a larger number for each second
+// of a profile, and a much larger one for the end.
 constexpr std::uint64_t kDump = 1;
 constexpr std::uint64_t kSecond = std::uint64_t{1} << 16;
 constexpr int kMostSeconds = 60;
@@ -80,14 +80,14 @@ Shared& shared() {
 void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
 void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
-// The child has no writer thread. The handler stays, and finds no descriptor.
+// The child has no writer thread. The handler stays installed, and finds no descriptor.
 void forget_after_fork() WEFT_NOT_ANALYZED {
   Shared& state = shared();
   handler_descriptor.store(-1, relaxed);
   handlers_running.store(0, relaxed);
   if (state.users > 0) (void)::close(state.descriptor);
   state.users = 0;
-  new (&state.writer) std::thread;  // The former one cannot be joined.
+  new (&state.writer) std::thread;  // The parent's thread cannot be joined.
   state.mutex.unlock();
 }
 

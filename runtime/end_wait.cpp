@@ -52,11 +52,11 @@ void report_end_wait(const char* what, const void* target) noexcept {
   (void)std::snprintf(heading, sizeof heading,
                       "weft: %s, by %s, has waited for 5 s for fibers among these; let them end\n",
                       what, caller);
-  base::make_printable({heading, std::strlen(heading) - 1});  // The names, not the newline.
+  base::make_printable({heading, std::strlen(heading) - 1});  // Without the newline.
   try {
     runtime::write_to_stderr(heading + runtime::dump_targeted(target, runtime::report_patience()));
   } catch (const std::exception&) {
-    runtime::write_to_stderr(heading);  // There is no memory, or no thread, for the list.
+    runtime::write_to_stderr(heading);  // Memory or a thread for the list is missing.
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
-// Counts the forks from the first process to this one.
+// Counts the forks between the first process and this one.
 constinit unsigned source_forks WEFT_GUARDED_BY(sources_mutex) = 0;
 
 void hold_sources_over_forks() {

@@ -18,7 +18,7 @@ namespace weft::runtime {
 
 namespace {
 
-// A message of protocol buffers, written field by field. A field that is 0 may be left out.
+// A message of protocol buffers, written field by field. Fields with the value 0 may be left out.
 class ProtoMessage {
  public:
   void number(unsigned field, std::uint64_t value) {
@@ -49,11 +49,11 @@ class ProtoMessage {
   std::string bytes_;
 };
 
-// Code of a module in memory.
+// A range of a module's code in memory.
 struct CodeMapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  std::uint64_t offset = 0;  // In the file.
+  std::uint64_t offset = 0;  // The offset in the file.
   std::string file;
 };
 
@@ -84,7 +84,7 @@ std::vector<CodeMapping> code_mappings() {
   return mappings;
 }
 
-// The numbers of fields are in profile.proto.
+// profile.proto defines the numbers of the fields.
 class PprofWriter {
  public:
   std::string write(const Profile& profile) {
@@ -105,11 +105,11 @@ class PprofWriter {
  private:
   std::uint64_t string(std::string text) {
     const auto [place, is_new] = strings_.try_emplace(std::move(text), strings_.size());
-    if (is_new) texts_.push_back(&place->first);  // Nodes of a map stay where they are.
+    if (is_new) texts_.push_back(&place->first);  // A map's nodes keep their addresses.
     return place->second;
   }
 
-  // Readers refuse what is not UTF-8.
+  // Readers refuse text that is not UTF-8.
   static std::string valid(std::string_view text) {
     std::string characters;
     while (!text.empty()) characters.append(base::take_character(text));
@@ -123,7 +123,7 @@ class PprofWriter {
     out_.message(field, message);
   }
 
-  // Returns the location of a name that is no code.
+  // Returns the location of a name that stands for no code.
   std::uint64_t location(const std::string& name) {
     const auto [place, is_new] = named_.try_emplace(name, locations_ + 1);
     if (is_new) add_location(0, 0, name);

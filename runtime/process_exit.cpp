@@ -16,7 +16,7 @@ struct Search {
 
 _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* argument) {
   auto& search = *static_cast<Search*>(argument);
-  // The call is before the place that it returns to, which may be in the next function.
+  // The call precedes its return address, which may be in the next function.
   auto* call = reinterpret_cast<void*>(_Unwind_GetIP(context) - 1);
   search.found = _Unwind_FindEnclosingFunction(call) == search.function;
   return search.found ? _URC_END_OF_STACK : _URC_NO_REASON;
@@ -25,8 +25,8 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* argument) {
 }  // namespace
 
 bool called_by_exit() noexcept {
-  // Looked up, because a program that is not position-independent would give its own entry for the
-  // function.
+  // Looked up by name, because a program that is not position-independent would yield its own entry
+  // for the function.
   const void* function = dlsym(RTLD_NEXT, "exit");
   if (function == nullptr) function = reinterpret_cast<const void*>(&std::exit);
   Search search{function, false};

@@ -1,4 +1,4 @@
-// Whether the process is ending.
+// Determines whether the process is ending.
 #pragma once
 
 namespace weft::runtime {

@@ -32,12 +32,12 @@ using scheduler::WaitRecording;
 using scheduler::WaitSample;
 
 constexpr std::chrono::nanoseconds kPeriod = 10ms;
-// A collector passes on what there is after each round.
+// A collector passes on the available samples after each round.
 constexpr std::chrono::nanoseconds kRound = 5ms;
 
 std::error_code system_code(int number) { return {number, std::system_category()}; }
 
-// Why the wait for a recording has ended before its time.
+// Why the wait for a recording ended early.
 std::error_code early_end() {
   const Until until = Until::ambient();
   return until.is_over() ? until.reason() : Errc::cancelled;
@@ -55,7 +55,7 @@ ProfileStack make_stack(const char* name, const std::type_info* type,
   return stack;
 }
 
-// On a thread of its own, so that busy workers do not hold it up.
+// Runs on a separate thread, so that busy workers do not delay it.
 Profile collect_samples(const std::stop_token& end) {
   constexpr unsigned kRoundsForNewWorkers = 16;
   Profile profile;
@@ -83,12 +83,12 @@ constexpr scheduler::WaitReasons set_of(Reasons... reasons) {
   return (scheduler::reasons_of(reasons) | ...);
 }
 
-// Waits for another fiber that has something, or is to take something.
+// Waits for another fiber to provide or take something.
 constexpr scheduler::WaitReasons kContention =
     set_of(WaitReason::mutex, WaitReason::shared_mutex_read, WaitReason::shared_mutex_write,
            WaitReason::semaphore, WaitReason::once, WaitReason::channel_send,
            WaitReason::channel_receive, WaitReason::select, WaitReason::pool_submit);
-// All waits, except of pool workers for a task.
+// All reasons to wait, except that of pool workers without a task.
 constexpr scheduler::WaitReasons kBlocked =
     ~set_of(WaitReason::none, WaitReason::yield, WaitReason::pool_idle, WaitReason::stack);
 
@@ -115,7 +115,7 @@ Profile collect_waits(const std::stop_token& end, scheduler::WaitReasons reasons
   return profile;
 }
 
-// A thread that collects until finish() ends it, or the destructor.
+// A thread that collects until finish(), or the destructor, ends it.
 class Collection {
  public:
   using Collect = Profile (*)(const std::stop_token&);
@@ -126,7 +126,7 @@ class Collection {
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;
 
-  // Blocks for some milliseconds. Throws what the thread has thrown.
+  // Blocks for some milliseconds. Throws the exception of the thread.
   Profile finish() {
     end_.request_stop();
     Profile profile = profile_.get();
@@ -146,7 +146,7 @@ Result<std::string> record(const profile::Options& options, const Wait& wait,
                            Collection::Collect collect) {
   Collection collection(collect);
   const bool is_whole = wait(Deadline::after(options.duration));
-  // On a helper thread, as names take a while and much of a stack.
+  // Runs on a helper thread, because looking up names is slow and needs a large stack.
   std::string text = blocking([&] {
     const Profile profile = collection.finish();
     if (!is_whole) return std::string();

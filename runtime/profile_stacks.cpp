@@ -21,7 +21,7 @@ void Profile::add(ProfileStack stack, Values values) {
 
 std::string as_folded(const Profile& profile) {
   CallNames names;
-  std::map<std::string, std::int64_t> lines;  // Calls of one function at two places may look alike.
+  std::map<std::string, std::int64_t> lines;  // Two calls of one function may have one name.
   for (const auto& [stack, values] : profile.stacks) {
     std::string line;
     const auto append = [&line](std::string_view element) {

@@ -1,4 +1,4 @@
-// What a profile has counted, stack by stack.
+// The counts of a profile, stack by stack.
 #pragma once
 
 #include <array>
@@ -18,38 +18,38 @@ struct ProfileStack {
   std::string fiber;                     // Its name; empty: none.
   const std::type_info* type = nullptr;  // The type of its callable; null: unknown.
   std::vector<const void*> calls;        // Return addresses, innermost first.
-  std::string_view reason;               // Its reason to wait; empty: it does not wait. Static.
+  std::string_view reason;               // Why it waits; empty: it does not wait. Static text.
 
   friend auto operator<=>(const ProfileStack&, const ProfileStack&) = default;
 };
 
-// Stacks with how often each was seen, and with a time in nanoseconds.
+// Stacks, each with how often it was seen, and with a time in nanoseconds.
 struct Profile {
   struct Values {
     std::uint64_t count = 0;
     std::int64_t nanoseconds = 0;
   };
-  // What the values are, in the terms of pprof: "samples" and "cpu", for example.
+  // The meaning of the values in pprof's terms: "samples" and "cpu", for example.
   std::string_view counts;
   std::string_view times;
   std::chrono::nanoseconds period{0};    // The time between samples; 0: it varies.
   std::int64_t begin = 0;                // Nanoseconds since 1970.
   std::chrono::nanoseconds duration{0};  // The length of the recording.
-  std::uint64_t lost = 0;                // Samples that are missing here.
+  std::uint64_t lost = 0;                // Samples that were lost.
   std::map<ProfileStack, Values> stacks;
 
-  // Adds to a stack. A stack that is new when there are 50 000 is counted without its calls. Throws
+  // Adds to a stack. Once there are 50 000 stacks, a new one is counted without its calls. Throws
   // std::bad_alloc.
   void add(ProfileStack stack, Values values);
 };
 
-// Folded stacks, outermost call first: the fiber's name, its callable, calls, the reason in
-// brackets; then nanoseconds. Takes kilobytes of stack. Throws std::bad_alloc.
+// Returns folded stacks, outermost call first: the fiber's name, its callable, its calls and the
+// reason in brackets; then nanoseconds. Takes kilobytes of stack. Throws std::bad_alloc.
 [[nodiscard]] std::string as_folded(const Profile& profile);
 
-// The uncompressed message of profile.proto, with both values of each stack. The names of fibers,
-// of callables and reasons are functions without an address; the label "fiber" has the name, too.
-// Throws and takes as as_folded().
+// Returns the uncompressed message of profile.proto, with both values of each stack. Names of
+// fibers, of callables and of reasons appear as functions without an address; the label "fiber"
+// also has the fiber's name. Throws, and uses stack, as as_folded() does.
 [[nodiscard]] std::string as_pprof(const Profile& profile);
 
 }  // namespace weft::runtime

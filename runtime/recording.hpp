@@ -1,4 +1,4 @@
-// What the recordings of a page have in common.
+// The common part of the recordings of a page.
 #pragma once
 
 #include <unistd.h>
@@ -12,14 +12,14 @@
 
 namespace weft::runtime {
 
-// Parks the caller until the moment. Returns false if something ended the wait before.
+// Parks the caller until the given time. Returns false if the wait ended early.
 using Wait = std::function<bool(Deadline)>;
 
-// The right to make one kind of recording: one caller in the process has it at a time. `taken` is
-// the process in which it is taken, or 0: a child of a fork has no caller that would give it back.
+// The right to make one kind of recording, which one caller in the process has at a time. `taken`
+// is the process in which it is taken, or 0. In the child of a fork no caller would give it back.
 // Order
-//   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the recording
-//           before has been read. Relaxed elsewhere: a process knows its own number.
+//   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the previous
+//           recording has been read. Relaxed elsewhere: a process knows its own number.
 class RecordingTurn {
  public:
   explicit RecordingTurn(detail::Atomic<int>& taken) noexcept : taken_(taken) {
@@ -40,10 +40,10 @@ class RecordingTurn {
   bool is_mine_ = false;
 };
 
-// Does what profile::processor() does, with a wait of the caller's.
+// Does what profile::processor() does, with the caller's own way to wait.
 [[nodiscard]] Result<std::string> record_processor(const profile::Options& options,
                                                    const Wait& wait);
-// The same for profile::contention() and profile::blocked().
+// Do the same for profile::contention() and profile::blocked().
 [[nodiscard]] Result<std::string> record_contention(const profile::Options& options,
                                                     const Wait& wait);
 [[nodiscard]] Result<std::string> record_blocked(const profile::Options& options, const Wait& wait);

@@ -43,8 +43,8 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 }  // namespace
 
 Runtime::~Runtime() {
-  // No fiber is left to wait for, or the wait would never end, because a fiber, or a thread that
-  // makes a blocking call for one, ends the process.
+  // This end waits for no fiber: none is left, or the wait would never end, because a fiber, or a
+  // helper thread's call for a fiber, ends the process.
   const bool is_inside = scheduler_->runs_on_this_thread() || blocking_->runs_on_this_thread();
   if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
     (void)scheduler_.release();

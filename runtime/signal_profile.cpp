@@ -17,7 +17,8 @@ namespace weft::runtime {
 
 namespace {
 
-// Returns the error, if there is one. Other users may not read the names of a program's functions.
+// Returns the error, if there is one. The file is private, because the names of a program's
+// functions are not for other users.
 std::error_code write_profile(const std::string& path, std::string_view text) noexcept {
   const int file =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

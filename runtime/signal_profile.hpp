@@ -1,4 +1,4 @@
-// Profiles that a signal asks for.
+// Profiles that a signal requests.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace weft::runtime {
 
-// Records on a thread of its own, so that dumps can be had meanwhile. Owner: the thread that reads
-// the requests. The destructor ends a recording early, without a file.
+// Records on a separate thread, so that dumps remain possible meanwhile. Owner: the thread that
+// reads the requests. The destructor ends a recording early, without a file.
 class SignalProfile {
  public:
   SignalProfile() = default;
@@ -17,8 +17,8 @@ class SignalProfile {
   SignalProfile(const SignalProfile&) = delete;
   SignalProfile& operator=(const SignalProfile&) = delete;
 
-  // Says on stderr where the profile is, or why there is none. A recording that lasts is not
-  // disturbed.
+  // Reports on stderr where the profile is, or why there is none. It does not disturb a recording
+  // in progress.
   void begin(std::chrono::nanoseconds duration) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a simulation tells of its fibers.
+// Describes the fibers of a simulation.
 #include "runtime/dump.hpp"
 #include "scheduler/simulation.hpp"
 

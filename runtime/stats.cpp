@@ -4,7 +4,7 @@
 
 namespace weft::runtime {
 
-// The counts of ends are read before the counts of beginnings, so they never exceed these.
+// Counts of ends are read before counts of beginnings, so the former never exceed the latter.
 RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   RuntimeStats stats;
   scheduler::Shared& shared = scheduler.shared();
