@@ -32,8 +32,8 @@ class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // Until it is called up.
-    bool has_open_queue = true;  // Thieves may come from the start.
+    bool is_resting = false;     // Until its thread is called.
+    bool has_open_queue = true;  // Whether thieves may come from the start.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
     detail::Simulation* simulation = nullptr;
@@ -104,7 +104,7 @@ class Desk {
 
   // --- The worker calls these ---
 
-  // Returns whether the last turn was over. While locks note their owners it may not have been.
+  // Returns whether the last turn had ended. While locks note their owners, it may not have.
   [[nodiscard]] bool begin_turn() noexcept {
     const bool leads_here = detail::notes_lock_owners();
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;

@@ -29,7 +29,7 @@ class EventSource {
   virtual void interrupt() noexcept = 0;
   // Returns whether anything is watched. Not virtual, because workers call it constantly.
   [[nodiscard]] bool watches_anything() const noexcept {
-    // Relaxed: a hint; announce_watch() reaches a worker that saw 0 just before.
+    // Relaxed: a hint. If a worker has just read 0, announce_watch() reaches it.
     return watched_.load(detail::relaxed) != 0;
   }
 
@@ -37,8 +37,8 @@ class EventSource {
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
-  // Counts what is watched. Returns true for the first: announce_watch() must follow once events
-  // can arrive.
+  // Counts a watch. Returns true for the first one: announce_watch() must follow once events can
+  // arrive.
   [[nodiscard]] bool begin_watch() noexcept {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }

@@ -29,12 +29,12 @@ struct WaitCycle;
 // A worker that has been running one fiber for long.
 struct Stall {
   enum class Kind : std::uint8_t {
-    blocked,  // Its thread uses no processor time: it waits in a system call.
+    blocked,  // It uses no processor time, because it waits in a system call.
     busy,     // It computes, or would if its thread had a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
-  // It may not be running any more; its record stays readable.
+  // The fiber may have stopped running; its record stays readable.
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
@@ -57,19 +57,20 @@ struct MonitorOptions {
   // The monitor's thread calls on_stall for each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
-  // It calls on_cycle once for each circle of fibers that wait for each other. Empty: it does not
-  // look for them.
+  // Called once for each cycle of fibers that wait for each other. Empty: cycles are not searched
+  // for.
   std::function<void(const WaitCycle&)> on_cycle = {};
-  // The monitor's thread calls on_blocked for each stall that it sees blocked, and later
-  // on_continued with the number that on_blocked has returned and the time since; not for 0.
+  // The monitor's thread calls on_blocked for each stall in which the worker is blocked. When the
+  // fiber continues, it calls on_continued with the number that on_blocked returned and the elapsed
+  // time, unless the number is 0.
   std::function<std::uint64_t(const Stall&)> on_blocked = {};
   std::function<void(std::uint64_t, std::chrono::nanoseconds)> on_continued = {};
 };
 
-// How the number of workers follows the processors that the process may use. The monitor compares
-// them at a sample; it makes no sample for that.
+// Determines how the number of workers follows the usable processors. The monitor compares the two
+// at a sample that it makes anyway.
 struct ProcessorOptions {
-  // The monitor's thread calls it. 0: the number is not known now.
+  // The monitor's thread calls it. 0: the number is unknown at present.
   std::function<unsigned()> count = &base::usable_processors_hint;
   // The largest number of workers without spares; 0: the number is fixed.
   unsigned most_workers = 0;

@@ -36,14 +36,14 @@ struct SampleSlot {
 
 constexpr std::size_t kSlots = 128;
 
-// One for the process. The slots are never freed, as a signal may come late; pages that no sample
-// has reached are not touched.
+// One table for the process. The slots are never freed, because a signal may come late. Pages that
+// no sample has reached are not touched.
 // Order
 //   [slots]  the constructor stores them (release) -> the handler loads them (acquire).
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
   detail::Atomic<bool> is_open{false};    // Relaxed: a late sample is dropped by the next owner.
-  detail::Atomic<std::uint32_t> next{0};  // Relaxed: a place to begin a search.
+  detail::Atomic<std::uint32_t> next{0};  // Relaxed: only where a search begins.
   detail::Atomic<std::uint64_t> lost{0};  // Relaxed: a count.
 };
 SampleBook samples;
@@ -64,8 +64,8 @@ SampleSlot* take_slot() noexcept {
   return nullptr;
 }
 
-// Notes the fiber that runs here, unless the worker is between two fibers: its stack pointer is
-// not in the new fiber's stack then.
+// Records the fiber that runs here, unless the worker is between two fibers: then its stack pointer
+// is not in the new fiber's stack.
 void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   Worker* const worker = current_worker();
   const fibers::Fiber* const fiber = worker == nullptr ? nullptr : worker->current_fiber();
@@ -79,7 +79,8 @@ void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   sample.is_fiber = true;
   sample.name = stack->name.copy();
   sample.type = fiber->task.type_hint();
-  // The header is at the top of the stack; that of an inlined fiber is below its parent's calls.
+  // The header is at the top of the stack; the header of an inlined fiber is below its parent's
+  // calls.
   image.copy_stack(reinterpret_cast<const char*>(stack));
 }
 
@@ -111,7 +112,7 @@ ProcessorSampler::ProcessorSampler(std::chrono::nanoseconds period) : period_(pe
   if (samples.slots.load(relaxed) == nullptr) {
     samples.slots.store(new SampleSlot[kSlots], release);  // [slots]
   }
-  drain([](const ProcessorSample&) {});  // Late ones of the sampler before.
+  drain([](const ProcessorSample&) {});  // Late samples of an earlier sampler.
   samples.lost.store(0, relaxed);
   follow_workers();
   samples.is_open.store(true, relaxed);
@@ -125,11 +126,11 @@ void ProcessorSampler::follow_workers() {
     if (scheduler.lost_in_fork()) return;
     for (const Desk* const desk : scheduler.shared().desks()) {
       const int thread = desk->thread.number();
-      if (thread == 0) continue;  // It has not begun.
+      if (thread == 0) continue;  // The thread has not started yet.
       const auto [timer, is_new] = timers_.try_emplace(
           thread, base::ThreadTimer::Setting{
                       .thread = thread, .signal = SIGPROF, .first = period_, .period = period_});
-      // A thread that has just ended has no timer either: the next round finds out.
+      // A thread that has just ended has no timer either; the next round removes it.
       if (!is_new || timer->second.is_set()) continue;
       is_refused = true;
       timers_.erase(timer);

@@ -1,4 +1,4 @@
-// Samples of what the workers' threads compute.
+// Samples the computations of the workers' threads.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,20 @@ namespace weft::scheduler {
 
 // A moment at which a worker's thread used its processor.
 struct ProcessorSample {
-  std::uint64_t count = 1;               // More where the kernel has merged signals.
-  bool is_fiber = false;                 // Otherwise the worker looked for something to run.
+  std::uint64_t count = 1;               // Above 1 if the kernel merged signals.
+  bool is_fiber = false;                 // Otherwise the worker was between fibers.
   fibers::FiberName::Copy name{};        // The fiber's name, or none.
   const std::type_info* type = nullptr;  // The type of the fiber's callable; null: unknown.
   fibers::Backtrace calls;
 };
 
-// Samples all workers of the process, by their threads' processor time, from its construction on.
-// A timer of each thread sends it SIGPROF, whose handler notes the registers and copies the stack
-// into a slot: no lock is taken and nothing allocated there. The owner unwinds the copies.
-// Owner: a plain thread. The caller sees to it that there is one at a time in the process.
+// Samples all workers of the process by their threads' processor time, from its construction on. A
+// timer of each thread sends it SIGPROF. The handler records the registers and copies the stack
+// into a slot; it takes no lock and allocates nothing. The owner unwinds the copies. Owner: a plain
+// thread. The caller ensures that the process has only one sampler at a time.
 class ProcessorSampler {
  public:
-  // Returns false if the program handles SIGPROF itself. To be called before the constructor.
+  // Returns false if the program handles SIGPROF itself. Must be called before the constructor.
   [[nodiscard]] static bool prepare() noexcept;
 
   // Throws std::bad_alloc, std::system_error.
@@ -37,9 +37,10 @@ class ProcessorSampler {
   ProcessorSampler(const ProcessorSampler&) = delete;
   ProcessorSampler& operator=(const ProcessorSampler&) = delete;
 
-  // Begins to sample workers that are new. Throws std::bad_alloc, std::system_error.
+  // Begins to sample new workers. Throws std::bad_alloc, std::system_error.
   void follow_workers();
-  // Passes on what has been sampled. Call it every few milliseconds: there is room for 128 samples.
+  // Passes on the new samples. Must be called every few milliseconds, because there is room for 128
+  // samples.
   void drain(const std::function<void(const ProcessorSample&)>& see);
   // The number of samples for which there was no room.
   [[nodiscard]] static std::uint64_t lost() noexcept;

@@ -58,7 +58,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     fibers::install_overflow_report();
     fibers::watch_for_overflow(shared_.stacks().space());
   }
-  // All workers exist before the first one runs.
+  // All workers must exist before the first one runs.
   for (unsigned i = 0; i < shared_.options().workers; ++i) {
     make_worker();
     shared_.desks().publish();
@@ -94,7 +94,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it: that number of workers must take part, as far as threads are available.
+// The monitor calls it: that many workers must take part, as far as threads are available.
 void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;
@@ -121,8 +121,8 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
     workers_.back()->desk().unpark();
   }
   if (!is_lower || at_work <= wanted) return;
-  // Sleeping workers leave, too, as many as are too many. The unpark is not lost if the worker is
-  // about to sleep.
+  // As many sleeping workers as are too many must leave, too. The unpark is not lost if the worker
+  // is about to sleep.
   unsigned surplus = at_work - wanted;
   for (auto at = others.rbegin(); at != others.rend(); ++at) {
     Desk& desk = **at;
@@ -178,7 +178,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
 // Treated as a call from outside, wherever it is made: the record belongs to no worker.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
-  // A worker may be wanted that has no thread yet.
+  // The chosen worker may have no thread yet.
   const auto homes =
       std::min(static_cast<unsigned>(shared_.desks().size()), shared_.active().usual());
   const unsigned home =

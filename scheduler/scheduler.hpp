@@ -89,13 +89,13 @@ class Scheduler {
                                           const void* caller);
 
   Shared shared_;
-  const std::uint32_t forks_;  // The value before the scheduler was made.
+  const std::uint32_t forks_;  // The number of forks before its creation.
   // Relaxed: the functions that announce_end() calls notify waiters under a lock.
   detail::Atomic<bool> is_ending_{false};
   // Every plain thread that spawns writes these.
   alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block.
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
-  detail::Atomic<unsigned> next_home_{0};  // Relaxed: a turn.
+  detail::Atomic<unsigned> next_home_{0};  // Relaxed: only spreads fibers.
   // Each worker is made before its thread starts, and all usual ones before the first thread.
   std::vector<std::unique_ptr<Loop>> workers_;
   std::vector<std::thread> threads_;

@@ -109,7 +109,7 @@ void Shared::throw_too_many_fibers() {
                                 std::to_string(waiting) + " fibers wait for a stack");
   }
   if (const MemoryGoal& goal = stores_.goal(); goal.is_refusing()) {
-    // The monitor must look whether the process uses less, though no worker wakes up.
+    // The monitor must check whether the process uses less memory, even if no worker wakes up.
     full_fence();  // [goal]
     monitor_rest_.end();
     throw std::system_error(make_error_code(Errc::too_many_fibers),

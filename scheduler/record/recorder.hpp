@@ -133,8 +133,8 @@ class Recorder {
   // register on each path.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
-  // Whether the sampler, the trace or the simulation requires notice of fibers that become ready;
-  // and of fibers that run, which a recording of waits requires, too.
+  // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
+  // The same for fibers that run, of which a recording of waits must be notified, too.
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;

@@ -56,7 +56,7 @@ class Durations {
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  // Returns whether it requires notice of fibers that become ready, and that run.
+  // Returns whether it must be notified of fibers that become ready and of fibers that run.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
   [[nodiscard]] bool is_following() const noexcept {
     return phase_ == Phase::waiting || phase_ == Phase::running;

@@ -30,8 +30,8 @@ constexpr std::size_t kFewestEvents = 64;
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
-  detail::ThreadMutex mutex;  // Held for short.
-  // Grows with each start. Relaxed: the mutex publishes the data of the recording.
+  detail::ThreadMutex mutex;  // Held only briefly.
+  // Grows with each start. Relaxed: the mutex publishes the recording's data.
   detail::Atomic<std::uint64_t> number{0};
   std::size_t size WEFT_GUARDED_BY(mutex) = 0;
   std::uint64_t start_ticks WEFT_GUARDED_BY(mutex) = 0;

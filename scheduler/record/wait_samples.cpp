@@ -16,19 +16,21 @@ detail::Atomic<WaitReasons> recorded_waits{0};
 namespace {
 
 constexpr std::size_t kWaits = 4096;
-constexpr std::size_t kProbes = 8;  // In one cache line.
+constexpr std::size_t kProbes = 8;  // Places in one cache line.
 
-// Who has a place: no one, one who reads or writes it, a wait that has ended; or a fiber's address.
+// The holder of a place: none, a reader or writer of it, or an ended wait; otherwise a fiber's
+// address.
 constexpr std::uintptr_t kFree = 0;
 constexpr std::uintptr_t kBusy = 1;
 constexpr std::uintptr_t kEnded = 2;
 
-// The waits that are being sampled, in places that follow from the fiber's address. It is never
-// freed, as a worker may see late that a recording has ended.
+// The table of the waits that are being sampled; a fiber's address determines its place. The table
+// is never freed, because a worker may notice late that a recording has ended.
 // Order
 //   [wait]  begin_wait stores the fiber (release) -> runs or finish takes the place (acquire): the
-//           sample is there. runs stores kEnded (release) -> drain loads it (acquire). drain stores
-//           kFree (release) -> begin_wait takes the place (acquire): the sample has been read.
+//           sample is complete. runs stores kEnded (release) -> drain loads it (acquire). drain
+//           stores kFree (release) -> begin_wait takes the place (acquire): the sample has been
+//           read.
 struct WaitTable {
   std::array<detail::Atomic<std::uintptr_t>, kWaits> holders{};
   std::array<WaitSample, kWaits> samples;
@@ -55,7 +57,7 @@ bool take_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noex
   return table.holders[place].compare_exchange_strong(holder, kBusy, acquire, relaxed);  // [wait]
 }
 
-// The place that the fiber holds, taken from it; kWaits if it has none.
+// Takes the fiber's place from it and returns that place, or kWaits if it has none.
 std::size_t take_place_of(WaitTable& table, const Fiber& fiber) noexcept {
   const std::uintptr_t holder = holder_of(fiber);
   const std::size_t first = first_place(fiber);
@@ -81,7 +83,7 @@ void leave_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noe
   table.holders[place].store(holder, release);  // [wait]
 }
 
-// Without the calls that note the wait.
+// The calls that record the wait are left out.
 fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noexcept {
   fibers::Backtrace calls = fibers::calls_here(stack);
   const auto end = calls.frames.begin() + static_cast<std::ptrdiff_t>(calls.count);
@@ -92,7 +94,7 @@ fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noe
   return calls;
 }
 
-// No fiber is parked for that reason: the workers watch which fibers run, and sample no wait.
+// No fiber parks for that reason, so the workers only watch which fibers run, and sample no wait.
 constexpr WaitReasons kOnlyRuns = reasons_of(detail::WaitReason::none);
 
 }  // namespace
@@ -110,7 +112,7 @@ void WaitSampler::leaves(const Fiber& fiber, const void* caller) noexcept {
   if ((reasons_ & reasons_of(reason)) != 0 && --left_ == 0) begin_wait(fiber, caller);
 }
 
-// Twice as rarely once a period has more than enough, and more often again when it has few.
+// Halves the sampling rate if a period has more samples than enough, and doubles it if it has few.
 void WaitSampler::adapt(std::int64_t now) noexcept {
   constexpr std::int64_t kPeriod = 10'000'000;
   constexpr std::uint32_t kMany = 16;
@@ -127,7 +129,7 @@ void WaitSampler::adapt(std::int64_t now) noexcept {
   period_ = now;
 }
 
-// On the stack of the fiber, which no waker knows yet.
+// Runs on the stack of the fiber, which no waker can access yet.
 void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   const std::uint32_t weight = interval_;
   const std::int64_t now = Deadline::now_nanoseconds();
@@ -137,7 +139,7 @@ void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   WaitTable* const table = wait_table.load(acquire);  // [table]
   const fibers::Stack* const stack = fiber.stack.load(relaxed);
   if (table == nullptr || stack == nullptr) return;
-  // A worker that saw the recording late may have run the fiber since its last wait.
+  // A worker that noticed the recording late may have run the fiber since its last wait.
   std::size_t place = take_place_of(*table, fiber);
   if (place == kWaits) place = take_free_place(*table, fiber);
   if (place == kWaits) {
@@ -167,7 +169,7 @@ WaitRecording::WaitRecording() {
   if (wait_table.load(relaxed) == nullptr) {
     wait_table.store(new WaitTable, release);  // [table]
   }
-  finish([](const WaitSample&) {});  // The rest of the recording before.
+  finish([](const WaitSample&) {});  // Left from the previous recording.
   lost_waits.store(0, relaxed);
   recorded_waits.store(kOnlyRuns, relaxed);
 }

@@ -6,16 +6,16 @@
 
 namespace weft::scheduler {
 
-// The workers that are not at rest. The monitor sets how many are usual, which may follow the
-// processors of the process, and how many it wants with the spares. It counts up the workers that
-// it calls; workers leave, and count down, once there are too many. The first ones never leave.
-// Relaxed: counts.
+// The workers that are not at rest. The monitor sets how many are usual, a number that may follow
+// the processors, and how many it wants including spares. The monitor increments the count for the
+// workers that it calls; workers that leave, because there are too many, decrement it. The
+// permanent workers never leave. Relaxed: counts.
 class ActiveWorkers {
  public:
   struct Setting {
-    unsigned workers = 1;     // The number that begins.
-    unsigned most = 0;        // The largest number of usual ones; 0: the number is fixed.
-    unsigned processors = 1;  // The number that the process may use.
+    unsigned workers = 1;     // The initial number.
+    unsigned most = 0;        // The largest number of usual workers; 0: the number is fixed.
+    unsigned processors = 1;  // The number of usable processors.
   };
   explicit ActiveWorkers(const Setting& setting) noexcept
       : permanent_(setting.most == 0 ? setting.workers : 1),
@@ -29,10 +29,10 @@ class ActiveWorkers {
   [[nodiscard]] unsigned processors() const noexcept { return processors_.load(detail::relaxed); }
   [[nodiscard]] bool is_permanent(unsigned worker) const noexcept { return worker < permanent_; }
   [[nodiscard]] unsigned permanent() const noexcept { return permanent_; }
-  // The number of workers that take part while none is stuck.
+  // Returns the number of workers that take part while none is stuck.
   [[nodiscard]] unsigned usual() const noexcept { return usual_.load(detail::relaxed); }
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }
-  // Counts the workers beyond the usual ones: spares, and workers that have not left yet.
+  // Returns the number beyond the usual workers: spares, and workers that have not left yet.
   [[nodiscard]] unsigned surplus() const noexcept {
     const unsigned usual = this->usual();
     return std::max(at_work(), usual) - usual;
@@ -44,11 +44,12 @@ class ActiveWorkers {
     usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
   }
   unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
-  // Counts a worker whose rest has ended; returns how many are at work now. A worker that ends its
-  // rest by itself calls it, too.
+  // Counts a worker whose rest has ended; returns how many take part now. A worker that ends its
+  // own rest calls it, too.
   unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
 
-  // A worker that is not permanent calls these: whether one should leave; whether this one does.
+  // A worker that is not permanent calls these: whether some worker should leave; whether the
+  // caller leaves.
   [[nodiscard]] bool wants_one_to_leave() const noexcept {
     return at_work() > wanted_.load(detail::relaxed);
   }

@@ -16,7 +16,7 @@ using fibers::Slab;
 
 namespace {
 
-// The steady clock begins with the machine, so 32 bits suffice for 13 years of running.
+// The steady clock starts with the machine, so 32 bits suffice for 13 years of uptime.
 using Tenths = std::chrono::duration<std::uint32_t, std::deci>;
 
 std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
@@ -82,7 +82,8 @@ void Census::begin(std::int64_t now) noexcept {
 
 void Census::visit_some(std::int64_t now) noexcept {
   const std::size_t last = next_slab_ + tuning::kCensusSlabs;
-  // Slabs change places when one is given back; its fibers may be visited in the next census only.
+  // Slabs may change their order when one is freed. Then its fibers may have to wait for the next
+  // census.
   const std::optional<std::size_t> slabs =
       fibers_.for_each_of_slabs(next_slab_, last, [this, moment = in_tenths(now)](Fiber& fiber) {
         mark(fiber, moment);

@@ -26,7 +26,7 @@ class Sentinel {
     forget_frames_below(here);
     detail::end_with_thread();
   }
-  // Returns the former start. 0: no watch.
+  // Returns the previous start. 0: there is no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:

@@ -63,7 +63,7 @@ void Monitor::run() noexcept {
     mind_processors(now);
     provide_workers(verdict);
     rouse_sleepers(verdict);
-    // Fibers may have run between two samples. Only a census that begins later sees where they
+    // Fibers may have run between two samples, so only a census that begins later shows where they
     // wait.
     const std::uint64_t switches = count_switches();
     const bool have_run = std::exchange(last_switches, switches) != switches;
@@ -88,8 +88,7 @@ void Monitor::run() noexcept {
              stopping_.load(acquire) == 0;              // [stop]
     });
     last_sample = last_awake = Deadline::now_nanoseconds();
-    // After a short rest the load is as light as before, so the samples need not become more
-    // frequent.
+    // After a short rest the load is still light, so the samples need not become more frequent.
     if (last_awake - now >= tuning::kLongestSamplePeriod) period = tuning::kShortestSamplePeriod;
   }
 }
@@ -120,7 +119,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
-  // A spare that began just before locks were to note their owners.
+  // This spare started just before locks began to note their owners.
   if (detail::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();

@@ -68,7 +68,7 @@ class Monitor {
     bool is_blocked = false;
     bool is_told = false;
     std::int64_t blocked_at = 0;  // When on_blocked was called; 0: not yet.
-    std::uint64_t number = 0;     // What it has returned.
+    std::uint64_t number = 0;     // The return value of on_blocked.
   };
   struct Verdict {
     unsigned blocked = 0;
@@ -89,15 +89,15 @@ class Monitor {
   void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
   void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
-  // Returns how many switches all workers have made. Relaxed: asleep, a worker makes none.
+  // Returns the number of switches that all workers have made. Relaxed: sleeping workers make none.
   [[nodiscard]] std::uint64_t count_switches() const noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 
   Shared& shared_;
-  const MonitorOptions& options_;  // The scheduler's.
+  const MonitorOptions& options_;  // Owned by the scheduler.
   const std::function<void(unsigned)> call_workers_;
   std::vector<Sight> sights_;
-  unsigned spares_ = 0;               // How many are wanted.
+  unsigned spares_ = 0;               // The wanted number of spares.
   std::int64_t next_processors_ = 0;  // When the processors are counted next, in nanoseconds.
   Census census_;
   CycleWatch cycles_;

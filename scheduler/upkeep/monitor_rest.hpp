@@ -10,10 +10,11 @@ namespace weft::scheduler {
 
 // Order
 //   [asleep]  rest raises asleep_; full_fence; the workers are seen to sleep, against: a worker
-//             ends its sleep; full_fence; asleep_ is read (work_begins). One of the two sees the
+//   ends
+//             its sleep; full_fence; asleep_ is read (work_begins). One of the two sees the other.
+//   [goal]    rest raises asleep_; full_fence; the memory goal is seen not to be reached, against:
+//             the goal is reached; full_fence; asleep_ is cleared (end). One of the two sees the
 //             other.
-//   [goal]    rest raises asleep_; full_fence; the goal of memory is seen not to be reached,
-//             against: it is reached; full_fence; asleep_ is cleared (end). One sees the other.
 class MonitorRest {
  public:
   // A worker that has slept calls it, after a full fence.

@@ -47,7 +47,7 @@ bool Stores::decay_some(std::int64_t now) noexcept {
 
 bool Stores::mind_goal(std::int64_t now) noexcept {
   constexpr int kSteps = 16;  // Some milliseconds; the next look continues.
-  // Not at each look: what is spawned near the goal needs stacks, too.
+  // Memory is not freed at each look: fibers that are spawned near the goal need stacks, too.
   if (goal_.look(now) && now - given_back_ >= tuning::kDecayPeriod) {
     int steps = 0;
     while (steps < kSteps && trim_some()) ++steps;

@@ -16,7 +16,7 @@ namespace weft::scheduler {
 // Any thread may call each function.
 class Stores {
  public:
-  // What the process should use at most; 0 for no goal.
+  // The memory that the process should not exceed; 0 for no goal.
   struct Goal {
     std::size_t bytes = 0;
     bool refuses = false;
@@ -39,9 +39,9 @@ class Stores {
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
   [[nodiscard]] const MemoryGoal& goal() const noexcept { return goal_; }
 
-  // Gives all back.
+  // Frees all unused memory.
   void trim() noexcept;
-  // Performs one step of it; returns true if more is left to do.
+  // Performs one step of trim(); returns true if more is left.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Frees some memory that has been unused for a while, alongside other work. Entries that were
@@ -49,9 +49,8 @@ class Stores {
   // are very many. `now` is in nanoseconds. Takes at most some milliseconds; returns true if more
   // is already due.
   bool decay_some(std::int64_t now) noexcept;
-  // Compares the memory of the process with the goal, and frees some of it if that is near. Returns
-  // true if the caller should soon look again.
-  // Context: the monitor.
+  // Compares the memory of the process with the goal, and frees some unused memory if the goal is
+  // near. Returns true if the caller should check again soon. Context: the monitor.
   [[nodiscard]] bool mind_goal(std::int64_t now) noexcept;
 
  private:

@@ -38,11 +38,11 @@ const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// What a parked fiber waits in, as a reader of its stack finds it: the lock of the object, and the
-// Waiter in the object's list. All objects in question have the list in the first aligned word
-// behind the lock, and a mutex has its state before and its LockOwner between.
+// What a parked fiber waits for, as found on its stack: the object's lock, and the Waiter in the
+// object's list. All these objects have the list in the first aligned word after the lock. A mutex
+// has its state before the lock, and its LockOwner between lock and list.
 struct ParkedWait {
-  Word lock = 0;  // 0: nothing is known.
+  Word lock = 0;  // 0: unknown.
   Word waiter = 0;
   std::uint32_t owner = 0;  // A LockOwner's digest.
 
@@ -54,7 +54,7 @@ constexpr std::uint32_t kMutexIsLocked = 1;
 constexpr Word kWaitGroupCountBytes = 8;
 constexpr std::size_t kMostInList = 10'000;
 
-// The lock and the list of an object.
+// Reads the lock and the list of an object.
 struct ListView {
   std::uint32_t owner = 0;
   std::unordered_set<Word> waiters;
@@ -81,14 +81,15 @@ ListView read_list(Word lock, WaitReason reason) {
       break;
     }
   }
-  // While it is held, the list changes, or its last waiter has not left its stack yet.
+  // While the lock is held, the list changes, or its last waiter has not left its stack yet.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
   if (reason == WaitReason::mutex) view.owner = read_owner(lock);
   return view;
 }
 
-// What a stack's header says; 0 if it cannot be read. That of an inlined fiber lies in its parent's
-// frame, which may be gone: then these are any bytes, and look_again() decides.
+// Return fields of a stack's header; 0 if the header cannot be read. The header of an inlined fiber
+// is in its parent's frame, which may have been reused. Then the bytes are arbitrary, and
+// look_again() decides.
 std::uint64_t read_id(const Stack& stack) noexcept {
   std::uint64_t id = 0;
   return base::read_memory(&stack.fiber_id, &id, sizeof id) ? id : 0;
@@ -104,7 +105,7 @@ class WaitGraph {
  public:
   WaitGraph(std::int64_t now, std::size_t most) : now_(now), most_(most) {}
 
-  // To be called with each record.
+  // Must be called with each record.
   void add(Fiber& fiber) {
     if (!is_waiting(fiber) || !may_be_in_cycle(fiber) || nodes_.size() > most_) return;
     mark_waiting(fiber, now_);
@@ -118,7 +119,7 @@ class WaitGraph {
                       fiber.state.load(detail::relaxed) == FiberState::inlining,
                       {}});
   }
-  // After all have been added.
+  // Must be called after all records have been added.
   void read_waits() {
     if (nodes_.size() > most_) nodes_.clear();
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -132,7 +133,7 @@ class WaitGraph {
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) note_owner(nodes_[i].id, i);
   }
-  // To be called with each record, once the waits have been read: an owner is known if no other
+  // Must be called with each record after the waits have been read. An owner is known if no other
   // fiber has the same digest.
   [[nodiscard]] bool wants_owners() const noexcept { return !owners_.empty(); }
   void count_owner(const Fiber& fiber) {
@@ -164,12 +165,12 @@ class WaitGraph {
     bool is_in_cycle = false;
   };
   struct Owner {
-    std::size_t count = 0;  // Fibers with the digest.
+    std::size_t count = 0;  // Fibers with this digest.
     std::optional<std::size_t> node = {};
   };
   struct Step {
     std::size_t node;
-    std::vector<std::size_t> edges;  // Not followed yet.
+    std::vector<std::size_t> edges;  // Not visited yet.
   };
 
   void note_owner(std::uint64_t id, std::size_t node) {
@@ -177,8 +178,8 @@ class WaitGraph {
     if (found != owners_.end()) found->second.node = node;
   }
 
-  // The Departure of its switch has the lock that it left to the other side, after its own stack;
-  // and the Waiter is in a frame of the call that waits without a limit.
+  // The Departure of the fiber's switch has the lock that the other side unlocks. The Waiter is in
+  // a frame of the call that waits without a limit.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
     constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
@@ -188,7 +189,7 @@ class WaitGraph {
     Word waiter = 0;
     for (std::size_t i = kWaker; i - kWaker + kFlags < words.size() && waiter == 0; ++i) {
       const std::size_t begin = i - kWaker;
-      // Linked, and not claimed by a notifier.
+      // The waiter is linked, and no notifier has claimed it.
       constexpr Word kFlagBits = 0xffff;
       if (words[i] == word_of(node.fiber) && words[begin + kClaim] == 0 &&
           (words[begin + kFlags] & kFlagBits) == 1) {
@@ -209,7 +210,7 @@ class WaitGraph {
     return list->second;
   }
 
-  // The fibers for all of which the node waits.
+  // Returns the fibers that the node waits for, all of which must end first.
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
@@ -258,8 +259,9 @@ class WaitGraph {
     }
   }
 
-  // The last on the path waits for `first`, which is on it too. Of the cycles that share a fiber
-  // the first one counts: a fiber may wait for thousands that all wait for it.
+  // The last fiber on the path waits for `first`, which is on the path, too. If cycles share a
+  // fiber, only the first one counts: a fiber may wait for thousands of fibers that all wait for
+  // it.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
     const auto begin = std::ranges::find(path, first, &Step::node);
@@ -276,7 +278,7 @@ class WaitGraph {
     cycles.push_back(std::move(cycle));
   }
 
-  // Returns the calls of a fiber that has waited for the same ever since it was added.
+  // Returns the calls of a fiber whose wait has not changed since it was added.
   [[nodiscard]] std::optional<fibers::Backtrace> look_again(const Node& node) {
     fibers::Backtrace calls;
     if (!node.is_inlining) {
@@ -295,7 +297,7 @@ class WaitGraph {
   std::map<Word, std::size_t> headers_;                 // The key is the header.
   std::unordered_multimap<Word, std::size_t> targets_;  // The key is the join target.
   std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the digest.
-  std::unordered_map<Word, ListView> lists_;            // As read last; the key is the lock.
+  std::unordered_map<Word, ListView> lists_;            // As last read; the key is the lock.
 };
 
 }  // namespace
@@ -334,7 +336,7 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
     last_look_ = now;
     waits_then_ = waits;
   } catch (const std::bad_alloc&) {
-    last_look_ = now;  // The next look may find memory.
+    last_look_ = now;  // The next look tries again.
   }
   return true;
 }
@@ -345,7 +347,7 @@ bool CycleWatch::look(Deadline patience) {
   for (const WaitCycle& cycle : *found) {
     const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
     if (std::ranges::find(reported_, first->id) != reported_.end()) continue;
-    // It stays there: a look may miss a cycle whose mutex is in use.
+    // The cycle stays in the list: a look may miss a cycle whose mutex is in use.
     reported_.push_back(first->id);
     shared_.options().monitor.on_cycle(cycle);
   }

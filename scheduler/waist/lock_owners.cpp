@@ -1,4 +1,4 @@
-// Leads each call that locks out of its fast path.
+// Directs each locking call away from its fast path.
 #include <weft/deadline.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>

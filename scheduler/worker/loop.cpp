@@ -112,7 +112,7 @@ bool Loop::serve_stack_waits() noexcept {
   return has_own_work();
 }
 
-// Waits, and counts the time that it takes.
+// Waits, and measures the time that this takes.
 template <class Wait>
 auto Loop::while_parked(Wait wait) noexcept {
   struct Count {

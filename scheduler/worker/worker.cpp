@@ -156,7 +156,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches through the idle stack, which looks around: the turn has been a long one.
+// Switches through the idle stack, which looks around, because the turn was long.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
