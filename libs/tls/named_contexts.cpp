@@ -39,20 +39,20 @@ std::vector<std::string> names_of(X509& certificate) {
   return found;
 }
 
-// OpenSSL ends the object with the context that it is attached to.
+// OpenSSL frees the object together with the context that it is attached to.
 void destroy(void* /*context*/, void* contexts, CRYPTO_EX_DATA* /*data*/, int /*index*/,
              long /*argument*/, void* /*pointer*/) {
   delete static_cast<NamedContexts*>(contexts);
 }
 
-// Negative if OpenSSL lacks memory.
+// Negative if OpenSSL is out of memory.
 int place() {
   static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy);
   return index;
 }
 
-// A client that asks for another name, or for none, gets the default certificate and refuses that
-// itself. OpenSSL takes no exceptions: without memory the handshake fails.
+// A client that requests another name, or none, gets the default certificate, which it may refuse
+// itself. OpenSSL cannot handle exceptions, so the handshake fails if memory is short.
 int choose_context(SSL* ssl, int* /*alert*/, void* contexts) {
   const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
@@ -98,7 +98,7 @@ SSL_CTX* NamedContexts::find(std::string_view name) const {
 void NamedContexts::attach(NamedContexts contexts, SSL_CTX& owner) {
   auto owned = std::make_unique<NamedContexts>(std::move(contexts));
   if (place() < 0 || SSL_CTX_set_ex_data(&owner, place(), owned.get()) != 1) throw std::bad_alloc();
-  // The macro of that name has a cast of C.
+  // The OpenSSL macro of that name contains a C cast.
   SSL_CTX_callback_ctrl(&owner, SSL_CTRL_SET_TLSEXT_SERVERNAME_CB,
                         reinterpret_cast<void (*)()>(&choose_context));
   SSL_CTX_set_tlsext_servername_arg(&owner, owned.release());

@@ -10,25 +10,25 @@
 
 namespace weft::tls {
 
-// Which of OpenSSL's contexts a client gets that asks for a name: the first one whose certificate
-// is for that name, or for all names one level above. The default context owns the others, so they
+// Selects the OpenSSL context for a client that requests a name: the first one whose certificate is
+// for that name, or for all names one level above. The default context owns the others, so they
 // live as long as its connections.
 class NamedContexts {
  public:
-  // Finds `context` by the names of its certificate. An error: it has none.
+  // Registers `context` under the names in its certificate. Returns an error if it has none.
   [[nodiscard]] std::error_code add(ContextPtr context);
-  // The names of its certificate lead to the default.
+  // Makes the names in the default's certificate select the default.
   void add_default(SSL_CTX& context);
-  // Returns null for the default: its certificate is for the name, or none is.
+  // Returns null for the default: its certificate is for the name, or no certificate is.
   [[nodiscard]] SSL_CTX* find(std::string_view name) const;
 
-  // Makes clients of `owner`'s connections get the context of the name that they ask for, if there
+  // Makes clients of `owner`'s connections get the context of the name that they request, if there
   // is one. Throws std::bad_alloc.
   static void attach(NamedContexts contexts, SSL_CTX& owner);
 
  private:
-  // In lower case; a name for all of one level begins with "*.". Null: the default, which owns
-  // this.
+  // In lower case; a name for a whole level begins with "*.". Null: the default, which owns this
+  // object.
   std::map<std::string, ContextPtr, std::less<>> contexts_;
 };
 

@@ -62,7 +62,7 @@ class ClientCore {
   // Sends the request, and reads the head of its answer.
   std::error_code converse(ClientConnection& connection, const std::string& head, const Call& call,
                            Reply::State& state, const Until& until) const;
-  // Whether a redirect may be followed.
+  // Returns whether a redirect may be followed.
   [[nodiscard]] bool may_lead(const Url& from, const Url& to) const noexcept;
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);

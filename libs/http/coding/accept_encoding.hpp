@@ -1,4 +1,4 @@
-// The encodings that a client takes.
+// The encodings that a client accepts.
 #pragma once
 
 #include <span>

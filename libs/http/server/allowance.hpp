@@ -1,4 +1,4 @@
-// The time that a peer may let a transfer wait.
+// Limits how long a peer may delay a transfer.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace weft::http {
 
-// A bucket of time: waits take from it, and each byte gives 1/least_rate seconds back, up to the
-// grace. So a peer is given up after the grace without progress, or when it has been slower than
-// the least rate for long. Only waits count: a handler that takes its time costs the peer nothing.
-// Context: one fiber at a time.
+// A bucket of time. Waits take time from it, and each byte returns 1/least_rate seconds, up to the
+// grace. So a peer is dropped after the grace without progress, or after it has been slower than
+// the least rate for long. Only waits count: a slow handler costs the peer nothing. Context: one
+// fiber at a time.
 class Allowance {
  public:
-  // `least_rate`: bytes per second; 0: any progress fills the bucket.
+  // `least_rate` is in bytes per second; 0: any progress fills the bucket.
   Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
       : grace_(grace), left_(grace), least_rate_(least_rate) {}
 
-  // Fills the bucket, for another transfer.
+  // Fills the bucket for another transfer.
   void renew() noexcept { left_ = grace_; }
 
-  // Counts bytes that came without a wait.
+  // Counts bytes that arrived without a wait.
   void earn(std::size_t bytes) noexcept {
     if (bytes == 0 || left_ == grace_) return;
     if (least_rate_ == 0) return renew();
@@ -35,8 +35,8 @@ class Allowance {
     left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
   }
 
-  // Calls `transfer` with the deadline that is left, and counts its time and its bytes. It may
-  // park.
+  // Calls `transfer` with the remaining time as its deadline, and counts its time and its bytes. It
+  // may park.
   template <class Transfer>
   net::Result<std::size_t> wait(Transfer transfer) {
     const Deadline deadline = Deadline::after(left_);
@@ -48,7 +48,7 @@ class Allowance {
     return result;
   }
 
-  // Whether a wait was ended although the peer was fast enough: its transfer may go on.
+  // Returns whether a wait ended although the peer was fast enough: its transfer may continue.
   [[nodiscard]] bool covers(const net::Result<std::size_t>& result) const noexcept {
     return result.error == weft::Errc::timed_out && result.value > 0 && left_.count() > 0;
   }

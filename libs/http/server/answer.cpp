@@ -50,11 +50,11 @@ void Answer::add_header(std::string_view name, std::string_view value, Earlier e
                                   printable(value) + "', must be a number of bytes");
     }
     promise_ = length;
-    return;  // Written with the head, once.
+    return;  // Written once, with the head.
   }
   if (fields_.capacity() < 64) fields_.reserve(256);
   if (earlier == Earlier::replaced) {
-    // First: if there is no memory, nothing is lost.
+    // This comes first: if memory is short, nothing is lost.
     fields_.reserve(fields_.size() + name.size() + value.size() + 4);
     remove_header(name);
   }
@@ -92,9 +92,9 @@ void Answer::append_status_line() {
   output_.append_date();
 }
 
-// Appends the status before them.
+// Appends the headers after the status.
 void Answer::append_fields() {
-  // It would be about a body that the client has (RFC 9110, 15.4.5).
+  // The header would describe a body that the client already has (RFC 9110, 15.4.5).
   if (status_.code == 304) remove_header("content-type");
   append_status_line();
   output_.append(fields_);
@@ -112,7 +112,7 @@ void Answer::append_connection_header() {
 std::error_code Answer::send(std::string_view body) {
   if (started() || upgrade_.talk) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
-  if (status_.code == 205) promise_ = 0;  // Its client waits for a body, and there is none.
+  if (status_.code == 205) promise_ = 0;  // The client expects a body, and there is none.
   stage_ = Stage::complete;
   body_.note_answer();
   std::string coded;
@@ -125,7 +125,7 @@ std::error_code Answer::send(std::string_view body) {
 
 // Sends the body, and the part of the head that describes it.
 std::error_code Answer::send_rest(std::string_view body) {
-  // The size of a coded body that is not sent is unknown.
+  // The size of a compressed body that is not sent is unknown.
   if (status_.code != 204 && !(coding_.is_on && has_no_body())) {
     const bool promised = promise_ && has_no_body();
     if (status_.code != 304 || promised) {
@@ -143,7 +143,7 @@ std::error_code Answer::send_rest(std::string_view body) {
   return output_.flush();
 }
 
-// Begins an answer that is written part by part.
+// Begins an answer that is written in parts.
 void Answer::begin_stream() {
   if (status_.code == 205) promise_ = 0;
   body_.note_answer();
@@ -185,7 +185,7 @@ void Answer::end_stream() {
   if (is_stream && (broken_off_ || output_.error())) {
     must_reset_ = stage_ == Stage::until_close;
   } else if (is_stream && promise_ && written_ != *promise_) {
-    // The client still waits for the rest: it learns from the end that there is none.
+    // The client still waits for the rest; the end of the connection shows that there is none.
     close_ = true;
   } else if (is_stream) {
     if (coding_.gzip != nullptr) (void)write_coded({}, Gzip::Then::end);
@@ -194,7 +194,7 @@ void Answer::end_stream() {
   stage_ = Stage::complete;
 }
 
-// Allocates no memory: there may be none.
+// Allocates no memory, because there may be none.
 void Answer::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_.code = status;
@@ -240,7 +240,7 @@ bool Answer::finish() {
     return false;
   }
   if (!started()) (void)send({});
-  if (!started()) send_error(500);  // A body has been promised, and there is none.
+  if (!started()) send_error(500);  // The head announced a body, and there is none.
   end_stream();
   return !output_.flush() && keeps_ && !close_;
 }

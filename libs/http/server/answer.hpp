@@ -18,10 +18,10 @@ namespace weft::http {
 
 class Connection;
 
-// The inside of a Response. The handler's fiber uses it, then the connection's.
+// The implementation of a Response. The handler's fiber uses it, and then the connection's.
 class Answer {
  public:
-  // `head` and `body` are the request's.
+  // `head` and `body` belong to the request.
   Answer(Connection& connection, Output& output, const Head& head, BodyReader& body) noexcept
       : connection_(connection), output_(output), head_(head), body_(body) {}
 
@@ -38,18 +38,20 @@ class Answer {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Sends it instead of what was prepared. Nothing if the answer has begun. Allocates nothing.
+  // Sends this answer instead of the prepared one. Does nothing if the answer has begun. Allocates
+  // nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // The answer ends early: the client must not take the part for the whole.
+  // The answer ends early, so the client must not take the part for the whole.
   void break_off() noexcept { broken_off_ = close_ = true; }
-  // The handler has returned without a word, and its context is over: that is no answer, though an
-  // empty one would look like success.
+  // Called if the handler has returned without an answer and its context has ended. An empty answer
+  // would look like success.
   void give_up();
-  // Completes the answer. True if the connection may stay.
+  // Completes the answer. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // An answer that ends with its connection has been broken off: only a reset can tell.
+  // Returns whether an answer that ends with its connection was aborted, which only a reset can
+  // show.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Not empty once finish() has sent the answer to an upgrade, or left it to the talk.
+  // Not empty once finish() has answered an upgrade, or has left the answer to the new protocol.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -58,7 +60,7 @@ class Answer {
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
-  // True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
+  // True for the answer to HEAD, and for 204, 205 and 304, whatever the handler sets.
   [[nodiscard]] bool has_no_body() const noexcept {
     return head_.method == "HEAD" || status_.code == 204 || status_.code == 205 ||
            status_.code == 304;
@@ -87,20 +89,20 @@ class Answer {
   BodyReader& body_;
   struct {
     int code = 200;
-    bool is_set = false;  // The handler has set it.
+    bool is_set = false;  // Set by the handler.
   } status_;
   Stage stage_ = Stage::not_started;
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // The head of the answer has said so.
-  std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
+  bool keeps_ = false;                    // The head of the answer has announced it.
+  std::optional<std::uint64_t> promise_;  // The Content-Length that the handler has set.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.
   struct {
     bool is_on = false;
     std::uint64_t size = 0;
-    std::unique_ptr<Gzip> gzip;  // For a body that is written in parts.
+    std::unique_ptr<Gzip> gzip;  // For bodies that are written in parts.
   } coding_;
   struct {
     Talk talk;

@@ -1,4 +1,4 @@
-// The body of a request, as it is read.
+// Reads the body of a request.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace weft::http {
 class Output;
 class Transport;
 
-// Reads a body of either framing, from what has come with the head and then from the connection.
+// Reads a body of either framing: first what arrived with the head, and then from the connection.
 class BodyReader {
  public:
   BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
@@ -31,17 +31,17 @@ class BodyReader {
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads what is left, if that is little. False: the connection cannot be used any more.
+  // Reads the rest if it is small. Returns false if the connection can no longer be used.
   [[nodiscard]] bool discard();
-  // False: it is known already that discard() would fail.
+  // Returns false if discard() is already known to fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;
-  // Moves the bytes that have come after the body to the front of the input, once it is over.
+  // After the body has ended, moves the bytes that follow it to the front of the input.
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return body_.over(); }
-  // The answer begins: a client that waits to be asked for the body is not asked any more.
+  // Called when the answer begins: a client that waits for a 100 status gets none any more.
   void note_answer() noexcept { may_ask_ = false; }
-  // Why the body cannot be read to its end; empty if nothing has failed.
+  // Returns why the body cannot be read to its end; empty if nothing has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
@@ -65,14 +65,14 @@ class BodyReader {
   Transport& transport_;
   Input& input_;
   Output& output_;
-  const Limits& limits_;  // The server's.
+  const Limits& limits_;  // Owned by the server.
   Body body_;
-  bool must_ask_;  // The client waits to be asked for the body, and has not been.
+  bool must_ask_;  // The client still waits for a 100 status.
   bool may_ask_ = true;
   std::error_code error_;
-  std::uint64_t most_;  // The largest body; bytes.
+  std::uint64_t most_;  // The largest allowed body, in bytes.
   Allowance allowance_;
-  // Chunks that have been received behind the input; [raw_begin_, raw_end_) is not decoded yet.
+  // Received chunks, stored after the input; [raw_begin_, raw_end_) is not decoded yet.
   std::unique_ptr<char[]> raw_;
   std::size_t raw_begin_ = 0;
   std::size_t raw_end_ = 0;

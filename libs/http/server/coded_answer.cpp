@@ -1,4 +1,4 @@
-// The side of an answer that only compressed ones need.
+// The part of an answer that only compressed answers need.
 #include <algorithm>
 #include <string>
 
@@ -23,8 +23,8 @@ bool is_one_of(std::string_view type, const std::vector<std::string>& types) noe
 
 }  // namespace
 
-// The value of the first header of this name that the handler has set, a part of fields_; empty if
-// there is none.
+// Returns the value of the first header of this name that the handler has set, a part of fields_;
+// empty if there is none.
 std::string_view Answer::field(std::string_view name) const noexcept {
   std::string_view rest = fields_;
   while (!rest.empty()) {
@@ -37,9 +37,9 @@ std::string_view Answer::field(std::string_view name) const noexcept {
   return {};
 }
 
-// Whether this answer, of a size that is known or not, is to be compressed; if that depends on the
-// client, it adds Vary for caches. With 304 that is about the answer whose place it takes. A part
-// of a file is sent as it is, but all of it, under the same name, might not be.
+// Returns whether to compress this answer, whose size may be unknown. If that depends on the
+// client, it adds Vary for caches. For 304, it decides as for the answer that 304 replaces. A part
+// of a file is never compressed, because the whole file, under the same name, might be.
 bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_.code == 206 || !field("content-range").empty();
@@ -59,13 +59,13 @@ bool Answer::wants_code(std::optional<std::uint64_t> size) {
 void Answer::announce_code() {
   coding_.is_on = true;
   if (status_.code != 304) fields_ += "Content-Encoding: gzip\r\n";
-  // The same file has other bytes now: only their meaning is equal.
+  // The same file now has different bytes, so only a weak tag still matches.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// The bytes to send: `body`, or `coded`, which is then filled, if that is less.
+// Returns the bytes to send: `body`, or, if that is smaller, `coded`, which it fills.
 std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();
@@ -80,7 +80,7 @@ std::string_view Answer::code_all(std::string_view body, std::string& coded) {
 }
 
 std::error_code Answer::write_coded(std::string_view part, Gzip::Then then) {
-  constexpr std::size_t kPiece = 64 * 1024;  // So that what has been coded is not all in memory.
+  constexpr std::size_t kPiece = 64 * 1024;  // Keeps the memory for compressed bytes small.
   std::string coded;
   do {
     const std::string_view piece = part.substr(0, kPiece);

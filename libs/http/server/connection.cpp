@@ -24,7 +24,7 @@ void Connection::serve() noexcept {
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();
-  } catch (...) {  // For want of memory. A part of an answer is not to be taken for all.
+  } catch (...) {  // Out of memory; a partial answer must not look complete.
     server_.report(std::current_exception());
     transport_.reset();
   }
@@ -34,7 +34,7 @@ void Connection::serve() noexcept {
 }
 
 SessionEnd Connection::serve_bytes() {
-  transport_.expect_bytes();  // The watch has taken the edge.
+  transport_.expect_bytes();  // The watch has consumed the edge.
   SessionEnd end = shake_hands();
   if (end == SessionEnd::over) return end;
   if (conversation_ != nullptr) return converse(false);
@@ -45,7 +45,7 @@ SessionEnd Connection::serve_bytes() {
   return end;
 }
 
-// Runs once, where HTTP uses a layer.
+// Runs once, on connections whose HTTP uses a layer.
 SessionEnd Connection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || transport_.layer() != nullptr) return SessionEnd::idle;
@@ -62,14 +62,14 @@ SessionEnd Connection::shake_hands() {
   }
   if (error) {
     server_.meter().count_malformed();
-    transport_.linger();  // So that the client learns why.
+    transport_.linger();  // Lets the client learn why.
     return SessionEnd::over;
   }
   transport_.set_layer(std::move(layer));
   return SessionEnd::idle;
 }
 
-// An edge without bytes is no reason to talk, unless the server stops.
+// An edge without bytes gives the protocol nothing to do, unless the server stops.
 SessionEnd Connection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();

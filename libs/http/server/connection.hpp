@@ -18,15 +18,14 @@ namespace weft::http {
 class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
-// All that there is of a connection on which nothing is asked: its socket, and what waits for bytes
-// without a stack.
+// The whole state of an idle connection: its socket, and a wait for bytes that needs no stack.
 class Connection : public net::ConnectionRecord {
  public:
   Connection(net::TcpStream stream, ServerCore& server) noexcept;
 
-  // As net::ConnectionRecord has it; a fiber then serves the connection.
+  // Does what net::ConnectionRecord does; a fiber then serves the connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
-  // From now on `talk` is called instead of a session, at first with the bytes that came early. The
+  // From now on `talk` is called instead of a session, first with the bytes that arrived early. The
   // serving fiber calls it.
   void upgrade(Talk talk, std::string_view early) {
     conversation_ =
@@ -37,14 +36,14 @@ class Connection : public net::ConnectionRecord {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] const Transport& transport() const noexcept { return transport_; }
   [[nodiscard]] Progress& progress() noexcept { return transport_.progress(); }
-  // Requests that came by it. Relaxed: only a number.
+  // The number of requests on it. Relaxed: a count.
   void count_request() noexcept {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
   }
   [[nodiscard]] std::uint32_t requests() const noexcept { return requests_.load(detail::relaxed); }
 
  private:
-  // The protocol behind HTTP, apart because few connections have one.
+  // The protocol after an upgrade; allocated separately, because few connections have one.
   struct Conversation {
     Talk talk;
     std::string early;

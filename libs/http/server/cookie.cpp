@@ -62,7 +62,7 @@ void visit_cookies(const Request& request, const Visit& visit) {
     while (!rest.empty()) {
       const std::string_view pair = take_part(rest);
       const std::size_t equals = pair.find('=');
-      if (equals == std::string_view::npos) continue;  // It has no name.
+      if (equals == std::string_view::npos) continue;  // The pair has no name.
       if (visit(CookieView{trimmed(pair.substr(0, equals)), trimmed(pair.substr(equals + 1))})) {
         return;
       }

@@ -30,7 +30,7 @@ EventStream::EventStream(Request& request, Response& response)
     : request_(request), response_(response), context_(request.context()) {
   response.add_header("Content-Type", "text/event-stream");
   response.add_header("Cache-Control", "no-cache");
-  response.add_header("X-Accel-Buffering", "no");  // For proxies that would collect events.
+  response.add_header("X-Accel-Buffering", "no");  // Stops proxies from buffering events.
 }
 
 net::Result<void> EventStream::send(const ServerEvent& event) {
@@ -65,7 +65,7 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 
 net::Result<void> EventStream::write(std::string_view text) {
   if (!status()) return error_;
-  // There is nothing to go on with after the head.
+  // After the head there is nothing to continue with.
   error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;

@@ -27,7 +27,7 @@ namespace {
 
 class File {
  public:
-  // -1: it could not be opened, and errno says why.
+  // -1: the file could not be opened; errno has the reason.
   [[gnu::noinline]] explicit File(int descriptor) noexcept : descriptor_(descriptor) {
     if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0) return;
     error_ = errno;
@@ -44,7 +44,7 @@ class File {
     return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
   }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  // The answer for one that is no regular file.
+  // The answer for a path that is no regular file.
   [[nodiscard]] int status_instead() const noexcept {
     switch (error_) {
       case 0:
@@ -52,7 +52,7 @@ class File {
       case ENOTDIR:
       case ENAMETOOLONG:
       case ELOOP:
-      case EXDEV:  // It would be outside of its folder.
+      case EXDEV:  // The path leads out of its folder.
       case ENXIO:
       case ENODEV:
         return 404;
@@ -70,7 +70,7 @@ class File {
     return static_cast<std::uint64_t>(status_.st_size);
   }
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
-  // Another one for each content that the file has had, as far as its clock tells.
+  // Makes a different tag for each content of the file, as far as its timestamps distinguish them.
   [[nodiscard]] std::string tag() const {
     char text[64];
     const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
@@ -127,8 +127,8 @@ std::string_view type_of(std::string_view name) noexcept {
   return "application/octet-stream";
 }
 
-// Whether the lists of tags of this name, one for each header, have one of `tags`, or are "*".
-// Nothing: there is no such header.
+// Returns whether the lists of tags in the headers of this name contain one of `tags`, or are "*".
+// Returns nothing if there is no such header.
 std::optional<bool> find_tag(const Request& request, std::string_view name,
                              std::initializer_list<std::string_view> tags) {
   std::optional<bool> found;
@@ -146,7 +146,7 @@ std::optional<std::int64_t> time_in(const Request& request, std::string_view nam
   return value ? parse_http_date(*value) : std::nullopt;
 }
 
-// 0, or what to answer instead of the file (RFC 9110, 13.2.2).
+// Returns 0, or the status to answer instead of the file (RFC 9110, 13.2.2).
 int check_conditions(const Request& request, const File& file) {
   const std::string tag = file.tag();
   if (const auto wanted = find_tag(request, "if-match", {tag})) {
@@ -175,7 +175,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 
 enum class Asked : std::uint8_t { all, part, nothing };
 
-// A range that cannot be understood, or is for another version of the file, is all of it.
+// A range that is malformed, or concerns another version of the file, selects the whole file.
 Asked find_range(const Request& request, const File& file, Range& range) {
   const auto text = request.header("range");
   constexpr std::string_view kUnit = "bytes=";
@@ -233,7 +233,7 @@ std::error_code send_open_file(Request& request, Response& response, const File&
   const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
-    if (status == 304) {  // By which the server finds out what else the answer would have said.
+    if (status == 304) {  // Decides which other headers are sent.
       response.add_header("Content-Type", type);
       response.add_header("Content-Length", size);
     }
@@ -258,7 +258,8 @@ std::error_code send_open_file(Request& request, Response& response, const File&
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }
 
-// Below `folder`, whatever dots and links say. -1, and errno: it cannot be opened.
+// Opens a path that stays below `folder` even with dots and links. Returns -1, and sets errno, if
+// it cannot be opened.
 int open_below(int folder, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -300,7 +301,7 @@ Handler serve_folder(std::string folder, FileOptions options) {
     }
     const File file(open_below(root.descriptor(), path));
     if (file.is_folder()) {
-      // So that links in its index mean what they say.
+      // The redirect makes relative links in the folder's index work.
       response.set_status(301);
       std::string place = std::string(request.path()) + "/";
       if (!request.query().empty()) place.append(1, '?').append(request.query());

@@ -20,7 +20,7 @@ using detail::release;
 
 namespace {
 
-// Whether the system has seen the peer's end, whatever came before it.
+// Returns whether the system has seen the peer's end, even if unread bytes precede it.
 bool has_ended(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -31,7 +31,7 @@ bool has_ended(int descriptor) noexcept {
   return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
 }
 
-// Never inlined: a compiler may remember the address of errno over a switch.
+// Never inlined: a compiler may keep the address of errno across a switch.
 [[gnu::noinline]] bool is_gone(int descriptor) noexcept {
   if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
     return kernel->is_gone(descriptor);
@@ -60,21 +60,21 @@ HangUpWatch::~HangUpWatch() {
   WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and for good");
   over_ = true;
   lock_.unlock();
-  // Closed or not, the direction is there as long as the stream has its handle.
+  // The direction exists as long as the stream has its handle, even if that is closed.
   io::IoHandle* const handle = stream_.socket().handle();
   if (handle != nullptr) handle->read().remove_watch(*this);
   if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
   ended_.wait();
-  // The edge that told us may have been about bytes.
+  // The edge that notified this watch may have been about bytes.
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
-// Call it while fiber_ waits.
+// Must be called while fiber_ waits.
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
-  // Held until the watch is in, so that a thread that sets over_ finds it there. Being notified
-  // takes no lock.
+  // Held until the watch is registered, so that a thread that sets over_ finds it there. The
+  // notification takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.

@@ -1,4 +1,4 @@
-// Noticing that a client is gone while its request is being answered.
+// Detects that a client disconnects while its request is being answered.
 #pragma once
 
 #include <weft/context.hpp>
@@ -11,20 +11,22 @@
 
 namespace weft::http {
 
-// Returns whether the peer has already closed its sending side, as a client may right after its
-// request. Earlier edges are forgotten: only an end that comes later makes a new one. The caller
-// must be the one that reads from the stream; mostly there is no system call.
+// Returns whether the peer has already closed its sending side, as a client may do right after its
+// request. It drops earlier edges, so that only a later end makes a new one. The caller must be the
+// reader of the stream. It usually needs no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Takes the place of a reader of the stream: a watch, and a fiber that has no stack until an edge
-// comes. It then looks: at the stream's end it cancels the context. Bytes, of the next request or
-// of a layer's good-bye, hide that end; behind them the state of TCP itself is asked for.
+// Replaces a reader of the stream: a watch, and a fiber that has no stack until an edge comes. The
+// fiber then checks the stream, and at its end cancels the context. Bytes of the next request, or
+// of a layer's final message, hide that end. Behind such bytes the fiber reads the state of TCP
+// itself.
 // Invariants
-//   I1  Once over_ is set, under the lock, the watch is not put in again.
+//   I1  Once over_ is set, under the lock, the watch is not registered again.
 //   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
-  // No fiber reads from the stream while it lives; it had not hung up. Throws what spawning throws.
+  // No fiber reads from the stream while this object exists. Requires that the peer had not hung
+  // up. Throws what spawning throws.
   HangUpWatch(net::TcpStream& stream, Context& context);
   // Waits for the fiber.
   ~HangUpWatch();

@@ -15,8 +15,8 @@ std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
   return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
 }
 
-// A connection is read once it is known to be among the longest ones of its part: the system is
-// asked for few addresses.
+// A connection's details are read only once it is among the longest ones of its part, because each
+// address takes a system call.
 void read(Busy& busy) noexcept {
   const Connection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;

@@ -1,4 +1,4 @@
-// The longest requests of a server.
+// Finds the longest requests of a server.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@ namespace weft::http {
 
 class Connection;
 
-// How requests are ordered: by their first bytes, or by the begin of a wait for the client.
+// How requests are ordered: by their first bytes, or by when a wait for the client began.
 enum class LongestBy : std::uint8_t { age, wait };
 
 // A request that is being read or answered.
 struct Busy {
-  const Connection* connection = nullptr;  // Only while the connections are visited.
-  std::int64_t since = 0;                  // The moment by which it is ordered.
+  const Connection* connection = nullptr;  // Valid only while connections are visited.
+  std::int64_t since = 0;                  // The time by which requests are ordered.
   std::uint64_t fiber = 0;
   net::Address peer;
   ProgressView progress;
 };
 
-// Fills `room` with the requests that have gone on or waited for longest, the longest first.
-// Returns how many there are in it. Takes time in proportion to the number of connections.
+// Fills `room` with the requests that have lasted or waited longest, the longest first. Returns
+// their number. Takes time in proportion to the number of connections.
 [[nodiscard]] std::size_t find_longest(const net::Connections& connections, std::span<Busy> room,
                                        LongestBy by) noexcept;
 

@@ -78,8 +78,8 @@ Meter::~Meter() {
   }
 }
 
-// Never inlined: the address of a thread_local must not be kept over a park, after which the fiber
-// may run on another thread.
+// Never inlined: the address of a thread_local must not be kept across a park, after which the
+// fiber may run on another thread.
 [[gnu::noinline]] std::size_t Meter::part_of_thread() noexcept {
   constinit thread_local unsigned number = 0;
   if (number == 0) [[unlikely]]
@@ -87,13 +87,13 @@ Meter::~Meter() {
   return number % kParts;
 }
 
-// Returns what is at the place; null if it is empty and there is no memory.
+// Returns the record at the place; null if it is empty and memory is short.
 template <class Record>
 [[gnu::noinline]] Record* Meter::make(detail::Atomic<Record*>& place) noexcept {
   Record* const made = new (std::nothrow) Record;
   if (made == nullptr) return nullptr;
   Record* found = nullptr;
-  // Acquire on failure: another thread's record.
+  // Acquire on failure: the record of another thread is used.
   if (place.compare_exchange_strong(found, made, detail::acq_rel, acquire)) return made;  // [meter]
   delete made;
   return found;
@@ -128,7 +128,7 @@ void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexc
   const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(0, nanoseconds));
   const auto bucket =
       std::clamp<std::size_t>(std::bit_width(duration), kFirstBucket, kFirstBucket + kBuckets - 1);
-  // Relaxed: only numbers.
+  // Relaxed: only counts.
   cell->durations[bucket - kFirstBucket].fetch_add(1, relaxed);
   cell->nanoseconds.fetch_add(duration, relaxed);
   cell->statuses[std::min<unsigned>(static_cast<unsigned>(status) / 100, 5)].fetch_add(1, relaxed);

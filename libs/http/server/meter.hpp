@@ -1,4 +1,4 @@
-// The figures of a server's answers.
+// Counts a server's answers.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@ namespace weft::http {
 //   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
 //            load it (acquire): its counts begin at 0.
 
-// Counts answers by route and status, and their durations. Each thread counts in a part of its own,
-// as long as there are no more threads than parts.
+// Counts answers by route and status, and their durations. Each thread counts in its own part,
+// unless there are more threads than parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
 
-  // From now on each reading of the metrics has the figures, with what `stats` returns. Lists of
-  // requests have what `list` returns. Throws std::system_error, std::bad_alloc.
+  // From now on each reading of the metrics includes the counts and the result of `stats`, and
+  // lists of requests include the result of `list`. Throws std::system_error, std::bad_alloc.
   Meter(const std::string& name, std::function<ServerStats()> stats, List list);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
-  // An answer is over. `status` is 0 if the connection broke first. Counts nothing if there is no
-  // memory for the first answer of a route.
+  // Counts an answer that has ended. `status` is 0 if the connection broke first. Counts nothing if
+  // memory is short for the first answer of a route.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
-  // A head was a proper request. Counts nothing if there is no memory for the first one.
+  // Counts a well-formed request. Counts nothing if memory is short for the first one.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
-  // Relaxed, these: only numbers.
+  // Relaxed, all of them: only counts.
   void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
   void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(detail::relaxed); }
@@ -50,7 +50,7 @@ class Meter {
  private:
   // A power of two.
   static constexpr std::size_t kParts = 32;
-  // Durations below 2^13 ns (8 us) share a bucket. From there on each is twice as long.
+  // Durations below 2^13 ns (8 us) share a bucket. Each later bucket is twice as long.
   static constexpr std::size_t kFirstBucket = 13;
   static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
 
@@ -58,7 +58,7 @@ class Meter {
   struct alignas(64) Cell {
     std::array<Count, kBuckets> durations{};
     Count nanoseconds{0};
-    std::array<Count, 6> statuses{};  // The index is the first digit.
+    std::array<Count, 6> statuses{};  // The index is the first digit of the status.
   };
   struct alignas(64) Part {
     Count requests{0};
@@ -66,7 +66,7 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // Returns the part of the calling thread; null without memory for it.
+  // Returns the part of the calling thread; null if memory is short.
   [[nodiscard]] Part* part_here() noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
@@ -78,7 +78,7 @@ class Meter {
   Count refused_{0};
   Count malformed_{0};
   std::array<detail::Atomic<Part*>, kParts> parts_{};
-  detail::MetricsSource source_;  // Last: a reading may begin at once.
+  detail::MetricsSource source_;  // Last, because readings may begin at once.
 };
 
 }  // namespace weft::http

@@ -16,7 +16,7 @@ namespace weft::http {
 
 namespace {
 
-// The line's end before a boundary belongs to it. Empty: there is no boundary that may be one.
+// The line end before a boundary belongs to the boundary. Empty: no text can be a boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
   bool is_clear = true;
@@ -45,7 +45,7 @@ class Multipart::Reader {
   std::error_code next() {
     if (std::exchange(before_first_, false)) {
       in_part_ = !error_;
-      part_left_ = ~std::uint64_t{0};  // What is before the first boundary counts for the total.
+      part_left_ = ~std::uint64_t{0};  // Bytes before the first boundary count towards the total.
     }
     std::array<std::byte, 1024> skipped;
     while (in_part_) (void)read_some(skipped);
@@ -84,7 +84,7 @@ class Multipart::Reader {
     return std::string_view(buffer_).substr(begin_);
   }
 
-  // Reads more of the body, behind what is there.
+  // Reads more of the body, and appends it to the buffer.
   [[nodiscard]] std::error_code fill() {
     WEFT_INVARIANT(!error_, "Multipart::Reader I2: nothing is read after an error");
     constexpr std::size_t kSize = 8192;
@@ -100,13 +100,13 @@ class Multipart::Reader {
     limits_.total_bytes -= count;
     return {};
   }
-  // The same where the body must not end.
+  // Does the same where the body must not end.
   [[nodiscard]] std::error_code fill_within() {
     const std::error_code error = fill();
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;
   }
 
-  // Finds out how much of what has come is the part's, or ends the part.
+  // Finds how many of the received bytes belong to the part, or end it.
   void look() {
     if (at_start_) {
       look_at_start();
@@ -125,7 +125,8 @@ class Multipart::Reader {
     }
   }
 
-  // A part without bytes may end with the line before it, which is there still.
+  // The boundary after an empty part may follow directly on the line end before it, which is still
+  // there.
   void look_at_start() {
     const bool may_begin = std::string_view(delimiter_).starts_with(rest());
     if (may_begin && rest().size() < delimiter_.size()) {
@@ -136,7 +137,7 @@ class Multipart::Reader {
     if (!rest().starts_with(delimiter_)) begin_ += 2;
   }
 
-  // Takes a line, of the part's headers or a boundary's, without its end.
+  // Takes a line of the part's headers or of a boundary, without its line end.
   [[nodiscard]] std::error_code take_line(std::string& line, std::size_t& most) {
     for (;;) {
       const std::size_t end = rest().find("\r\n");
@@ -152,7 +153,7 @@ class Multipart::Reader {
     }
   }
 
-  // After a boundary: the next part's headers, or the end of all.
+  // Parses what follows a boundary: the next part's headers, or the end of the form.
   [[nodiscard]] std::error_code begin_part() {
     while (rest().size() < 2) {
       if (const auto error = fill_within()) return error;
@@ -209,14 +210,14 @@ class Multipart::Reader {
 
   const std::string delimiter_;  // "\r\n--boundary"
   const Source source_;
-  MultipartLimits limits_;  // What is left of parts and total_bytes.
+  MultipartLimits limits_;  // The remaining parts and bytes.
   std::string buffer_;
   std::size_t begin_ = 0;
   std::size_t clear_ = 0;
   std::uint64_t part_left_ = 0;
   bool before_first_ = true;
   bool in_part_ = false;
-  bool at_start_ = false;  // The end of the empty line before the part is not taken yet.
+  bool at_start_ = false;  // The empty line before the part is not consumed yet.
   std::error_code error_;
 };
 
@@ -255,7 +256,7 @@ net::Result<std::string> Multipart::read_all(std::size_t most) {
 }
 
 net::Result<std::uint64_t> Multipart::save(files::File& file) {
-  constexpr std::size_t kSize = 64 * 1024;  // Each write may cost a thread.
+  constexpr std::size_t kSize = 64 * 1024;  // Each write may need a thread.
   std::vector<std::byte> buffer(kSize);
   std::uint64_t written = 0;
   for (;;) {

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::size_t kDateSize = 37;
 
-// Of the calling thread; looked up anew each time, because fibers move.
+// The calling thread's date; looked up each time, because fibers move.
 struct DateText {
   std::time_t second = -1;
   std::array<char, kDateSize + 1> text{};
 };
 
-// Written once a second for each thread. Never inlined: the address of a thread_local must not be
-// kept over a switch.
+// Formats the date once a second for each thread. Never inlined: the address of a thread_local must
+// not be kept across a switch.
 [[gnu::noinline]] void copy_date(char* to) noexcept {
   thread_local DateText date;
   timespec now{};
@@ -32,7 +32,7 @@ struct DateText {
   if (now.tv_sec != date.second) {
     std::tm parts{};
     ::gmtime_r(&now.tv_sec, &parts);
-    // In the C locale, which the format names do not depend on.
+    // The locale "C" is irrelevant here: the format names no localized part.
     constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -1,4 +1,4 @@
-// The bytes that go to the client, gathered into few writes.
+// Collects the bytes for a client into few writes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ namespace weft::http {
 
 class Transport;
 
-// A small buffer in front of a connection. The first error stays: what comes after it is dropped.
+// A small buffer in front of a connection. It keeps its first error, and drops everything written
+// after it.
 class Output {
  public:
   Output(Transport& transport, const Limits& limits) noexcept;
@@ -21,13 +22,13 @@ class Output {
   // Parks only when the buffer is full.
   void append(std::string_view text);
   void append_number(std::size_t number, int base = 10);
-  // A part of a chunked body.
+  // Writes a part of a chunked body.
   void append_chunk(std::string_view part);
-  // The current "Date: ...\r\n".
+  // Writes the current "Date: ...\r\n".
   void append_date();
-  // Parks until the kernel has taken all.
+  // Parks until the kernel has accepted everything.
   std::error_code flush();
-  // The time that the client has for an answer; each one begins with all of it.
+  // The client's remaining time for an answer; each answer begins with the full time.
   [[nodiscard]] Allowance& allowance() noexcept { return allowance_; }
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
 

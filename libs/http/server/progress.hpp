@@ -1,4 +1,4 @@
-// What a connection is doing with a request, for readers in other threads.
+// The state of a connection's request, for readers in other threads.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// A part of a text, copied under a lock: no memory may be taken there.
+// A prefix of a text, copied under a lock, where no memory may be allocated.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -35,17 +35,17 @@ struct ProgressView {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   RouteIndex route = kNoRoute;
-  std::int64_t waits_since = 0;  // As Progress has it.
+  std::int64_t waits_since = 0;  // The same as in Progress.
   ShortText<16> method;
   ShortText<256> target;
 };
 
-// The request of a connection, from its first byte to the end of its answer.
-// Only the fiber that serves the connection changes it, so that lock is hardly ever contended. That
-// fiber clears it before the head's texts change.
+// The request of a connection, from its first byte to the end of its answer. Only the fiber that
+// serves the connection changes it, so the lock is rarely contended. That fiber clears it before
+// the head's texts change.
 class Progress {
  public:
-  // The first bytes of a request have come at `now`, by Deadline's clock.
+  // The first bytes of a request arrived at `now`, by Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
@@ -58,16 +58,16 @@ class Progress {
     const detail::SpinGuard guard(lock_);
     head_ = &head;
   }
-  // A router has found the route. Relaxed: a reader may see the former one.
+  // A router has found the route. Relaxed: a reader may see the previous one.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
-  // The server waits for the client since `since`; below 0: for it to read, since -`since`. 0: no
-  // more. Relaxed: only a number.
+  // The server has waited for the client since `since`. Below 0: it has waited since -`since` for
+  // the client to read. 0: it does not wait. Relaxed: only a number.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
   }
-  // The answer is over.
+  // The answer has ended.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = 0;
@@ -81,7 +81,7 @@ class Progress {
     sent_.store(sent_.load(detail::relaxed) + bytes, detail::relaxed);
   }
 
-  // 0: nothing is asked. Any thread may call this and read().
+  // Returns 0 if there is no request. Any thread may call this and read().
   [[nodiscard]] std::int64_t began() const noexcept {
     const detail::SpinGuard guard(lock_);
     return began_;
@@ -110,7 +110,7 @@ class Progress {
   detail::Atomic<std::uint64_t> sent_{0};
 };
 
-// While one lives, the server waits for the client.
+// While an object exists, the server waits for the client.
 class ClientWait {
  public:
   enum class For : std::uint8_t { bytes, room };

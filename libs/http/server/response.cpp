@@ -30,7 +30,7 @@ void Upgraded::close() noexcept {
   try {
     Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
-    // The peer is not told of the end; it sees that the connection has closed.
+    // The peer is not notified of the end; it sees that the connection has closed.
   }
   stream.close();
 }

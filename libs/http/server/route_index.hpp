@@ -1,4 +1,4 @@
-// Routes, as numbers that tables of figures are indexed by.
+// Numbers the routes, so that tables of counts can be indexed.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,12 @@ namespace weft::http {
 
 using RouteIndex = std::uint16_t;
 
-inline constexpr RouteIndex kNoRoute = 0;      // No route of a router has the request.
-inline constexpr RouteIndex kOtherRoutes = 1;  // All routes beyond the table's size.
+inline constexpr RouteIndex kNoRoute = 0;      // No route of a router matches the request.
+inline constexpr RouteIndex kOtherRoutes = 1;  // All routes beyond the size of the table.
 inline constexpr std::size_t kMostRoutes = 256;
 
-// Returns the number of the title, which is the same for the life of the process and for all
-// routers: "GET /users/{id}".
-// Throws std::bad_alloc.
+// Returns the number of a title such as "GET /users/{id}". It stays the same for the life of the
+// process and is shared by all routers. Throws std::bad_alloc.
 [[nodiscard]] RouteIndex index_of_route(std::string_view title);
 // Returns the title of the number, "none" or "other" for the two above.
 // Throws std::bad_alloc.

@@ -18,7 +18,7 @@ namespace weft::http {
 
 namespace {
 
-// "GET, HEAD".
+// Formats the methods as "GET, HEAD".
 std::string listed(const std::set<std::string_view>& methods) {
   std::string list;
   for (const std::string_view method : methods) {
@@ -28,7 +28,7 @@ std::string listed(const std::set<std::string_view>& methods) {
   return list;
 }
 
-// While one lives, the fiber of a handler has the name of its route.
+// While an object exists, the fiber of a handler is named after its route.
 class NamedByRoute {
  public:
   explicit NamedByRoute(std::string_view route) noexcept
@@ -40,39 +40,39 @@ class NamedByRoute {
   NamedByRoute& operator=(const NamedByRoute&) = delete;
 
  private:
-  std::array<char, 32> former_;  // Not initialized: a connection's fiber has no name before.
+  std::array<char, 32> former_;  // Not initialized: the fiber has no earlier name.
   std::size_t size_;
 };
 
 }  // namespace
 
-// A place in the tree of all patterns: what may stand in the next part of a path.
+// A node in the tree of all patterns: the possible next parts of a path.
 struct Router::Node {
   std::map<std::string, Node, std::less<>> literal;
   std::unique_ptr<Node> any;   // {name}
   std::unique_ptr<Node> rest;  // {name...}
-  // The names of the parameters differ from route to route, so they are kept with the handler.
+  // The names of the parameters differ between routes, so they are stored with the handler.
   struct Route {
     Handler handler;
     std::vector<std::string> names;
-    std::string title;  // Method and pattern; the pattern alone, where all methods lead here.
+    std::string title;  // Method and pattern; only the pattern for all methods.
     RouteIndex index;   // The index of the title.
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
 
   [[nodiscard]] bool has_routes() const noexcept { return !methods.empty() || any_method; }
-  // Null if this place has none for the method.
+  // Returns null if this node has no handler for the method.
   [[nodiscard]] const Route* route_for(std::string_view method) const;
 
-  // Adds the methods of this place; HEAD stands behind GET.
+  // Adds the methods of this node; HEAD follows GET.
   void add_methods(std::set<std::string_view>& to) const;
-  // The same for all places below, too.
+  // Does the same for all nodes below, too.
   void collect_methods(std::set<std::string_view>& to) const;
 
   using Values = std::vector<std::string_view>;
-  // Shows `visit` the nodes that have handlers for `path`, in the order of preference, up to the
-  // one for which it returns true; then `values` has the parameters' values there.
+  // Passes `visit` the nodes that have handlers for `path`, in order of preference, until it
+  // returns true. Then `values` has the values of the parameters there.
   template <class Visit>
   bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };
@@ -133,7 +133,7 @@ bool Router::Node::visit_matches(std::string_view path, Values& values, const Vi
 
 Router::Router() : routes_(std::make_shared<Routes>()) {}
 
-// Adds a route for `method`; for all, if it is empty.
+// Adds a route for `method`, or for all methods if it is empty.
 void Router::add(std::string_view method, std::string_view pattern, Handler handler) {
   const auto refuse = [&](const char* why) {
     throw std::invalid_argument("weft::http::Router: " + std::string(pattern) + ": " + why);
@@ -210,7 +210,7 @@ void Router::Routes::run_from(std::size_t depth, Request& request, Response& res
 
 void Router::Routes::dispatch(Request& request, Response& response) const {
   const std::string_view path = request.path();
-  // "*" is no path, but all of the server.
+  // "*" is not a path; it stands for the whole server.
   if (!path.starts_with('/')) {
     std::set<std::string_view> methods{"OPTIONS"};
     root.collect_methods(methods);

@@ -30,7 +30,7 @@ using detail::relaxed;
 
 namespace {
 
-// How long a client that connected before the stop may take to ask.
+// How long a client that connected before the stop may take to send a request.
 constexpr std::chrono::milliseconds kPatience(500);
 // A longer list of requests would keep a part of the connections locked for too long.
 constexpr std::size_t kMostShown = 256;
@@ -90,7 +90,7 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// There is no descriptor for it except one that is needed elsewhere.
+// The only free descriptor is needed elsewhere.
 void answer_unavailable(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -122,7 +122,7 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
   require(static_cast<bool>(handler_), "the handler is empty");
 }
 
-// One call of serve(): accepts, and hands connections over.
+// One call of serve(): accepts connections, and hands them over.
 class ServerCore::Loop final : private net::Acceptor {
  public:
   explicit Loop(ServerCore& core)
@@ -135,7 +135,7 @@ class ServerCore::Loop final : private net::Acceptor {
 
   std::error_code run(std::span<const net::AnyListener> listeners) {
     {
-      // Runs also if a fiber cannot be started.
+      // Also runs if a fiber cannot be started.
       struct End {
         Loop& loop;
         std::span<const net::AnyListener> listeners;
@@ -158,7 +158,7 @@ class ServerCore::Loop final : private net::Acceptor {
     void operator()() const noexcept { loop.stop(); }
   };
 
-  // A connection waits for its place once it has been accepted: see take_in().
+  // A connection waits for its place after it has been accepted: see take_in().
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
@@ -171,15 +171,15 @@ class ServerCore::Loop final : private net::Acceptor {
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  std::stop_callback<Stop> asked_to_stop_;  // Last: it may call at once.
+  std::stop_callback<Stop> asked_to_stop_;  // Last, because it may call at once.
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
-  // After the loop, also if that throws.
+  // Runs after the loop, even if the loop throws.
   struct End {
     ServerCore& core;
     ~End() {
-      // Relaxed: the fiber that stop() has woken has seen more than this.
+      // Relaxed: the fiber that stop() has woken has seen everything that matters here.
       if (core.ends_by_itself_.load(relaxed)) {
         (void)core.shutdown(Deadline::after(core.options_.grace));
       }
@@ -193,25 +193,25 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)std::stop_source(stop_).request_stop();  // The copy lives on if this ends the server.
+  (void)std::stop_source(stop_).request_stop();  // The copy survives if this ends the server.
 }
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
-  // A server that stops takes connected clients beyond the limit: the grace bounds how long, and no
-  // caller waits for room any more.
+  // A server that stops accepts connected clients beyond the limit. The grace bounds how long this
+  // lasts, and no caller waits for room any more.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) Connection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
-  // With the first edge a fiber comes. A server that stops looks for connections that have none.
+  // The first edge starts a fiber. A server that stops also looks for connections without one.
   if (!connection->wait_for_bytes()) end_connection(*connection);
 }
 
 bool ServerCore::shutdown(Deadline grace) {
   net::ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
   if (own != nullptr) connections_.excuse(*own);
-  // A handler waits for all connections but its own, and for none whose handler waits likewise.
+  // A handler waits for all connections except its own and the ones whose handlers wait, too.
   const auto wait_until = [&](const Until& until) {
     return own != nullptr ? connections_.wait_for_others(until) : connections_.wait_for_all(until);
   };
@@ -228,10 +228,10 @@ bool ServerCore::shutdown(Deadline grace) {
   if (!in_time) {
     (void)scope_.cancel();
     (void)connections_.close_all(own);
-    // A connection that waits for the caller's slot comes to its end after this call.
+    // A connection that waits for the caller's slot ends after this call.
     if (own == nullptr) (void)wait_until({});
   }
-  // The pool may be where the handler runs: another shutdown, the destructor's at last, ends it.
+  // The handler may run in that pool. A later shutdown, at the latest the destructor's, ends it.
   if (own_pool_ != nullptr && own == nullptr) {
     own_pool_->close(Close::drain);
     own_pool_->join();
@@ -272,7 +272,7 @@ std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, Lo
   std::vector<RequestInProgress> requests;
   for (const Busy& busy : found) {
     const ProgressView& progress = busy.progress;
-    if (progress.began == 0) continue;  // It was answered while the others were looked at.
+    if (progress.began == 0) continue;  // It was answered during the search.
     if (by == LongestBy::wait && progress.waits_since == 0) continue;
     requests.push_back(
         {.peer = busy.peer,

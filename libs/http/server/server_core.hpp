@@ -29,7 +29,7 @@ class ServerCore {
   std::error_code serve(std::span<const net::AnyListener> listeners);
   void stop() noexcept;
   bool shutdown(Deadline grace);
-  // The fiber that serves it, or accepted it, calls this. Deletes it.
+  // The fiber that serves or accepted the connection calls this, which deletes it.
   void end_connection(Connection& connection) noexcept {
     connections_.remove(connection);
     delete &connection;
@@ -42,15 +42,15 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Null: handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Each connection that must see it is poked later.
+  // Each connection that must notice the stop is poked later.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // A new connection is one on which nothing has been asked yet. These end a little later, because
-  // a client that has just connected may be about to ask.
+  // A new connection is one that has sent no request yet. New connections end a little later,
+  // because a client that has just connected may be about to send one.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // A fiber was started for the connection, and there are no bytes. True: the server stops, or
-  // nothing has been asked for too long. False: it was a false alarm.
+  // Called in a fiber that was started for a connection without bytes. Returns true if the server
+  // stops, or the connection has been idle for too long. Returns false after a false alarm.
   [[nodiscard]] bool must_end(const Connection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
@@ -79,7 +79,7 @@ class ServerCore {
   FiberPool* const pool_;
   net::Connections connections_;
   WaitGroup loops_;
-  // Relaxed, both: they are only counted.
+  // Relaxed, both: they are only counts.
   detail::Atomic<std::uint64_t> accept_pauses_{0};
   detail::Atomic<std::uint64_t> turned_away_{0};
   Semaphore room_;
@@ -88,7 +88,7 @@ class ServerCore {
   std::stop_source new_end_;
   detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
   Meter meter_;
-  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.
+  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last, because it may call at once.
 };
 
 }  // namespace weft::http

@@ -1,4 +1,4 @@
-// A connection's requests, while there are any.
+// Serves a connection's requests, while there are any.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace weft::http {
 class Connection;
 
 enum class SessionEnd : std::uint8_t {
-  idle,      // Nothing has come that is not answered: wait for bytes.
-  over,      // The connection is not used any more.
-  upgraded,  // It speaks another protocol: see Connection::upgrade().
+  idle,      // All requests are answered: wait for bytes.
+  over,      // The connection must be closed.
+  upgraded,  // The protocol changes: see Connection::upgrade().
 };
 
-// Reads and answers requests until there are no more bytes. In a fiber; parks.
+// Reads and answers requests until no more bytes are there. Fibers only; parks.
 [[nodiscard]] SessionEnd serve_session(Connection& connection);
 
 }  // namespace weft::http

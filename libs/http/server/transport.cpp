@@ -14,8 +14,8 @@ namespace weft::http {
 
 namespace {
 
-// Closed or not, the direction is there as long as the stream has its socket, which a conversation
-// may have taken: then null.
+// The direction exists as long as the stream has its socket, even if that is closed. Null if an
+// upgrade has taken the stream.
 io::IoDirection* reading_of(const net::TcpStream& stream) noexcept {
   io::IoHandle* const handle = stream.socket().handle();
   return handle == nullptr ? nullptr : &handle->read();
@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most answers fit at once, and then no clock is needed.
+  // Most answers fit into the socket at once, so no clock is read.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {
@@ -64,7 +64,7 @@ std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   }
 }
 
-// In parts, as only the end of a call shows progress.
+// Writes in parts, because only the end of a call shows progress.
 std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allowance& allowance) {
   constexpr std::size_t kPart = 64 * 1024;
   const ClientWait wait(progress_, ClientWait::For::room);
@@ -75,12 +75,13 @@ std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allo
     progress_.count_sent(result.value);
     bytes = bytes.subspan(result.value);
     if (result.error && !allowance.covers(result)) return result.error;
-    // A layer that has taken all, and could not deliver it in time, is called again without bytes.
+    // A layer that accepted all bytes but could not deliver them in time is called again without
+    // bytes.
     if (!result.error && bytes.empty()) return {};
   }
 }
 
-// In parts, as only the end of a call shows progress.
+// Sends in parts, because only the end of a call shows progress.
 std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                                       Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
@@ -91,21 +92,21 @@ std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std:
                                deadline);
     });
     written += result.value;
-    // It has become shorter.
+    // The file has become shorter.
     if (result.error == weft::Errc::end_of_stream) return Errc::wrong_length;
     if (result.error && !allowance.covers(result)) return result.error;
   }
   return {};
 }
 
-// Reads however much comes: a client that sends a large body must still read why it was refused.
+// Reads any number of bytes: a client that sends a large body must still receive the refusal.
 void Transport::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (!stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  // The layer does not read these bytes: no caller needs them. The clock is read, because a read
-  // that finds bytes succeeds past its deadline, too.
+  // The layer does not read these bytes, because no caller needs them. The clock must be read,
+  // because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;
   }

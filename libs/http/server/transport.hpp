@@ -21,39 +21,40 @@ namespace weft::http {
 
 class Allowance;
 
-// A client's stream, and perhaps a layer on it; notes the progress of what is sent and received.
-// The fiber that serves the connection calls it, except where a function says otherwise.
+// A client's stream, perhaps with a layer on it; records the progress of sending and receiving. The
+// fiber that serves the connection calls it, except where a function documents another caller.
 class Transport {
  public:
   explicit Transport(net::TcpStream stream) noexcept : stream_(std::move(stream)) {}
 
-  // From now on reads look for bytes: an edge has been used up, which may have been about some.
+  // From now on reads look for bytes: an edge was consumed that may have announced some.
   void expect_bytes() noexcept;
-  // Whether a read may find something: false if all that has come has been read. Then more makes an
-  // edge.
+  // Returns whether a read may find something. False: everything received has been read, so more
+  // bytes cause an edge.
   [[nodiscard]] bool may_have_bytes() noexcept;
-  // Whether there is something to read, or the stream's end.
+  // Returns whether there is something to read, or the stream has ended.
   [[nodiscard]] bool has_bytes();
-  // Reads what there is. A past deadline only looks.
+  // Reads the available bytes. With a past deadline it does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
-  // Writes all, as long as the client is fast enough for `allowance`.
+  // Writes everything, as long as the client is fast enough for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);
-  // Writes part of a file, by the kernel; without a layer only. `written` counts what it took.
+  // Writes a part of a file through the kernel; only without a layer. `written` counts the bytes
+  // written.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                              Allowance& allowance, std::uint64_t& written);
-  // Ends the connection so that the last answer still arrives: a close with unread bytes would
-  // take it back. Parks, for a second at most.
+  // Closes the connection so that the last answer still arrives: closing it with unread bytes would
+  // discard the answer. Parks for at most a second.
   void linger();
-  // Ends the connection so that the client knows that not all has come.
+  // Closes the connection so that the client notices the missing part.
   void reset() noexcept;
 
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
   [[nodiscard]] Link link() noexcept { return {stream_, layer_.get()}; }
-  // Null: HTTP is spoken as it is.
+  // Null: HTTP without a layer.
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   void set_layer(std::unique_ptr<Layer> layer) noexcept { layer_ = std::move(layer); }
-  // The client's address; 0.0.0.0:0 once the connection is closed. Any thread that keeps the record
-  // from its end may call it, and the next one.
+  // Returns the client's address, or 0.0.0.0:0 once the connection is closed. Any thread that keeps
+  // the record alive may call this and the next function.
   [[nodiscard]] net::Address peer() const noexcept { return stream_.peer_address().value; }
   // The progress of the request that is being read or answered.
   [[nodiscard]] const Progress& progress() const noexcept { return progress_; }

@@ -40,7 +40,7 @@ class Input {
   }
   void filled(std::size_t size) noexcept { end_ += size; }
 
-  // Replaces all.
+  // Replaces all bytes.
   void keep(std::string_view rest) {
     begin_ = end_ = 0;
     if (rest.size() > capacity_) grow(rest.size());

@@ -1,4 +1,4 @@
-// What HTTP is spoken on.
+// The connection below HTTP.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Refers to a stream, and to the layer on it, if there is one: all bytes go through that then.
+// Refers to a stream, and to the layer on it, if there is one; then all bytes go through the layer.
 // Context, Errors, Throws: as net::TcpStream and Layer.
 struct Link {
   net::TcpStream& stream;
@@ -28,7 +28,7 @@ struct Link {
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) const {
     return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
   }
-  // Returns false only if no bytes have been taken from the stream that were not read here.
+  // Returns false only if every byte taken from the stream has been read here.
   [[nodiscard]] bool may_have_read_ahead() const {
     return layer != nullptr && layer->may_have_read_ahead();
   }
@@ -36,7 +36,7 @@ struct Link {
   std::error_code end_writing(const Until& until) const {
     return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
   }
-  // Tells the peer of a layer, if that needs no wait.
+  // Notifies the peer of a layer, if that requires no wait.
   void announce_end() const {
     if (layer != nullptr) (void)layer->shutdown(Deadline::past());
   }
