@@ -30,7 +30,7 @@ class Cgroups {
   // A group's folder, and the mount point, where the search for groups above it ends.
   struct Folder {
     std::string mount;
-    std::string path;  // Below `mount`; empty or with a slash in front.
+    std::string path;  // Relative to `mount`; empty, or begins with a slash.
   };
   // The folders with limits of processors and of memory; in hybrid systems of both versions.
   struct Folders {

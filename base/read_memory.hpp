@@ -1,4 +1,4 @@
-// Reads memory that may go away.
+// Reads memory that may be unmapped meanwhile.
 #pragma once
 
 #include <cstddef>

@@ -20,12 +20,12 @@ class ThreadTimer {
     std::chrono::nanoseconds period{0};  // Processor time between signals; 0 for one signal only.
   };
 
-  // If the thread has ended, no signal comes.
+  // No signal is sent if the thread has ended.
   explicit ThreadTimer(const Setting& setting) noexcept;
   ~ThreadTimer();
   ThreadTimer(const ThreadTimer&) = delete;
   ThreadTimer& operator=(const ThreadTimer&) = delete;
-  // Returns false if the system has refused the timer.
+  // Returns false if the system refuses the timer.
   [[nodiscard]] bool is_set() const noexcept { return is_set_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace weft::base {
 
-// Returns a count that grows evenly, at a rate that only a comparison with another clock tells. It
-// is the same on all processors where the system relies on that for its own clock. It takes a few
+// Returns a count that grows evenly; its rate follows from a comparison with another clock. The
+// count is the same on all processors if the system's own clock relies on that. It takes a few
 // nanoseconds.
 [[nodiscard]] inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)

@@ -45,12 +45,12 @@ class ColdStacks {
     std::size_t count = 0;
   };
   // Returns the highest whole blocks with guards, at most `most` of them, that leave `kept` stacks
-  // with guards; none if there are no such blocks. strip() notes that their guards are gone.
+  // with guards; none if there are no such blocks. strip() records that their guards are gone.
   [[nodiscard]] Run find_blocks(std::size_t most, std::size_t kept) const noexcept;
   void strip(const Run& run) noexcept;
   // Returns the run with stripped neighbours: adjacent blocks share page tables.
   [[nodiscard]] Run with_neighbours(const Run& run) const noexcept;
-  // The ones with guards are taken first again. Takes some milliseconds for a million.
+  // Makes stacks with guards the first to be taken again. Takes some milliseconds for a million.
   void sort() noexcept;
 
  private:

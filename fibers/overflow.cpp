@@ -37,9 +37,9 @@ struct sigaction previous_bus;
 ThreadImage overflow_image;
 detail::Atomic<bool> image_in_use{false};
 
-// The guard that a fault has met.
+// The guard that a fault has hit.
 struct Overflow {
-  const Stack* stack = nullptr;  // The overflowed one; null: no guard was met.
+  const Stack* stack = nullptr;  // The overflowed stack; null: no guard was hit.
   const char* top = nullptr;     // The upper end of its memory.
   std::size_t size = 0;
 };

@@ -47,8 +47,8 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// What the fibers of all threads have done, each until it last left its stack. Only a caller that
-// knows that no fiber does more meanwhile may ask for it.
+// Acquires what the fibers of all threads have done, each until it last left its stack. Requires
+// that no fiber does more meanwhile.
 #ifdef WEFT_TSAN_NO_SYNC
 inline char all_fibers = 0;
 #endif

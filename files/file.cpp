@@ -21,7 +21,7 @@ using io::result_of;
 
 namespace {
 
-// The bytes of one call on a thread.
+// The number of bytes of one call on a thread.
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 int flags_of(const OpenOptions& options) noexcept {

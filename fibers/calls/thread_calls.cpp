@@ -30,24 +30,24 @@ namespace {
 constexpr int kSignal = SIGURG;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// The request to a handler: a number, and its phase in the two lowest bits. A handler that comes
-// after its request has been given up finds another number.
+// The request to a handler: a number, and its phase in the two lowest bits. A handler that runs
+// after its request was abandoned finds another number.
 constexpr std::uint32_t kNobody = 0;
 constexpr std::uint32_t kAsked = 1;
 constexpr std::uint32_t kTaking = 2;
 constexpr std::uint32_t kTaken = 3;
 constexpr std::uint32_t phase_of(std::uint32_t request) noexcept { return request & 3; }
 
-// One for the process; the pages are not touched before the first request.
+// One object for the process; its pages are not touched before the first request.
 // Order
-//   [asked]  who asks stores the request (release) -> the handler takes it on (acquire): `space`.
-//   [taken]  the handler ends it (release) -> who asks loads it (acquire): the image.
-//   [turn]   who has asked leaves (release) -> the next one enters (acquire).
+//   [asked]  the requester stores the request (release) -> the handler takes it (acquire): `space`.
+//   [taken]  the handler completes it (release) -> the requester loads it (acquire): the image.
+//   [turn]   the requester leaves (release) -> the next one enters (acquire).
 struct Shared {
   detail::Atomic<std::uint32_t> request{kNobody};
   const StackSpace* space = nullptr;
   ThreadImage image;
-  detail::Atomic<int> user{0};  // The process of the caller that asks: a fork resets it.
+  detail::Atomic<int> user{0};  // The process of the requester; a fork resets it.
   std::uint32_t number = 0;
 };
 Shared shared;
@@ -66,7 +66,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   if (info->si_code != SI_TIMER) return;
   const int saved_errno = errno;
   auto asked = static_cast<std::uint32_t>(info->si_value.sival_int);
-  // Relaxed on failure: the request is another one's, or has been given up.
+  // Relaxed on failure: the request is another requester's, or has been abandoned.
   if (phase_of(asked) == kAsked &&
       shared.request.compare_exchange_strong(asked, asked + (kTaking - kAsked), acq_rel,
                                              relaxed)) {  // [asked]
@@ -145,7 +145,7 @@ Backtrace calls_of_thread(const StackSpace& space, int thread) noexcept {
   const int process = getpid();
   int user = shared.user.load(relaxed);
   if (user == process) return {};
-  // Relaxed on failure: another thread asks.
+  // Relaxed on failure: another thread's request is in progress.
   if (!shared.user.compare_exchange_strong(user, process, acquire, relaxed)) return {};  // [turn]
   Backtrace trace = find_calls(space, thread);
   shared.user.store(0, release);  // [turn]

@@ -48,9 +48,9 @@ struct ThreadImage {
   // from `lowest` on.
   void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
 
-  // Copies the stack of a parked fiber, and the registers as they will be when it goes on; a build
-  // with Boost.Context leaves these out. Returns false if it cannot be read. The fiber may be
-  // resumed meanwhile: the copy is worthless then, and the caller finds that out.
+  // Copies the stack of a parked fiber, and the registers as they will be when it resumes; a build
+  // with Boost.Context leaves these out. Returns false if the stack cannot be read. If the fiber is
+  // resumed meanwhile, the copy is worthless, which the caller must detect.
   [[nodiscard]] bool copy_parked(const Stack& stack) noexcept;
 
   Registers registers;

@@ -63,7 +63,7 @@ class TableReader {
   const std::uint8_t* end_;
 };
 
-// How to find the caller's registers.
+// Describes how to find the caller's registers.
 struct UnwindRule {
   enum class Kind : std::uint8_t { same, saved, value, unknown };
   Kind kind = Kind::same;

@@ -10,9 +10,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// One such fiber: whether it exists, and where it sleeps. A plain value; the pool's lock guards it.
-// PoolCore starts it with its body, as a user of the pool. It ends under the same hold of the lock
-// in which it checked that nothing is left to do, so a later need starts another fiber.
+// Whether such a fiber exists, and where it sleeps. A plain value; the pool's lock guards it.
+// PoolCore starts the fiber with its body, as a user of the pool. The fiber ends under the same
+// hold of the lock in which it found that nothing is left to do, so a later need starts another
+// fiber.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);

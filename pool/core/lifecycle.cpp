@@ -46,7 +46,7 @@ void PoolCore::close(Close mode) noexcept {
   // Destroyed without the lock, because that runs user destructors and notifies waiters; but before
   // the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
-  // This is a copy, because the pool may have been destroyed when the request is made.
+  // This is a copy, because the pool may have been destroyed when the stop request is made.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);

@@ -103,7 +103,8 @@ class Slots {
     begin(weight);
     load_ += weight;
   }
-  // A plain task lends its slot to another that it waits for, and gets it back when that task ends.
+  // A plain task lends its slot to a task that it waits for, and gets the slot back when that task
+  // ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
   // The running task needs only one slot from now on.

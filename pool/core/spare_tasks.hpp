@@ -7,7 +7,7 @@
 
 namespace weft::pool {
 
-// A list of them. Guarded by its owner's lock.
+// A list of such tasks. Guarded by its owner's lock.
 class SpareTasks {
  public:
   SpareTasks() noexcept = default;

@@ -89,7 +89,7 @@ class TaskQueue {
     return plain_.size() + listed_ + held_up_size_;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // The number of tasks that no other task holds up.
+  // The number of tasks that are not held up by another task.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
   // The same number after a push of `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
