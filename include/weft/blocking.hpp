@@ -15,8 +15,8 @@ namespace weft {
 
 namespace detail {
 
-// A call of `callable` and its outcome. The fiber's park is the rendezvous: of the join state only
-// the place for the outcome is used.
+// A call of `callable` and its outcome. The fiber's park is the rendezvous, so only
+// the storage of the join state is used.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept

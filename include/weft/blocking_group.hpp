@@ -27,8 +27,8 @@ class BlockingGroup;
 
 namespace detail {
 
-// One call of a group. It belongs to the caller and the helper together, because either may be the
-// last to use it.
+// One call of a group. The caller and the helper own it together, because either may be the last to
+// use it.
 // Order
 //   [owner]  the first to leave subtracts (acq_rel) -> the second to leave (acq_rel) frees it.
 struct GroupCall : BlockingCall {

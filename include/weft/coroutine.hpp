@@ -184,7 +184,7 @@ decltype(auto) awaiter_of(Awaitable&& awaitable) {
 template <class Awaitable>
 using AwaitResult = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
 
-// A promise has return_void or return_value, never both.
+// A promise has either return_void or return_value.
 template <class T>
 struct DriverOutcome {
   JoinState<T>& state;

@@ -1,4 +1,4 @@
-// All fibers of a process, for programs to read. Users read dump_fibers() of runtime.hpp.
+// Lists all fibers of a process in forms for programs; dump_fibers() of runtime.hpp is for people.
 // Context: fibers and plain threads; blocks the thread.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace weft::dump {
 
-// Writes a JSON object with each living fiber: id, name, state, wait, callable and place of spawn,
-// and for how many seconds it has been parked or has run, if that is known to within ten seconds.
-// It is complete, but no snapshot: a running fiber may be shown in an earlier state. It takes about
-// a microsecond a fiber, and a lock that spawns sometimes need.
+// Writes a JSON object with each living fiber: its id, name, state, wait, callable and place of
+// spawn. It also has for how many seconds the fiber has been parked or has run, if that is known to
+// within ten seconds. The list is complete, but no snapshot: a running fiber may be shown in an
+// earlier state. The call takes about a microsecond a fiber, and a lock that spawns sometimes need.
 // Throws: std::bad_alloc, std::system_error, and what the stream throws.
 void write_json(std::ostream& out);
 
@@ -21,10 +21,11 @@ void write_json(std::ostream& out);
 // Throws: as write_json(), and std::system_error if the system refuses the fork.
 void write_folded(std::ostream& out);
 
-// Writes each circle of fibers that wait for each other, as RuntimeOptions::on_partial_deadlock
-// gets it, or a line that there is none. It takes some microseconds for each fiber that waits for
-// others or for a mutex, and a lock that spawns sometimes need. It reads other stacks by
-// process_vm_readv, and finds nothing where the system refuses that.
+// Writes each cycle of fibers that wait for each other, in the form that
+// RuntimeOptions::on_partial_deadlock receives, or a line that there is none. It takes some
+// microseconds for each fiber that waits for other fibers or for a mutex, and a lock that spawns
+// sometimes need. It reads other stacks by process_vm_readv, and finds nothing if the system
+// refuses that call.
 // Throws: as write_json().
 void write_deadlocks(std::ostream& out);
 

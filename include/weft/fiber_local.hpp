@@ -59,7 +59,7 @@ class FiberLocal {
 
   [[gnu::noinline]] T& add() const {
     auto* node = new Node(key_, make_);
-    // Not before: make_ may have added other nodes, and the fiber may have moved.
+    // The values are read only now: make_ may have added other nodes, and the fiber may have moved.
     detail::LocalNode*& first = detail::locals();
     node->next = first;
     first = node;

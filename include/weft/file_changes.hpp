@@ -1,4 +1,4 @@
-// Changes of files and directories, as they happen.
+// Reports changes of files and directories as they happen.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace weft::files {
 
 enum class ChangeKind : std::uint8_t {
   created,   // An entry of a watched directory appeared, or was moved there.
-  removed,   // An entry, or what is watched itself, was removed or moved away.
-  modified,  // Bytes were written, or cut off.
+  removed,   // An entry, or the watched path itself, was removed or moved away.
+  modified,  // Bytes were written or truncated.
   closed,    // A file that was open for writing was closed: its contents may be complete.
-  lost,      // So much has changed that the system dropped some: look at everything again.
+  lost,      // The system dropped changes: check everything again.
 };
 
 struct Change {
-  // What was given to add(), with the name of the entry behind a slash if it concerns an entry.
-  // Empty: ChangeKind::lost.
+  // The path given to add(), followed by a slash and the entry's name if the change concerns an
+  // entry. Empty for ChangeKind::lost.
   std::string path;
   ChangeKind kind = ChangeKind::lost;
 };
@@ -42,14 +42,14 @@ class ChangeWatch {
   // Watches nothing yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path, again if it was watched. Of two paths of one file the last one counts. The
-  // look-up may wait for a disk.
+  // Watches a path; adding it again renews the watch. Of two paths of one file, only the last one
+  // counts. The lookup may wait for a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
   [[nodiscard]] Result<void> add(std::string path);
-  // Ends the watch of a path that was added. Changes that have happened may still come.
+  // Ends the watch of a path that was added. Earlier changes may still be returned.
   // Errors: also invalid_argument if it is not watched.
   [[nodiscard]] Result<void> remove(const std::string& path);
-  // Returns the next change, in the order in which they happened.
+  // Returns the next change; changes come in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
   Result<Change> next(const Until& until = Until::ambient());
   // Ends a waiting next() with Errc::closed.
@@ -60,8 +60,8 @@ class ChangeWatch {
   std::error_code fill(const Until& until);
 
   io::Watch watch_;
-  std::vector<std::pair<int, std::string>> paths_;  // With the system's numbers.
-  std::vector<char> events_;  // What the system has told; from at_ on, not returned.
+  std::vector<std::pair<int, std::string>> paths_;  // Keyed by the system's watch numbers.
+  std::vector<char> events_;  // The system's events; from at_ on not returned yet.
   std::size_t at_ = 0;
 };
 

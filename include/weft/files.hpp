@@ -30,16 +30,16 @@ namespace weft::files {
 
 enum class Access : std::uint8_t {
   read,
-  write,       // Existing bytes stay.
-  read_write,  // The same.
+  write,       // Keeps existing bytes.
+  read_write,  // Keeps existing bytes.
 };
 
 struct OpenOptions {
   Access access = Access::read;
   bool create = false;     // Creates the file if it does not exist.
-  bool exclusive = false;  // With create: returns file_exists if it exists.
-  bool truncate = false;   // Existing bytes go.
-  bool append = false;     // Each write goes to the end that the file then has, not to its offset.
+  bool exclusive = false;  // With create: returns file_exists if the file exists.
+  bool truncate = false;   // Drops existing bytes.
+  bool append = false;     // Each write goes to the file's current end, not to its offset.
   unsigned mode = 0644;    // The mode of a created file, less the process's umask.
 };
 
@@ -74,9 +74,9 @@ class File {
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
-  // Writes all at the end of the file. Up to 1 MiB, no other append comes between, also of another
-  // process, unless the file system writes only a part: a full disk, or XFS and Btrfs when memory
-  // is short.
+  // Writes all bytes at the end of the file. Up to 1 MiB, no other append comes between, even of
+  // another process. The exception is a file system that writes only a part, because the disk is
+  // full, or on XFS and Btrfs when memory is short.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());

@@ -60,9 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor has become ready for reading or writing since the watch began, or
-  // since the last such wait; without a system call. The caller then tries its own call. It may be
-  // a false alarm. Ready::either is waited for as in wait().
+  // Parks until the descriptor has become ready for reading or writing since the watch began or the
+  // last such wait; makes no system call. The caller then tries its own call, because the wake may
+  // be a false alarm. Ready::either is waited for as in wait().
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 

@@ -25,10 +25,10 @@ struct Answer {
 //   /metrics     for Prometheus
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
-//   /leaks       where ever more fibers wait for ten minutes or longer
+//   /leaks       places where a growing number of fibers wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
-//   /trace?seconds=5  records a trace for so long, and returns what weft::trace::write() writes
+//   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 //   /contention, /blocked  the same for weft::profile::contention() and blocked()
 // Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.

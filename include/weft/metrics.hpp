@@ -33,7 +33,7 @@ struct Distribution {
 struct WorkerMetrics {
   unsigned index = 0;
   bool is_spare = false;            // A spare worker replaces a stuck one when needed.
-  bool is_asleep = false;           // Now.
+  bool is_asleep = false;           // The current value.
   std::chrono::nanoseconds busy{};  // The time since its thread began that it was not asleep.
   // The time since its thread began that it was asleep, or a spare at rest.
   std::chrono::nanoseconds parked{};
@@ -64,7 +64,7 @@ struct RuntimeMetrics {
   std::uint64_t runnable = 0;      // Ready, and not started or not running.
   std::uint64_t running = 0;       // On a worker.
   std::uint64_t inlining = 0;      // Waiting for a fiber that runs on their own stack.
-  std::uint64_t parked_count = 0;  // The sum of the next.
+  std::uint64_t parked_count = 0;  // The sum of the next field.
   std::vector<ParkedFibers> parked;
   // That are known to have been parked for a minute, or an hour, and longer.
   std::uint64_t parked_for_minute = 0;
@@ -90,17 +90,17 @@ struct PoolMetrics {
   PoolTimings timings;
 };
 
-// Names and values that tell samples of a family apart.
+// Labels, as names and values, that distinguish the samples of a family.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// One figure of a family: a number, or a distribution if the family is a histogram.
+// One sample of a family: a number, or a distribution if the family is a histogram.
 struct Sample {
   Labels labels;
   std::uint64_t value = 0;  // Nanoseconds in a family of seconds.
   Distribution times = {};
 };
 
-// Figures of a library or of servers, which share a name and a meaning.
+// Samples of a library or of servers that share a name and a meaning.
 struct Family {
   std::string name;  // The name in Prometheus: "weft_http_requests_total".
   std::string type;  // "counter", "gauge" or "histogram".
@@ -112,7 +112,7 @@ struct Family {
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // The oldest first.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
-  // Figures of servers: http::Server, and each net::Server that has a name.
+  // Families of servers: http::Server, and each net::Server that has a name.
   std::vector<Family> families;
 };
 

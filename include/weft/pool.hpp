@@ -65,7 +65,7 @@ class FiberPool {
   //   submit_until  parks for room until the limit at most, regardless of on_full
   //   go            submit(), where a refusal is an exception
   //   submit_bulk   submit() for each of a range, in order
-  //   async         submit(), with a handle for the result; run: and waits for it
+  //   async         submit(), with a handle for the result; run() also waits for it
   //
   // A refusal is: closed, full, timed_out, cancelled, too_many_waiting, empty_task, too_heavy, or
   // the reason why no worker started (no_runtime, too_many_fibers, std::errc::not_enough_memory).

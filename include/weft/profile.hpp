@@ -6,13 +6,13 @@
 #include <string>
 #include <weft/result.hpp>
 
-// Each call records for a while, and returns what it has seen, stack by stack. A stack begins with
-// the fiber's name and its callable, as far as dumps show them. The live page offers the same
+// Each call records for a while, and returns its samples stack by stack. A stack begins with the
+// fiber's name and its callable, as far as dumps show them. The live page offers the same
 // (live_page.hpp).
 //
 //   const auto [text, error] = weft::profile::processor({.duration = 10s});
 //
-// A program pays for it only during a recording.
+// Recordings cost time only while they last.
 namespace weft::profile {
 
 enum class Format : std::uint8_t {

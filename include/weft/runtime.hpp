@@ -23,7 +23,7 @@ namespace weft {
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // In a system call outside of weft.
-    busy,     // It computes, or would if other processes left it a processor.
+    busy,     // It computes, or waits for a processor.
   };
   Kind kind;
   unsigned worker;  // The number of the worker.

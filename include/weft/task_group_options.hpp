@@ -13,7 +13,7 @@ namespace weft {
 // What happens to the other tasks of a group when one throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // They continue; all exceptions are kept, the first one even without memory.
+  run_rest,     // They continue; all exceptions are kept, the first even without memory.
 };
 
 struct TaskGroupOptions {

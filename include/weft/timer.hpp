@@ -17,8 +17,8 @@ namespace weft {
 namespace detail {
 
 // The clock of a Timer or Ticker: a time after which one wait succeeds, or one in each period.
-// Nothing runs at that time; each waiter has its own timer, and a later caller reads the clock. So
-// a timer without waiters costs nothing, and after a move nothing of the old time remains.
+// Nothing runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
+// a timer without waiters costs nothing, and a move leaves no trace of the old time.
 // Invariant: waiters_ contains the waiters; a caller that moves due_ wakes them all to check again.
 class ClockSource {
  public:

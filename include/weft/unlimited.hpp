@@ -1,4 +1,4 @@
-// The value of a bound that there is not.
+// The value that means "no bound".
 // Context: plain value.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Ends waits early.
+// Limits that end waits early.
 #pragma once
 
 #include <chrono>

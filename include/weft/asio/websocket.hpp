@@ -26,7 +26,7 @@ class FrameStream {
  public:
   // Takes the connection of this call of the talk, which must outlive the reads and writes in it.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // Returns true if a talk must not be idle, since bytes are here or a frame has only begun.
+  // Returns true if a talk must not be idle, because bytes are here or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }
@@ -61,8 +61,8 @@ class FrameStream {
   // In bytes; larger reads go to their caller directly.
   static constexpr std::size_t kAhead = 2048;
 
-  // The size of a header that has begun, which its first two bytes determine: with a longer length,
-  // and a mask.
+  // The size of the frame header that has begun. Its first two bytes determine it: they show a
+  // longer length and a mask.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
     return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);

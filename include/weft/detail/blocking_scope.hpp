@@ -12,11 +12,11 @@ class Registration;
 
 namespace detail {
 
-// Made by a caller that is about to park. While it lives, the slot of the caller's task is
+// A caller that is about to park creates it. While it exists, the slot of the caller's task is
 // released, if the task runs in a pool of `root`, the outermost pool around it. So are the slots of
 // the pools between. The destructor waits for the slots. The root is compared but not dereferenced,
 // so it may have been destroyed if it does not match. Null: nothing happens. (Compare
-// ForkJoinPool's ManagedBlocker.) Null: nothing happens.
+// ForkJoinPool's ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;

@@ -11,8 +11,9 @@ namespace weft::detail {
 // stack, and its claim decides which of them wins.
 //
 // A stop request may come at any moment, even before the caller's registers are saved, when a wake
-// would be too early. So the request and the park synchronize by phase_: a request that comes first
-// only leaves a mark; the code on the other side of the switch finds it and ends the park.
+// would be too early. So the request and the park synchronize by phase_. A request that precedes
+// the park only sets a mark. The code on the other side of the switch finds the mark and ends the
+// park.
 //
 // The caller must not destroy this object before its After has ended: the clock may end a park
 // while the After is still running. Locking the lock that the After releases, to withdraw the

@@ -9,7 +9,7 @@
 
 namespace weft::detail {
 
-// Calls `callable` in the context that its maker had, which must still exist then.
+// Calls `callable` in the context of its creator, which must still exist then.
 template <class F>
 class CarriedCall {
  public:

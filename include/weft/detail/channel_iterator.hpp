@@ -12,7 +12,7 @@ class Channel;
 
 namespace detail {
 
-// For the constructor of a Channel.
+// Checks the capacity for the constructor of a Channel.
 // Throws: std::invalid_argument.
 [[noreturn]] void refuse_capacity(std::size_t capacity, std::size_t most);
 

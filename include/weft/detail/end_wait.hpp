@@ -15,7 +15,7 @@ void report_end_wait(const char* what, const void* target) noexcept;
 
 // Calls wait_until(Deadline), which returns false at the deadline, until it returns true. An
 // exception of the call is passed on. Until the report, the search for deadlocks treats the wait as
-// one that the clock ends.
+// one with a deadline.
 template <class WaitUntil>
 void wait_at_end(const char* what, const void* target, WaitUntil wait_until) {
   if (wait_until(end_wait_report_time())) return;

@@ -1,7 +1,7 @@
 // Exceptions, for programs compiled with or without them.
 //
-// Without them (-fno-exceptions) nothing is caught here: an exception of the library, which is
-// compiled with them, ends the process, and so would a throw in these headers.
+// In programs without exceptions (-fno-exceptions) nothing is caught here. An exception of the
+// library, which is compiled with them, ends the process, and so would a throw in these headers.
 #pragma once
 
 #if defined(__cpp_exceptions)
@@ -11,7 +11,7 @@
 
 namespace weft::detail {
 
-// Ends the process with a message: the thread is being ended below frames that would continue.
+// Ends the process with a message: the thread is being ended while frames below would continue.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// Tells of waits without a limit that last beyond the end of the caller's context.
+// Reports waits without a limit that outlast the caller's context.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace weft::detail {
 
-// A wait of a caller that has a context, by a call that cannot report an early end: receive(),
-// send(), acquire(), wait(), lock(). It writes a line to stderr if the context has ended or ends
-// meanwhile. A process writes one line for each WaitReason.
+// A wait in a context, by a call that cannot report an early end: receive(), send(), acquire(),
+// wait(), lock(). It writes a line to stderr if the context has ended or ends meanwhile. A process
+// writes one line for each WaitReason.
 // Context: the caller, which holds no lock.
 class LateWait {
  public:
@@ -34,8 +34,8 @@ class LateWait {
 }  // namespace weft::detail
 
 // Begin such a wait, until the end of the scope, in programs with assertions. `polls` does not
-// wait; if it is true the enclosing function returns. The second form is for a caller that holds a
-// lock, which looks at the guarded state again.
+// wait; if it returns true, the enclosing function returns. The second form is for a caller that
+// holds a lock, and must check the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS
 #define WEFT_TELL_LATE_WAIT(reason, polls)                 \

@@ -1,4 +1,4 @@
-// Who holds a lock, for reports of deadlocks.
+// The owner of a lock, for reports of deadlocks.
 #pragma once
 
 #include <array>
@@ -7,12 +7,12 @@
 
 namespace weft::detail {
 
-// Three bytes that would be padding after a lock's SpinLock: the lowest bits of the number of the
-// fiber that owns it; 0 if it is not known or is a plain thread. scheduler/upkeep/wait_cycles.cpp
-// reads them there. A lock notes its owner only while notes_lock_owners(), as a store for each lock
-// would be a tenth of its instructions; then each lock call is led out of its fast path by
-// is_turn_over(), which it reads anyway.
-// Relaxed: who writes holds the lock's spin lock.
+// Three bytes that would otherwise be padding after a lock's SpinLock: the lowest bits of the
+// owning fiber's number; 0 if the owner is unknown or a plain thread.
+// scheduler/upkeep/wait_cycles.cpp reads them there. A lock records its owner only while
+// notes_lock_owners(), because a store for each lock would take a tenth of its instructions. Then
+// is_turn_over(), which each locking call reads anyway, diverts the call from its fast path.
+// Relaxed: the writer holds the lock's spin lock.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;

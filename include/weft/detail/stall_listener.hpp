@@ -1,4 +1,4 @@
-// A library's own look at fibers that keep their worker in a system call.
+// A library's own observation of fibers that block their worker in a system call.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ struct Fiber;
 
 namespace weft::detail {
 
-// The threads of monitors call it. It must not park, throw or wait for a lock of the program.
+// The monitors' threads call it. It must not park, throw or wait for a lock of the program.
 class StallListener {
  public:
   StallListener() = default;
@@ -19,13 +19,13 @@ class StallListener {
   StallListener(const StallListener&) = delete;
   StallListener& operator=(const StallListener&) = delete;
 
-  // Returns whether begin() is to be called. The fiber may have ended.
+  // Returns whether begin() must be called. The fiber may have ended.
   [[nodiscard]] virtual bool is_of_interest(const fibers::Fiber* fiber) const noexcept = 0;
-  // A fiber has been seen blocked, and has run for `lasted` by now. `calls` are as in StallReport.
-  // Returns a number for end(); 0 if that need not be called.
+  // Called when a fiber is found blocked; it has run for `lasted` so far. `calls` are as in
+  // StallReport. Returns a number for end(), or 0 if end() need not be called.
   [[nodiscard]] virtual std::uint64_t begin(std::span<const void* const> calls,
                                             std::chrono::nanoseconds lasted) const noexcept = 0;
-  // The fiber has continued, `more` after the call of begin().
+  // Called when the fiber has continued, `more` after the call of begin().
   virtual void end(std::uint64_t number, std::chrono::nanoseconds more) const noexcept = 0;
 };
 

@@ -98,9 +98,8 @@ class Task {
     return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
-  // Returns the same for a task that another thread may be destroying: read(from, to, bytes) copies
-  // memory, and returns false if it cannot. A callable has what tells its target in its first
-  // bytes.
+  // Returns the same for a task that another thread may be destroying. read(from, to, bytes) copies
+  // memory, and returns false if it cannot. The first bytes of a callable determine its target.
   template <class Read>
   [[nodiscard]] const void* join_target_hint(Read read) const noexcept {
     const Operations* operations = operations_hint();

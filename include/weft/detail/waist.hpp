@@ -155,8 +155,8 @@ void wake(Waker waker) noexcept;
 // worker's own.
 // Relaxed throughout: hints.
 struct Turn {
-  // A caller that sees it calls give_way(). While locks note their owners it stays set, for plain
-  // threads too, and `has_ended` tells whether the turn is over.
+  // A caller that sees true calls give_way(). While locks note their owners, the flag stays set,
+  // even for plain threads, and `has_ended` shows whether the turn is over.
   Atomic<bool> over{false};
   Atomic<bool> has_ended{false};
 };
@@ -205,8 +205,8 @@ void give_way() noexcept;
     give_way();
 }
 
-// Whether locks note their owners, for reports of deadlocks: see lock_owner.hpp. Once set it stays
-// set. The notes have the calling fiber's number; 0 is that of plain threads.
+// Whether locks note their owners, for reports of deadlocks: see lock_owner.hpp. Once set, it stays
+// set. A note is the calling fiber's number; plain threads have 0.
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
 [[nodiscard]] inline std::uint64_t number_for_notes() noexcept { return 0; }

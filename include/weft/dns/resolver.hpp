@@ -22,7 +22,7 @@ struct ResolverOptions {
   // The number of attempts at each server before the answer is EAI_AGAIN.
   int attempts = 0;
   // How long addresses of one kind, IPv6 or IPv4, wait for the other kind (RFC 8305: 50 ms). dial()
-  // waits for that alongside its attempts.
+  // waits for the other kind while it already tries the first addresses.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 

@@ -84,7 +84,7 @@ class Request {
   // error of the next read.
   [[nodiscard]] Context& context();
 
-  // Returns the address of the other end, perhaps a proxy.
+  // Returns the address of the other end, which may be a proxy.
   // Errors: the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
   // Returns what is known of the connection's TLS, with the client's certificate if it has shown

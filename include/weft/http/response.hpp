@@ -98,7 +98,7 @@ class Response {
   // owns the descriptor. An error of the file aborts the answer.
   // Errors: as write(); the file's; Errc::wrong_length if it ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
-  // Ends an answer that has begun as an exception does: the client sees that it is not complete.
+  // Aborts an answer that has begun, as an exception does: the client sees that it is incomplete.
   // Before the head is sent, it has no effect.
   void break_off() noexcept;
   // Returns whether the head has been sent.

@@ -70,9 +70,9 @@ class Router {
   std::shared_ptr<Routes> routes_;
 };
 
-// Returns a handler that gives `handler` requests with these limits: Request::set_limits(). A
-// request that announces a larger body is answered with 413, without a call of `handler`. A route's
-// limits replace the limits that middleware has set.
+// Returns a handler that serves `handler` with these limits: Request::set_limits(). A request that
+// announces a larger body is answered with 413, without a call of `handler`. A route's limits
+// replace the limits that middleware has set.
 // Context: plain value.
 // Throws: std::bad_alloc; std::invalid_argument for an empty handler, and for a time of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);

@@ -58,8 +58,8 @@ struct ServerOptions {
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
   // the server. Its refusal is answered with 503.
   FiberPool* pool = nullptr;
-  // The largest number of open connections. More wait in the listener's backlog, except one, which
-  // is accepted and waits for its place. A server that stops takes all of them.
+  // The largest number of open connections. Further connections wait in the listener's backlog,
+  // except one, which is accepted and waits for its place. A server that stops accepts all of them.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
   // when the client's first bytes come, in Limits::head. Empty: none.
@@ -96,7 +96,7 @@ enum class RequestState : std::uint8_t {
   reading_head,  // The client has not sent all of the head.
   handling,      // The handler runs, or waits for something else than the client.
   reading_body,  // The server waits for bytes of the body.
-  writing,       // The server waits for the client to take bytes of the answer.
+  writing,       // The server waits for the client to read bytes of the answer.
 };
 // Returns the name of the state, such as "reading body".
 // Context: plain value.

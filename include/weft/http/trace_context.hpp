@@ -19,7 +19,7 @@ struct TraceContext {
   std::array<std::uint8_t, 16> trace_id{};
   std::array<std::uint8_t, 8> span_id{};
   bool is_sampled = false;   // The sender may have recorded its span.
-  std::string tracestate{};  // The items of vendors, which are passed on; it may be empty.
+  std::string tracestate{};  // Vendors' items, which are passed on; may be empty.
 
   // Begins a trace, with random ids.
   [[nodiscard]] static TraceContext make(bool is_sampled = true);

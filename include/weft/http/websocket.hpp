@@ -53,7 +53,7 @@ struct WebSocketOptions {
 // Context: plain value.
 struct Message {
   std::string data;
-  bool is_text = false;  // Valid UTF-8 then.
+  bool is_text = false;  // If true, the text is valid UTF-8.
 };
 
 // A connection that carries messages. It answers pings and the peer's close while a caller is in
@@ -107,7 +107,7 @@ class WebSocket {
   Core& core_;
 };
 
-// The call behind accept_websocket(), whose talk it takes in one type.
+// The untyped call behind accept_websocket().
 // Context: the handler's fiber. It parks for the answer to a wrong request.
 // Errors, Throws: as accept_websocket().
 net::Result<void> accept_talk(Request& request, Response& response,

@@ -78,8 +78,8 @@ Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambie
 
 // The bytes that a relay has copied.
 struct Relayed {
-  std::uint64_t forward = 0;   // What the first stream sent.
-  std::uint64_t backward = 0;  // What the second stream sent.
+  std::uint64_t forward = 0;   // Bytes sent by the first stream.
+  std::uint64_t backward = 0;  // Bytes sent by the second stream.
 };
 
 }  // namespace weft::net

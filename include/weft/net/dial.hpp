@@ -45,10 +45,12 @@ class AnyResolver {
 
  protected:
   AnyResolver() = default;
-  // resolve(), for a `host` that is no IP address; the answer may be empty, or have one twice.
+  // Does the same as resolve() for a `host` that is no IP address; the answer may be empty or have
+  // duplicates.
   virtual Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
                                                const Until& until) = 0;
-  // resolve_rest(), for a `host` that is no IP address, where all that was found is of one kind.
+  // Does the same as resolve_rest() for a `host` that is no IP address, if all found addresses are
+  // of one kind.
   virtual Result<std::vector<Address>> look_up_rest(const std::string& host,
                                                     std::span<const Address> found,
                                                     const Until& until);

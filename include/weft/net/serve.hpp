@@ -73,9 +73,8 @@ class Connection {
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
-  // Returns the state of the connection, which the first call makes of `arguments`. It lives from
-  // one Next::idle to the next and is destroyed before the stream, in a fiber that serves the
-  // connection.
+  // Returns the state of the connection; the first call creates it from `arguments`. It survives
+  // Next::idle and is destroyed before the stream, in a fiber that serves the connection.
   // Throws: std::bad_cast if the state has another type; std::bad_alloc, and as T's constructor.
   template <class T, class... Arguments>
   requires std::constructible_from<T, Arguments...>

@@ -12,7 +12,7 @@ namespace weft::net {
 struct ListenOptions {
   // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
-  // Whether to listen although connections of an earlier listener on this port are still ending.
+  // Whether to listen although connections of an earlier listener on this port still end.
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;

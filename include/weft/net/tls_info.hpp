@@ -14,7 +14,7 @@ struct PeerCertificate {
   std::vector<std::string>
       names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
   std::vector<std::byte> der;  // The whole certificate, encoded.
-  bool verified = false;       // Its chain leads to an authority that this end trusts.
+  bool verified = false;       // Whether this end trusts the chain's authority.
 };
 
 struct TlsInfo {

@@ -28,20 +28,21 @@ struct ServerOptions {
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
   // client that offers only other protocols is refused; one that offers none is not.
   std::vector<std::string> alpn = {};
-  // Not empty: clients must show a certificate that leads to one of this PEM file.
+  // If not empty, clients must show a certificate whose chain leads to a root in this PEM file.
   std::string client_authorities_file = {};
   // The suites of TLS 1.2 in OpenSSL's form, such as "ECDHE+AESGCM:AES128-SHA". Empty: only suites
   // with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
-  // The largest number of handshakes at once. One more takes the place of the oldest, which ends
-  // with Errc::too_many_handshakes: abandoned ones keep no newcomer out. 0: 512 for each processor.
+  // The largest number of handshakes at once. A further one replaces the oldest, which ends with
+  // Errc::too_many_handshakes, so abandoned handshakes do not block new ones. 0: 512 for each
+  // processor.
   std::size_t max_handshakes = 0;
 };
 
 // A reading of a server's handshakes.
 struct HandshakeStats {
   std::size_t running = 0;    // At the moment.
-  std::uint64_t dropped = 0;  // Ever, for newcomers.
+  std::uint64_t dropped = 0;  // Since the start, to admit newer handshakes.
 };
 
 struct ClientOptions {

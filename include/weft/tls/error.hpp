@@ -7,8 +7,8 @@
 namespace weft::tls {
 
 enum class Errc {
-  truncated = 1,  // The peer's stream ended without close_notify: another party may have cut it.
-  encrypted_key,  // A key file is of no use without a password.
+  truncated = 1,  // The stream ended without close_notify, perhaps by an attacker.
+  encrypted_key,  // A key file requires a password.
   // The handshake was the oldest of more than ServerOptions::max_handshakes. It equals
   // std::errc::resource_unavailable_try_again.
   too_many_handshakes,

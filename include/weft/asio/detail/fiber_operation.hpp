@@ -328,7 +328,7 @@ class FiberOperation {
     WEFT_THROW(SystemError(aborted));
   }
 
-  // The results, starting with the first relevant one.
+  // The results, beginning with the first one that the caller gets.
   template <std::size_t kFirst>
   typename Outcome<Args...>::Value value() {
     if constexpr (sizeof...(Args) == kFirst) {
