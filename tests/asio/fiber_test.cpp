@@ -136,7 +136,7 @@ FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for 
   context.wait();
 }
 
-FIBER_TEST_CASE("errors, exceptions and tuples become what Asio's own tokens make of them") {
+FIBER_TEST_CASE("errors, exceptions and tuples are converted as by Asio's own tokens") {
   asio::Context context;
   const auto executor = context.get_executor();
   const auto refused = error::connection_refused;
@@ -205,7 +205,7 @@ FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end
                                     use_fiber(source.get_token(), [] {})) == 5);
 }
 
-FIBER_TEST_CASE("a cancel that throws ends the wait when the operation has ended, not before") {
+FIBER_TEST_CASE("a wait whose cancel throws ends with the operation and not before") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   bool ended = false;
@@ -305,7 +305,7 @@ FIBER_TEST_CASE("many fibers use one object through a strand, one at a time") {
   CHECK(begun == 25);
 }
 
-THREAD_TEST_CASE("a plain thread waits by the same token") {
+THREAD_TEST_CASE("a plain thread waits with the same token") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);

@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a WebSocket whose client is silent has no running fiber and no 
   end.join();
 }
 
-FIBER_TEST_CASE("no frame is left waiting in a WebSocket that goes idle") {
+FIBER_TEST_CASE("a WebSocket that becomes idle leaves no frame unprocessed") {
   const HttpServer server(chat_or_idle);
   net::TcpStream stream = server.connect();
   // With the handshake; two at once; of many lengths.

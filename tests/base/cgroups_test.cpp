@@ -72,7 +72,7 @@ TEST_CASE("a quota is rounded up to whole processors") {
   CHECK(parse_cpu_quota("800000 100000\n") == 8);
 }
 
-TEST_CASE("no quota, and text that is none, are no limit") {
+TEST_CASE("a missing or malformed quota sets no limit") {
   CHECK(parse_cpu_quota("max 100000") == 0);
   CHECK(parse_cpu_quota("max") == 0);
   CHECK(parse_cpu_quota("") == 0);

@@ -63,7 +63,7 @@ TEST_CASE("all threads of the process are counted, the caller too") {
   CHECK(is_counted);
 }
 
-TEST_CASE("a long thread name is cut to what the system takes") {
+TEST_CASE("a long thread name is cut to the system's limit") {
   std::string shown;
   std::thread([&] {
     weft::base::set_thread_name("a name of more than fifteen characters");

@@ -112,37 +112,37 @@ DEADLOCK_TEST_CASE("a deadlock is reported by one of two workers",
                    "weft: deadlock: every fiber waits", channel(2))
 DEADLOCK_TEST_CASE("a deadlock is reported by one of eight workers",
                    "weft: deadlock: every fiber waits", channel(8))
-DEADLOCK_TEST_CASE("the report shows who waits for a channel",
+DEADLOCK_TEST_CASE("the report shows which fiber waits for a channel",
                    "'the receiver' is parked: channel receive", channel(1))
 DEADLOCK_TEST_CASE("the deadlock report shows which fiber waits for a handle",
                    "'main' is parked: join", handle(1))
-DEADLOCK_TEST_CASE("the report shows who waits for one that runs on its stack",
+DEADLOCK_TEST_CASE("the report shows which fiber waits for a child on its stack",
                    "'main' waits for one that runs on its stack: join", in_place(1))
 DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
                    "'left first' is parked: mutex", mutex(1))
-DEADLOCK_TEST_CASE("the report shows the other who waits for a mutex",
+DEADLOCK_TEST_CASE("the report shows the second fiber that waits for a mutex",
                    "'right first' is parked: mutex", mutex(2))
 DEADLOCK_TEST_CASE("a deadlock on mutexes is reported with eight workers",
                    "'right first' is parked: mutex", mutex(8))
-DEADLOCK_TEST_CASE("the report shows who waits for a wait group with one worker",
+DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with one worker",
                    "'the waiter' is parked: wait group", wait_group(1))
-DEADLOCK_TEST_CASE("the report shows who waits for a wait group with two workers",
+DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with two workers",
                    "'the waiter' is parked: wait group", wait_group(2))
-DEADLOCK_TEST_CASE("the report shows who waits for a wait group with eight workers",
+DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with eight workers",
                    "'the waiter' is parked: wait group", wait_group(8))
 DEADLOCK_TEST_CASE("a fiber that only a signal handler can wake is not in a deadlock",
                    "the handler has woken the fiber", only_a_signal_wakes())
-DEADLOCK_TEST_CASE("a handler of deadlocks that waits for something ends the process",
+DEADLOCK_TEST_CASE("a deadlock handler that waits for an event ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: wait group",
                    with_handler([] {
                      weft::WaitGroup group;
                      group.add();
                      group.wait();
                    }))
-DEADLOCK_TEST_CASE("a handler of deadlocks that sleeps ends the process",
+DEADLOCK_TEST_CASE("a deadlock handler that sleeps ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: sleep",
                    with_handler([] { weft::this_fiber::sleep_for(std::chrono::seconds(1)); }))
-DEADLOCK_TEST_CASE("a handler of deadlocks that waits for a while ends the process",
+DEADLOCK_TEST_CASE("a deadlock handler that waits with a deadline ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: channel",
                    with_handler([] {
                      weft::Channel<int> channel;

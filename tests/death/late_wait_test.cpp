@@ -22,7 +22,7 @@ TEST_SUITE_BEGIN("death/late_wait");
 using std::chrono::milliseconds;
 
 // Nothing else could end these waits: the report of the deadlock ends the process.
-DEATH_TEST_CASE("a receive() beyond the deadline of its context has a line on stderr",
+DEATH_TEST_CASE("a receive() beyond the deadline of its context writes a line to stderr",
                 "'reader' waits on (channel receive) beyond the end of its context") {
   weft::run([] {
     weft::this_fiber::set_name("reader");
@@ -31,7 +31,7 @@ DEATH_TEST_CASE("a receive() beyond the deadline of its context has a line on st
   });
 }
 
-DEATH_TEST_CASE("a send() in a group that is cancelled has a line on stderr",
+DEATH_TEST_CASE("a send() in a group that is cancelled writes a line to stderr",
                 "waits on (channel send) beyond the end of its context") {
   weft::run([] {
     weft::Channel<int> never;
@@ -42,7 +42,7 @@ DEATH_TEST_CASE("a send() in a group that is cancelled has a line on stderr",
   });
 }
 
-DEATH_TEST_CASE("a wait that begins after the end of its context has a line on stderr",
+DEATH_TEST_CASE("a wait that begins after the end of its context writes a line to stderr",
                 "waits on (semaphore) beyond the end of its context") {
   weft::run([] {
     weft::Semaphore none(0);
@@ -50,7 +50,7 @@ DEATH_TEST_CASE("a wait that begins after the end of its context has a line on s
   });
 }
 
-DEATH_TEST_CASE("a long lock() in a context that has ended has a line on stderr",
+DEATH_TEST_CASE("a long lock() in a context that has ended writes a line to stderr",
                 "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;
@@ -61,11 +61,11 @@ DEATH_TEST_CASE("a long lock() in a context that has ended has a line on stderr"
 
 #else
 
-TEST_CASE("late waits are told") {
+TEST_CASE("late waits are reported only in programs with assertions") {
 #ifdef WEFT_TEST_TSAN
   MESSAGE(weft::test::kNoVerdict);
 #else
-  MESSAGE("skipped: late waits are told by programs with assertions only");
+  MESSAGE("skipped: only programs with assertions report late waits");
 #endif
 }
 

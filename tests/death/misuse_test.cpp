@@ -22,14 +22,15 @@ namespace {
 
 TEST_SUITE_BEGIN("death/misuse");
 
-DEATH_TEST_CASE("unlocking a mutex that is not locked", "a mutex that is not locked was unlocked") {
+DEATH_TEST_CASE("unlocking a mutex that is not locked ends the process",
+                "a mutex that is not locked was unlocked") {
   weft::run([] {
     weft::Mutex mutex;
     mutex.unlock();
   });
 }
 
-DEATH_TEST_CASE("unlocking a mutex twice, from a plain thread",
+DEATH_TEST_CASE("unlocking a mutex twice from a plain thread ends the process",
                 "a mutex that is not locked was unlocked") {
   weft::Mutex mutex;
   mutex.lock();
@@ -37,7 +38,7 @@ DEATH_TEST_CASE("unlocking a mutex twice, from a plain thread",
   mutex.unlock();
 }
 
-DEATH_TEST_CASE("unlocking a shared mutex that readers have",
+DEATH_TEST_CASE("a writer's unlock of a mutex that readers hold ends the process",
                 "a shared mutex that no writer had was unlocked") {
   weft::run([] {
     weft::SharedMutex mutex;
@@ -46,20 +47,20 @@ DEATH_TEST_CASE("unlocking a shared mutex that readers have",
   });
 }
 
-DEATH_TEST_CASE("unlocking a shared mutex that is not locked",
+DEATH_TEST_CASE("unlocking a shared mutex that is not locked ends the process",
                 "a shared mutex that no writer had was unlocked") {
   weft::SharedMutex mutex;
   mutex.unlock();
 }
 
-DEATH_TEST_CASE("a reader's unlock of a shared mutex that a writer has",
+DEATH_TEST_CASE("a reader's unlock of a mutex that a writer holds ends the process",
                 "a shared mutex that no reader had was unlocked") {
   weft::SharedMutex mutex;
   mutex.lock();
   mutex.unlock_shared();
 }
 
-DEATH_TEST_CASE("more readers' unlocks than locks of a shared mutex",
+DEATH_TEST_CASE("a surplus reader's unlock of a shared mutex ends the process",
                 "a shared mutex that no reader had was unlocked") {
   weft::run([] {
     weft::SharedMutex mutex;
@@ -69,7 +70,8 @@ DEATH_TEST_CASE("more readers' unlocks than locks of a shared mutex",
   });
 }
 
-DEATH_TEST_CASE("more done() than add()", "WaitGroup::done() was called more often than") {
+DEATH_TEST_CASE("a surplus done() ends the process",
+                "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;
     group.add(2);
@@ -77,7 +79,7 @@ DEATH_TEST_CASE("more done() than add()", "WaitGroup::done() was called more oft
   });
 }
 
-DEATH_TEST_CASE("more done() than add() after a timed wait",
+DEATH_TEST_CASE("a surplus done() after a timed wait ends the process",
                 "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;
@@ -88,14 +90,14 @@ DEATH_TEST_CASE("more done() than add() after a timed wait",
   });
 }
 
-DEATH_TEST_CASE("counting a latch down below 0",
+DEATH_TEST_CASE("counting a latch down below 0 ends the process",
                 "a Latch was counted down below 0: by 2, with 1 left") {
   weft::Latch latch(2);
   latch.count_down();
   latch.count_down(2);
 }
 
-DEATH_TEST_CASE("more arrivals than a barrier expects",
+DEATH_TEST_CASE("a surplus arrival at a barrier ends the process",
                 "more callers arrived at a Barrier than it expects: 3, with 2 missing of 2") {
   weft::run([] {
     weft::Barrier barrier(2);
@@ -103,11 +105,13 @@ DEATH_TEST_CASE("more arrivals than a barrier expects",
   });
 }
 
-DEATH_TEST_CASE("a barrier without callers", "a Barrier was made for a negative number") {
+DEATH_TEST_CASE("an arrival at a barrier without callers ends the process",
+                "a Barrier was made for a negative number") {
   const weft::Barrier<> barrier(-1);
 }
 
-DEATH_TEST_CASE("waiting for a condition without the mutex", "without its mutex locked") {
+DEATH_TEST_CASE("waiting for a condition without the mutex ends the process",
+                "without its mutex locked") {
   weft::run([] {
     weft::Mutex mutex;
     weft::ConditionVariable condition;
@@ -116,14 +120,14 @@ DEATH_TEST_CASE("waiting for a condition without the mutex", "without its mutex 
   });
 }
 
-DEATH_TEST_CASE("destroying a runtime from one of its own fibers",
+DEATH_TEST_CASE("destroying a runtime from one of its own fibers ends the process",
                 "a Runtime was destroyed by one of its own fibers") {
   auto* runtime = new weft::Runtime({.workers = 1});
   runtime->go([runtime] { delete runtime; });
   for (;;) pause();
 }
 
-DEATH_TEST_CASE("destroying a broadcast that has a subscription",
+DEATH_TEST_CASE("destroying a broadcast that has a subscription ends the process",
                 "a Broadcast was destroyed before its subscriptions: 1") {
   std::optional<weft::Broadcast<int>> broadcast(std::in_place, 1);
   const weft::Subscription<int> subscription = broadcast->subscribe();

@@ -39,7 +39,7 @@ void limit_address_space() {
 TEST_SUITE_BEGIN("death/out_of_stacks");
 
 // The main thread looks again and again, so no deadlock is certain; but nothing can happen.
-DEATH_TEST_CASE("fibers that wait for others, which get no stacks, end the process",
+DEATH_TEST_CASE("fibers that wait for fibers without stacks end the process",
                 "'the first' is parked: event") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});

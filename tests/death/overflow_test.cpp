@@ -74,7 +74,7 @@ DEATH_TEST_CASE("an overflow of a child names it, not its parent",
             [] { weft::spawn({.name = "child"}, [] { use_up_the_stack(0); }).join(); });
 }
 
-DEATH_TEST_CASE("an overflow of a stack of another size says that size",
+DEATH_TEST_CASE("an overflow of a stack of another size reports that size",
                 "'large' overflowed its 1024 KiB stack") {
   weft::run({.workers = 2}, [] {
     weft::go({.stack_size = 1 << 20, .name = "large"}, [] { use_up_the_stack(0); });
@@ -109,7 +109,7 @@ DEATH_TEST_CASE("an overflow goes to the handler that was there before",
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
-DEATH_TEST_CASE("an overflow ends the process when the handler before does nothing about it",
+DEATH_TEST_CASE("an overflow ends the process when the earlier handler ignores it",
                 "the old handler was called") {
   signal(SIGSEGV, [](int) { write_text("the old handler was called\n"); });
   signal(SIGBUS, SIG_DFL);
@@ -117,7 +117,7 @@ DEATH_TEST_CASE("an overflow ends the process when the handler before does nothi
 }
 
 struct sigaction replaced {};
-DEATH_TEST_CASE("a handler installed later keeps the sentence if it calls the one it replaced",
+DEATH_TEST_CASE("an overflow is reported if a later handler calls the replaced one",
                 "'main' overflowed its 64 KiB stack") {
   weft::run({.workers = 1}, [] {
     struct sigaction later {};

@@ -51,7 +51,7 @@ DEATH_TEST_CASE("after a failed check the fibers are counted", "weft: 3 fibers o
   fail_beside_a_receiver(2);
 }
 
-DEATH_TEST_CASE("a dump after a failed check says who waits for what",
+DEATH_TEST_CASE("a dump after a failed check shows what each fiber waits for",
                 "'bystander' is parked: channel receive") {
   fail_beside_a_receiver(1);
 }

@@ -77,7 +77,7 @@ void report_stack_and_abort() {
 
 TEST_SUITE_BEGIN("death/unwind");
 
-FIBER_TEST_CASE("an unwinder comes to an end at the fiber's entry") {
+FIBER_TEST_CASE("an unwinder stops at the fiber's entry") {
   const auto check = [] {
     const Frames shallow = count_frames();
     CHECK(shallow.result == _URC_END_OF_STACK);

@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a program is killed even if its group cannot be") {
 }
 
 // As one that has become another user's.
-FIBER_TEST_CASE("a program that may not be killed is left alone, and reaped after its end") {
+FIBER_TEST_CASE("a program that may not be killed is reaped after its own end") {
   std::array<int, 2> ends{};
   CHECK(::pipe(ends.data()) == 0);  // The program has it, too.
   const std::string report = "/dev/fd/" + std::to_string(ends[1]);

@@ -67,7 +67,7 @@ void read_all_pages() {
   expect_none(serving.join());
 }
 
-TEST_CASE("a page that cannot be read is refused with the reason, and the program goes on") {
+TEST_CASE("an unreadable page is refused with the reason and the program continues") {
   sweep_in_runtime(&read_all_pages, {{Call::start_thread, EAGAIN}, {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory),
                     make_error_code(weft::Errc::end_of_stream),

@@ -193,7 +193,7 @@ void wait_in_line_of_lines() {
     demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
   });
 }
-TEST_CASE("accepted tasks of a sub-pool run though each allocation of its parent fails") {
+TEST_CASE("accepted tasks of a sub-pool run even if its parent cannot allocate") {
   sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace

@@ -74,7 +74,7 @@ struct SuspendInDestructor {
 
 TEST_SUITE_BEGIN("fibers/exception_state");
 
-TEST_CASE("a stack that is suspended in a catch block rethrows its own exception") {
+TEST_CASE("a stack suspended in a catch block rethrows its own exception") {
   run_ten([](Coroutine& self, const std::string& mine) {
     for (int round = 0; round < 3; ++round) {
       try {

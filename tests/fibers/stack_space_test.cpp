@@ -246,7 +246,7 @@ TEST_CASE("a random history of taking and releasing returns no stack twice") {
 }
 
 // Address space may be limited from outside; a child, since the limit cannot be lifted again.
-TEST_CASE("little address space gives fewer stacks, not a crash") {
+TEST_CASE("a small address space yields fewer stacks and no crash") {
   if (weft::test::kSanitized) return;  // A sanitizer's own address space exceeds any limit.
   const pid_t child = fork();
   if (child == 0) {
@@ -279,7 +279,7 @@ bool can_have_memory_and_a_thread() {
   }
 }
 
-TEST_CASE("with little address space a share is left for memory and threads") {
+TEST_CASE("a share of a small address space is left for memory and threads") {
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
           const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
@@ -330,7 +330,7 @@ void refuse_guard_advice() {
   }
 }
 
-TEST_CASE("without guard advice, pages that are protected guard the stacks") {
+TEST_CASE("protected pages guard the stacks without guard advice") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     refuse_guard_advice();

@@ -48,7 +48,7 @@ std::size_t kilobytes_of_page_tables() {
   return 0;
 }
 
-TEST_CASE("page tables of cold stacks are given back, and the guards come again") {
+TEST_CASE("page tables of cold stacks are freed and the guards are reinstalled") {
   StackSpace space(&Coroutine::entry, kKept);
   const std::size_t before = kilobytes_of_page_tables();
   space.cool(take_all(space));

@@ -149,7 +149,7 @@ TEST_CASE("a move-only callable runs") {
   CHECK(result == 42);
 }
 
-TEST_CASE("a task that holds a task runs and dies with it") {
+TEST_CASE("a task inside a task runs and is destroyed with it") {
   Census census;
   int runs = 0;
   Task inner([tracked = Tracked<8>(census), &runs] { ++runs; });
@@ -189,7 +189,7 @@ TEST_CASE("a function pointer and an lvalue callable are tasks too") {
   CHECK(calls == 3);
 }
 
-TEST_CASE("a random history of moves loses and doubles nothing") {
+TEST_CASE("a random history of moves loses and duplicates nothing") {
   weft::test::Random random(1);
   Census small_census;
   Census large_census;

@@ -213,7 +213,7 @@ FIBER_TEST_CASE("a path that contains a zero byte is refused") {
   CHECK(files::read_file(folder / "file").value == "x");
 }
 
-FIBER_TEST_CASE("a file that exceeds memory is an error") {
+FIBER_TEST_CASE("reading a file that exceeds memory returns an error") {
   std::string path = "/dev/shm/weft_files_XXXXXX";
   const Descriptor file(::mkstemp(path.data()));
   // Where a file system bears such a file.
@@ -325,7 +325,7 @@ FIBER_TEST_CASE("a partly cached range of a file is not treated as cached") {
   if (holds(0)) CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
 }
 
-FIBER_TEST_CASE("a walk returns everything below a directory, in order, and follows no links") {
+FIBER_TEST_CASE("a walk returns all entries below a directory in order and follows no links") {
   const Folder folder;
   std::filesystem::create_directories(folder / "b/inner");
   std::filesystem::create_directories(folder / "skipped");

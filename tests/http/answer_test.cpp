@@ -272,7 +272,7 @@ SIM_TEST_CASE("a handler that returns because its context ended is not answered 
   CHECK(ask_once(stream, "GET /done HTTP/1.1\r\nHost: a\r\n\r\n").status == 201);
 }
 
-FIBER_TEST_CASE("a client that ends its half reads that its request was abandoned") {
+FIBER_TEST_CASE("a client that shuts down its sending side learns that its request was abandoned") {
   const HttpServer server([](http::Request& request, http::Response&) {
     CHECK(wait_for_end(request.context()) == Errc::cancelled);
   });
@@ -305,7 +305,7 @@ FIBER_TEST_CASE("an event stream sends each event at once, with a field for each
         "data: 7\n\nid: \n\n");
 }
 
-FIBER_TEST_CASE("an event stream ends when its client is gone") {
+FIBER_TEST_CASE("an event stream ends when its client disconnects") {
   Event ended;
   const HttpServer server([&ended](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);

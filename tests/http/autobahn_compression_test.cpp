@@ -103,7 +103,7 @@ void run_compression(Suite& suite, std::string_view group, const std::string& da
 
 TEST_SUITE_BEGIN("http/autobahn");
 
-SIM_TEST_CASE_WITH("the cases 12 and 13 of Autobahn get their answers",
+SIM_TEST_CASE_WITH("Autobahn's cases 12 and 13 get the expected answers",
                    {.workers = {1}, .options = {.seeds = 1}}) {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;

@@ -177,7 +177,7 @@ void run_limits(Suite& suite) {
 
 TEST_SUITE_BEGIN("http/autobahn");
 
-SIM_TEST_CASE_WITH("the cases 1 to 10 except 6 of Autobahn get their answers",
+SIM_TEST_CASE_WITH("Autobahn's cases 1 to 10 except 6 get the expected answers",
                    {.workers = {1}, .options = {.seeds = 1}}) {
   Suite suite({.message_bytes = 16 << 20, .fragments = 100'000});
   run_framing(suite);

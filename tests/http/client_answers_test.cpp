@@ -105,7 +105,7 @@ FIBER_TEST_CASE(
   script.join();
 }
 
-FIBER_TEST_CASE("an answer has as many headers and trailers as the option says") {
+FIBER_TEST_CASE("an answer has at most the headers and trailers that the option allows") {
   const auto answer = [](int count) {
     std::string lines;
     for (int i = 0; i < count; ++i) lines += "N" + std::to_string(i) + ": v\r\n";

@@ -210,7 +210,7 @@ FIBER_TEST_CASE("a call whose expectation is refused is repeated without it, onc
   CHECK(requests[1].find("A: b\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a forwarded request has its end-to-end headers and says where it came from") {
+FIBER_TEST_CASE("a forwarded request has its end-to-end headers and its origin") {
   Script script({kGood, kGood});
   const std::string origin = script.url().substr(0, script.url().size() - 1);
   http::Client client;

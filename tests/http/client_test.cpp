@@ -78,7 +78,7 @@ FIBER_TEST_CASE("a client never exceeds max_per_host connections to a host") {
   CHECK_FALSE(client.get(url_of(server, "/")).error);
 }
 
-FIBER_TEST_CASE("bodies go in chunks both ways, with trailers") {
+FIBER_TEST_CASE("bodies travel in chunks in both directions, with trailers") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.content_length());
     std::array<std::byte, 100> part;
@@ -252,7 +252,7 @@ FIBER_TEST_CASE("the client gives up a server that sends endless interim answers
   CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed_chunk);
 }
 
-FIBER_TEST_CASE("a stop request ends a call to a server that never lets it wait") {
+FIBER_TEST_CASE("a stop request ends a call to a server that always has more data") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script({chunked + "1\r\na\r\n1\r\nb\r\n0\r\n\r\n"});
   http::Client client;
@@ -264,7 +264,7 @@ FIBER_TEST_CASE("a stop request ends a call to a server that never lets it wait"
   CHECK(reply.read_all().value.ends_with('b'));
 }
 
-SIM_TEST_CASE("a connection that no request needs is closed by itself") {
+SIM_TEST_CASE("an unused connection is closed automatically") {
   Script script({kGood + "|"});
   http::Client client({.idle = 24h});
   CHECK(client.get(script.url()).value.read_all().value == "ok");

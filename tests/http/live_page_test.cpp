@@ -76,14 +76,14 @@ FIBER_TEST_CASE("a live page is a route of a server, for this machine only") {
   CHECK(contains(ask(server, "GET", "/", "evil.example"), "other"));
 }
 
-FIBER_TEST_CASE("a live page for everybody is served under any host name") {
+FIBER_TEST_CASE("a live page without access limits is served under any host name") {
   http::Router router;
   http::mount_live_page(router, "/weft", live::Readers::everybody);
   const HttpServer server(router);
   CHECK(ask(server, "GET", "/weft/fibers", "example.org").starts_with("HTTP/1.1 200 "));
 }
 
-FIBER_TEST_CASE("a live page alone is served read-only, and to this machine by its address") {
+FIBER_TEST_CASE("a live page without other routes is read-only and serves this machine's address") {
   const Page page;
   const std::string good = page.ask("GET /metrics?x", "localhost:1");
   CHECK(good.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a live page alone is served read-only, and to this machine by i
   CHECK(page.ask("GET /none", "localhost").starts_with("HTTP/1.1 404 "));
 }
 
-FIBER_TEST_CASE("a recording holds up no reading, and ends when its client leaves") {
+FIBER_TEST_CASE("a recording delays no reading and ends when its client leaves") {
   const Page page;
   {
     net::TcpStream stream = page.connect();

@@ -63,7 +63,7 @@ FIBER_TEST_CASE("the metrics have a server's figures, and its answers by route a
                              R"("count":3,)"));
 }
 
-FIBER_TEST_CASE("servers of one name have numbers in the metrics, and leave them when they end") {
+FIBER_TEST_CASE("servers of one name are numbered in the metrics and removed when they end") {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   const HttpServer first(handler);
   {

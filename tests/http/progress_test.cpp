@@ -90,7 +90,7 @@ SIM_TEST_CASE("an upload of one byte each second is answered with 408") {
   CHECK(world.now() < 2min);
 }
 
-SIM_TEST_CASE("a client that reads steadily for longer than the limit of a write gets all") {
+SIM_TEST_CASE("a client that reads steadily beyond the write limit gets the whole answer") {
   for (const bool has_layer : {false, true}) {
     http::ServerOptions options = with_grace();
     if (has_layer) {

@@ -40,7 +40,7 @@ std::string post_chunk(std::string_view path) {
 
 TEST_SUITE_BEGIN("http/route_limits");
 
-FIBER_TEST_CASE("a route's limit of bodies holds for it alone, within the server's") {
+FIBER_TEST_CASE("a route's body limit applies to that route only, within the server's") {
   bool was_called = false;
   http::Router router;
   router.use([](http::Request& request, http::Response& response, const http::Handler& next) {
@@ -70,7 +70,7 @@ FIBER_TEST_CASE("a route's limit of bodies holds for it alone, within the server
   CHECK(ask(server, post("/small", 10) + post("/plain", 50)).at(1).body == "50");
 }
 
-SIM_TEST_CASE("a route's limits of time hold for it alone") {
+SIM_TEST_CASE("a route's time limits apply to that route only") {
   http::Router router;
   const auto wait = [](http::Request& request, http::Response& response) {
     (void)response.send(wait_for_end(request.context()) == weft::Errc::timed_out ? "late" : "gone");

@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a route with the method is found after routes with other method
   CHECK(answer.has("Allow: DELETE, GET, HEAD, POST"));
 }
 
-FIBER_TEST_CASE("parts are compared as what they mean, and the whole server is no path") {
+FIBER_TEST_CASE("path parts are compared decoded, and the whole server is no path") {
   http::Router router;
   router.get("/a b", say("blank")).get("/c%20d", say("coded")).route("OPTIONS", "/", say("root"));
   const HttpServer server(router);

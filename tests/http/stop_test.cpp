@@ -257,7 +257,7 @@ FIBER_TEST_CASE("serve returns after stop() when pending requests have been answ
   CHECK(server.server().stats().connections == 0);
 }
 
-FIBER_TEST_CASE("a stop request of the options gives pending requests the grace, and no more") {
+FIBER_TEST_CASE("a stop request of the options gives pending requests only the grace") {
   std::stop_source stop;
   Event begun;
   Event closed;  // Until then no answer gets ahead of the close.

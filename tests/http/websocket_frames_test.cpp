@@ -66,7 +66,7 @@ void check(const std::vector<Case>& cases, bool may_compress = false) {
 
 TEST_SUITE_BEGIN("http/frames");
 
-TEST_CASE("frames, pings, reserved bits and opcodes are read as RFC 6455 requires") {
+TEST_CASE("frames, pings, reserved bits and opcodes are parsed as RFC 6455 requires") {
   const std::string k126(126, 'a');
   const std::string k125(125, 'b');
   check({
@@ -144,7 +144,7 @@ TEST_CASE("a text that cannot become UTF-8 is refused with 1007 at once") {
   });
 }
 
-TEST_CASE("a close frame has a valid code and reason, or is refused") {
+TEST_CASE("a close frame with an invalid code or reason is refused") {
   check({
       {"7.1.3", close_frame(1000) + frame(0x89, ""), "close=1000"},
       {"7.3.1", frame(0x88, ""), "close=1005"},

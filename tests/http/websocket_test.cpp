@@ -207,7 +207,7 @@ FIBER_TEST_CASE("a server that stops closes its WebSockets with 1001") {
   CHECK(stopping.join());
 }
 
-FIBER_TEST_CASE("a client's WebSocket carries messages in both directions, compressed if large") {
+FIBER_TEST_CASE("a client's WebSocket exchanges messages, compressed if large") {
   const HttpServer server(serve_echo);
   auto [socket, error] =
       http::open_websocket({.url = url_of(server), .options = {.protocols = {"a"}}});
@@ -225,7 +225,7 @@ FIBER_TEST_CASE("a client's WebSocket carries messages in both directions, compr
   CHECK(socket->close_code() == 4000);
 }
 
-FIBER_TEST_CASE("both ends of a WebSocket keep their contexts of compression if both wish it") {
+FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both request it") {
   const http::WebSocketOptions options{.compress_bytes = 1, .compress_context = true};
   const HttpServer server([&](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, options);

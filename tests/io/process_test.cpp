@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a signal that is sent to the process ends a wait while its thre
   sender.join();
 }
 
-FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect afterwards") {
+FIBER_TEST_CASE("a signal belongs to one set at a time and regains its default effect") {
   struct sigaction before {};
   ::sigaction(SIGUSR1, nullptr, &before);
   {
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect a
   CHECK(same);
 }
 
-FIBER_TEST_CASE("the first signal requests a stop, and the next has its own effect") {
+FIBER_TEST_CASE("the first signal requests a stop and the next has its default effect") {
   const auto handler_of = [](int number) {
     struct sigaction now {};
     ::sigaction(number, nullptr, &now);

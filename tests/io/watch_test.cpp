@@ -76,8 +76,7 @@ FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
   }
 }
 
-FIBER_TEST_CASE(
-    "a wait for an edge ends by an edge that no wait has taken, and not by an old state") {
+FIBER_TEST_CASE("a wait for an edge ends with a new edge and not with an old state") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());

@@ -64,7 +64,7 @@ TEST_CASE("the usual addresses have factory functions") {
   CHECK(Address::loopback_v6(4).is_v6());
 }
 
-TEST_CASE("another port makes another address") {
+TEST_CASE("an address with another port is not equal") {
   const Address first = Address::loopback_v6(80);
   const Address second = first.with_port(8080);
   CHECK(second.port() == 8080);

@@ -25,7 +25,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/cancel");
 
-FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
+FIBER_TEST_CASE("a stop ends every call that waits and the stream stays usable") {
   auto [client, server] = connected_pair();
   TcpListener listener = listen_anywhere();
   std::stop_source source;
@@ -113,7 +113,7 @@ FIBER_TEST_CASE(
   CHECK(send.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("an earlier stop request ends waits, and nothing else") {
+FIBER_TEST_CASE("an earlier stop request ends only calls that wait") {
   auto [client, server] = connected_pair();
   Context context;
   context.cancel();
@@ -144,7 +144,7 @@ THREAD_TEST_CASE("a fiber stops what a plain thread waits for") {
   CHECK(server.is_open_hint());
 }
 
-FIBER_TEST_CASE("bytes, deadlines and stops that come at the same time lose nothing") {
+FIBER_TEST_CASE("no byte is lost when bytes, deadlines and stops coincide") {
   auto [client, server] = connected_pair();
   const int rounds = static_cast<int>(2000 / kSlowdown);
   auto writer = spawn([&server = server, rounds] {

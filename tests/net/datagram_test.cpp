@@ -181,7 +181,7 @@ FIBER_TEST_CASE("a connected UDP socket returns an error if no peer listens") {
   CHECK(socket.send_to(std::vector<std::byte>(70'000), nobody) == std::errc::message_size);
 }
 
-FIBER_TEST_CASE("a Unix datagram waits for a full receiver, until a limit ends that") {
+FIBER_TEST_CASE("sending a Unix datagram waits for a full receiver until a limit") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);

@@ -19,7 +19,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/deadline");
 
-FIBER_TEST_CASE("a read without an answer ends at its deadline, and the stream goes on") {
+FIBER_TEST_CASE("a read without an answer ends at its deadline and the stream stays usable") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   const Deadline deadline = Deadline::after(2ms);
@@ -30,7 +30,7 @@ FIBER_TEST_CASE("a read without an answer ends at its deadline, and the stream g
   CHECK(read_text(client, 4) == "here");
 }
 
-SIM_TEST_CASE("an accept without a client ends at its deadline, and the listener goes on") {
+SIM_TEST_CASE("an accept without a client ends at its deadline and the listener stays usable") {
   TcpListener listener = listen_anywhere();
   const Deadline deadline = Deadline::after(24h);
   CHECK(listener.accept(deadline).error == Errc::timed_out);
@@ -164,8 +164,7 @@ FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
   CHECK(writer.join() == Errc::timed_out);
 }
 
-FIBER_TEST_CASE_WITH("bytes and deadlines that come at the same time lose nothing",
-                     {.workers = {1, 3}}) {
+FIBER_TEST_CASE_WITH("no byte is lost when bytes and deadlines coincide", {.workers = {1, 3}}) {
   // The reader's deadlines are about as long as the pauses of the writer, so that the clock and
   // the poller often compete for the same wait.
   const unsigned bytes = 2000 / kSlowdown;

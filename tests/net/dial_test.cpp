@@ -176,7 +176,7 @@ SIM_TEST_CASE("dial also tries addresses that arrive late") {
   CHECK_THROWS_AS((void)dial(broken), std::bad_alloc);
 }
 
-THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {
+THREAD_TEST_CASE("limits end a plain thread's resolving and dialling") {
   net::Resolver resolver;
   CHECK(!resolver.resolve("localhost", 80).value.empty());
   CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);

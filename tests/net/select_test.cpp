@@ -208,7 +208,7 @@ FIBER_TEST_CASE("a handler may read every socket of its select") {
   writer.join();
 }
 
-FIBER_TEST_CASE("one fiber serves two streams, and each byte arrives once") {
+FIBER_TEST_CASE("one fiber serves two streams and receives each byte once") {
   const int rounds = static_cast<int>(500 / kSlowdown);
   std::array<Pair, 2> pairs{connected_pair(), connected_pair()};
   std::array<JoinHandle<void>, 2> writers;

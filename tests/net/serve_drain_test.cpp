@@ -187,7 +187,7 @@ FIBER_TEST_CASE("a server that is shut down before it serves gives clients only 
 }
 
 FIBER_TEST_CASE(
-    "a handler's shutdown closes other connections at its deadline, and a second one its own") {
+    "a handler's shutdown closes other connections at its deadline and a second one its own") {
   Event others_are_closed;
   std::atomic<int> begun{0};
   Server* server = nullptr;

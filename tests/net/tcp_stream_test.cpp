@@ -128,7 +128,7 @@ FIBER_TEST_CASE("an end directly after the last bytes is not missed") {
   }
 }
 
-FIBER_TEST_CASE("writing to a peer that is gone is an error and no signal") {
+FIBER_TEST_CASE("writing to a closed peer returns an error and raises no signal") {
   auto [client, server] = connected_pair();
   server.close();
   std::error_code error;
@@ -272,7 +272,7 @@ static std::size_t receive_noise(TcpStream& stream, std::span<const std::byte> n
   }
 }
 
-FIBER_TEST_CASE_WITH("64 MiB come through small buffers unharmed, both ways at once",
+FIBER_TEST_CASE_WITH("64 MiB pass unchanged through small buffers in both directions at once",
                      {.workers = {1, 8}}) {
   const std::size_t bytes = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
   const std::vector<std::byte> up = make_noise(1);
@@ -307,7 +307,7 @@ THREAD_TEST_CASE("plain threads can read, write and be answered by fibers") {
   server.join();
 }
 
-TEST_CASE("without a runtime there is no network") {
+TEST_CASE("network calls without a runtime return an error") {
   CHECK(TcpStream::connect(Address::loopback_v4(1)).error == Errc::no_runtime);
   CHECK(TcpListener::listen(Address::loopback_v4(0)).error == Errc::no_runtime);
 }

@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a connection by path or abstract name carries bytes and the pee
   }
 }
 
-FIBER_TEST_CASE("a stale socket file is replaced, and one of a living server is not") {
+FIBER_TEST_CASE("a stale socket file is replaced and that of a running server is not") {
   const Folder folder;
   { const UnixListener dead = listen_on(folder.socket()); }
   CHECK(UnixStream::connect(folder.socket()).error == std::errc::connection_refused);

@@ -77,7 +77,7 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
   last.join();
 }
 
-FIBER_TEST_CASE_WITH("a dump says how long a fiber has been parked", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("a dump shows how long a fiber has been parked", {.workers = {2}}) {
   weft::Event event;
   weft::go([&] { event.wait(); });
   std::ostringstream dump;
@@ -91,7 +91,7 @@ FIBER_TEST_CASE_WITH("a dump says how long a fiber has been parked", {.workers =
   event.set();
 }
 
-FIBER_TEST_CASE_WITH("a dump says how long a fiber has run, and in which calls it is",
+FIBER_TEST_CASE_WITH("a dump shows how long a fiber has run and its current calls",
                      {.workers = {2}}) {
   std::atomic<bool> is_seen = false;
   auto spinning = weft::spawn([&] {
@@ -144,7 +144,7 @@ TEST_CASE("fibers that have waited for long, while more begin to wait, are a lea
   CHECK(leaks[0].young == 10);
 }
 
-TEST_CASE("without a runtime there are no fibers") {
+TEST_CASE("the list of fibers is empty without a runtime") {
   CHECK(written_by(&weft::dump::write_json) == R"({"fibers":[]})");
   CHECK(written_by(&weft::dump::write_folded).empty());
 }

@@ -123,7 +123,7 @@ FIBER_TEST_CASE("the sums of the workers are the runtime's") {
   CHECK(finished == metrics.stats.finished);
 }
 
-FIBER_TEST_CASE_WITH("a full queue counts overflows", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("overflows of a full queue are counted", {.workers = {1}}) {
   weft::WaitGroup ended;
   ended.add(2000);
   for (int i = 0; i < 2000; ++i) weft::go([&] { ended.done(); });
@@ -219,7 +219,7 @@ FIBER_TEST_CASE_WITH("a name that is not UTF-8 leaves the page valid", {.workers
                  "\nweft_pool_capacity{pool=\"caf\xEF\xBF\xBD \xC3\xA9\"} 1\n"));
 }
 
-FIBER_TEST_CASE_WITH("a pool keeps its series while others with its name come and go",
+FIBER_TEST_CASE_WITH("a pool keeps its series while pools of the same name come and go",
                      {.workers = {1}}) {
   const auto capacity = [](const std::string& labels) {
     const std::string page = prometheus(weft::metrics::read());

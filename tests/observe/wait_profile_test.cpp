@@ -39,7 +39,7 @@ std::int64_t number_of(const std::string& line) { return std::stoll(line.substr(
 
 TEST_SUITE_BEGIN("observe/wait_profile");
 
-FIBER_TEST_CASE_WITH("a contention profile shows who waits for a mutex, where, and for how long",
+FIBER_TEST_CASE_WITH("a contention profile shows which fibers wait for a mutex, where and how long",
                      {.workers = {1, 2}}) {
   if (weft::test::kSanitized) {
     CHECK(weft::profile::contention().error == std::errc::operation_not_supported);

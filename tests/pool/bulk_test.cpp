@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
   CHECK(pool.submit_bulk(numbered(ran, 3)).value == 0);
 }
 
-FIBER_TEST_CASE("a pool that runs in the caller or drops the oldest accepts a whole bulk") {
+FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts a whole bulk") {
   weft::test::Event release;
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a bulk stops at an empty callable") {
   CHECK(in_order(ran, 20));
 }
 
-FIBER_TEST_CASE("callables are copied, or moved if they are moved in") {
+FIBER_TEST_CASE("callables of a bulk are copied, or moved from a moved container") {
   std::atomic<int> ran{0};
   const auto shared = std::make_shared<int>(0);
   Functions copied(20, [shared, &ran] { ran.fetch_add(1); });
@@ -194,7 +194,7 @@ FIBER_TEST_CASE("tasks of a bulk that take a token receive one, and dropped ones
   CHECK(shared.use_count() == 31);  // The ones in `tasks`, and this one.
 }
 
-THREAD_TEST_CASE("bulks of many callers lose and double nothing") {
+THREAD_TEST_CASE("bulks of many callers lose and duplicate no task") {
   const std::size_t rounds = 50 / kSlowdown;
   std::atomic<std::uint64_t> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 40, .timings = true});

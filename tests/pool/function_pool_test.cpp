@@ -92,7 +92,7 @@ FIBER_TEST_CASE("arguments that are queued are taken in order") {
   for (int i = 0; i < 50; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("never more calls at once than the capacity") {
+FIBER_TEST_CASE("concurrent calls of a function pool never exceed the capacity") {
   Concurrency gauge;
   FunctionPool<int> pool(
       [&](int) {
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("a limit ends the wait for the result, and the function's token 
   CHECK(pool.process_until(1h, 8) == 8);
 }
 
-FIBER_TEST_CASE("a wait for a dropped call returns that it was dropped") {
+FIBER_TEST_CASE("a wait for a dropped call reports the drop") {
   Gate release;
   FunctionPool<int, int> pool(
       [&](int i) {
@@ -307,7 +307,7 @@ FIBER_TEST_CASE("a task that runs in its caller has its own object") {
   CHECK(objects.in_use_twice == 0);
 }
 
-FIBER_TEST_CASE("a throwing constructor of an object costs a task, and no worker") {
+FIBER_TEST_CASE("an exception of an object's constructor fails a task and keeps the worker") {
   std::atomic<int> attempts{0};
   FunctionPool<int, int> pool(per_worker([&] {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");

@@ -176,7 +176,7 @@ FIBER_TEST_CASE("a stream forwards stop requests of options, and reports tasks t
   without_pool.finish();
 }
 
-FIBER_TEST_CASE("loops have options") {
+FIBER_TEST_CASE("parallel loops take submit options") {
   FiberPool pool({.capacity = 4, .queue_capacity = 8});
   std::vector<int> numbers(100, 1);
   Concurrency gauge;

@@ -45,7 +45,7 @@ FIBER_TEST_CASE("many submitters never get more than the capacity of all pools r
   }
 }
 
-FIBER_TEST_CASE("in turn each pool gets every other task, and a full one is passed over") {
+FIBER_TEST_CASE("pools of a set get tasks in turn and a full one is passed over") {
   PoolSet pools(2, {.capacity = 4});
   Gate gate;
   for (int i = 0; i < 4; ++i) CHECK(pools.submit([&] { gate.wait(); }));
@@ -71,7 +71,7 @@ FIBER_TEST_CASE("with selection by load, the pool with the fewest tasks gets the
   }
 }
 
-FIBER_TEST_CASE("a set ends like its pools, and has at least one") {
+FIBER_TEST_CASE("a pool set closes like its pools and has at least one") {
   PoolSet pools(2, {.capacity = 1});
   CHECK(pools.size() == 2);
   pools.close(Close::drain);

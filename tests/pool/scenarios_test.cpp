@@ -18,7 +18,7 @@ using Gate = weft::test::Event;
 
 TEST_SUITE_BEGIN("pool/scenarios");
 
-FIBER_TEST_CASE("a pool of one goes on when its tasks throw while others wait for room") {
+FIBER_TEST_CASE("a pool of one continues when its tasks throw while others wait for room") {
   std::atomic<int> reported{0};
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .on_exception = [&](std::exception_ptr) {
@@ -40,7 +40,7 @@ FIBER_TEST_CASE("a pool of one goes on when its tasks throw while others wait fo
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("a wait that was given up leaves no worker stuck") {
+FIBER_TEST_CASE("an abandoned wait leaves no worker blocked") {
   Gate release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 20});

@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a pool of one, without a queue and with one place, serves 64 su
   }
 }
 
-FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and double no task") {
+FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and duplicate no task") {
   constexpr Close kModes[] = {Close::drain, Close::discard, Close::cancel};
   FiberPool* of_tasks = nullptr;
   Storm storm(runtime, stormy({.capacity = 3, .queue_capacity = 5}), [&](std::size_t index) {
@@ -232,7 +232,7 @@ FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and doub
   storm.check_books(true);
 }
 
-FIBER_TEST_CASE("handlers that throw, and park, cost neither a worker nor a slot") {
+FIBER_TEST_CASE("handlers that park or throw lose neither a worker nor a slot") {
   std::atomic<std::uint64_t> handled{0};
   PoolOptions options{.capacity = 2, .queue_capacity = 3, .idle_timeout = kNever};
   options.on_exception = [&](std::exception_ptr thrown) {

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/submit_options");
 
-SIM_TEST_CASE("a task that has not begun by its deadline never does, and its waiters go on") {
+SIM_TEST_CASE("a task that has not begun by its deadline never does, and its waiters continue") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   const Deadline soon = Deadline::after(1ms);

@@ -75,7 +75,7 @@ FIBER_TEST_CASE("exceptions for refusals and unstarted tasks name their pool") {
   event.set();
 }
 
-FIBER_TEST_CASE("a hand-off pool accepts exactly as many tasks as it has slots") {
+FIBER_TEST_CASE("a pool without a queue accepts exactly as many tasks as it has slots") {
   FiberPool pool({.capacity = 3, .on_full = OnFull::reject});
   const Occupied occupied(pool, 3);
   CHECK(pool.submit(nothing) == Errc::full);
@@ -235,7 +235,7 @@ FIBER_TEST_CASE("with caller_runs a task that finds no room runs in the call") {
   CHECK(stats.busy == 1);
 }
 
-FIBER_TEST_CASE("an empty callable is refused and nothing else happens") {
+FIBER_TEST_CASE("an empty callable is refused without side effects") {
   FiberPool pool({.capacity = 1});
   const std::function<void()> empty;
   void (*null)() = nullptr;
@@ -341,7 +341,7 @@ TEST_CASE("a submit without a runtime returns the error, and the pool stays usab
   }
 }
 
-TEST_CASE("a task that was accepted because of a worker that could not start runs all the same") {
+TEST_CASE("a task accepted for a worker that could not start still runs") {
   const TestGuard guard("a worker that could not start");
   const int calls = 20'000 / static_cast<int>(kSlowdown);
   std::atomic<int> accepted{0}, ran{0};
@@ -365,7 +365,7 @@ TEST_CASE("a task that was accepted because of a worker that could not start run
   CHECK(pool.stats().live == 0);
 }
 
-FIBER_TEST_CASE("a pool with a preallocated queue takes as much as any, also after a reopen") {
+FIBER_TEST_CASE("a preallocated queue accepts as many tasks as any other, even after a reopen") {
   FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
   for (int round = 0; round < 3; ++round) {
     pool.pause();

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/task");
 
-FIBER_TEST_CASE("a task's result comes back, whatever its type") {
+FIBER_TEST_CASE("a task's result of any type is returned") {
   FiberPool pool({.capacity = 2});
   CHECK(pool.async([] { return 42; }).get() == 42);
   CHECK(pool.async([] { return std::string("text"); }).get() == "text");
@@ -47,7 +47,7 @@ FIBER_TEST_CASE("a finished task leaves no memory after its handle is destroyed"
   CHECK(bytes_after_tasks() < before + kTasks * 16);
 }
 
-FIBER_TEST_CASE("a task's exception comes back, and costs no worker") {
+FIBER_TEST_CASE("a task's exception is thrown to its waiter and the worker continues") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr) {
                     ++reported;
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a dropped handle leaves its task alone") {
   CHECK(ran.load() == 50);
 }
 
-FIBER_TEST_CASE("a queued task can be cancelled: it never runs and its waiters go on") {
+FIBER_TEST_CASE("a queued task that is cancelled never runs and its waiters continue") {
   Event begun, release;
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("cancel races with the start of the task: one of them wins") {
   CHECK(pool.stats().completed == ran);
 }
 
-FIBER_TEST_CASE("many waiters of one task all go on") {
+FIBER_TEST_CASE("all waiters of one task continue") {
   Event release;
   FiberPool pool({.capacity = 1});
   auto task = pool.async([&] { release.wait(); });

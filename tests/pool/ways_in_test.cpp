@@ -211,7 +211,7 @@ FIBER_TEST_CASE(
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("functions take options and limits") {
+FIBER_TEST_CASE("calls of a function pool take options and limits") {
   FunctionPool<int, int> pool([](int i, const std::stop_token& token) {
     while (i == 0 && !token.stop_requested()) this_fiber::yield();
     return i;

@@ -85,7 +85,7 @@ class Busy {
 
 TEST_SUITE_BEGIN("runtime/active_workers");
 
-TEST_CASE("workers leave and come back as the number of processors changes") {
+TEST_CASE("workers leave and return as the number of processors changes") {
   const TestGuard guard("the number of workers follows that of processors");
   for (const unsigned first : {1U, 2U, 8U}) {
     std::atomic<unsigned> processors{first};
@@ -141,7 +141,7 @@ std::uint64_t switches_at_rest(weft::scheduler::Shared& shared) {
   return switches;
 }
 
-TEST_CASE("a worker that has left runs no fiber until it is called up") {
+TEST_CASE("a worker that has left runs no fiber until it is called") {
   const TestGuard guard("a worker that has left runs no fiber");
   std::atomic<unsigned> processors{4};
   Busy busy(following([&] { return processors.load(); }));
@@ -359,7 +359,7 @@ class Load {
 };
 
 // WEFT_ACTIVE_WORKERS_ROUNDS=100000 runs for some minutes.
-TEST_CASE("fibers of all kinds run on while the number of workers changes at random") {
+TEST_CASE("fibers of all kinds continue while the number of workers changes at random") {
   const TestGuard guard("all fibers run while the number of workers changes");
   const char* text = std::getenv("WEFT_ACTIVE_WORKERS_ROUNDS");
   const int rounds =

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("runtime/blocking_group");
 
-FIBER_TEST_CASE("a group's call runs on a thread of the group, and its result comes back") {
+FIBER_TEST_CASE("a group's call runs on a thread of the group and returns its result") {
   BlockingGroup group({.name = "test"});
   const auto home = std::this_thread::get_id();
   const auto result = group.run([] { return std::make_unique<int>(42); });
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a group never makes more calls at once than it has threads") {
   CHECK(most <= 3);
 }
 
-FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and others go on") {
+FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and others continue") {
   Event hangs_on;
   std::atomic<bool> ran{false};
   {
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a call that is given up before it has begun leaves nothing behi
   CHECK(group.stats().finished == 2);
 }
 
-FIBER_TEST_CASE("as many calls as there are threads are never refused, whichever calls wait") {
+FIBER_TEST_CASE("calls up to the number of threads are never refused") {
   for (const std::size_t waiting : {std::size_t{0}, ~std::size_t{0}}) {
     BlockingGroup group({.max_threads = 4, .max_waiting = waiting});
     std::vector<JoinHandle<void>> callers;

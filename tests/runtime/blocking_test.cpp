@@ -25,7 +25,7 @@ TEST_SUITE_BEGIN("runtime/blocking");
 using namespace std::chrono_literals;
 using weft::blocking;
 
-FIBER_TEST_CASE("a blocking call runs on another thread, and its result comes back") {
+FIBER_TEST_CASE("a blocking call runs on another thread and returns its result") {
   CHECK(weft::this_fiber::is_fiber());
   CHECK_FALSE(blocking([] { return weft::this_fiber::is_fiber(); }));
   CHECK(weft::this_fiber::is_fiber());

@@ -127,7 +127,7 @@ int block_often() {
   }
 }
 
-TEST_CASE("if threads are limited a runtime is refused, or runs with the threads there are") {
+TEST_CASE("a runtime with limited threads is refused or runs with the available ones") {
   if (weft::test::kSanitized) return;  // Some have threads of their own.
   const Group group = pids_group(3);
   const int status = status_in(group, [] {
@@ -165,7 +165,7 @@ int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
   return refused ? 0 : 1;
 }
 
-TEST_CASE("where memory is limited the kernel ends a program, unless it bounds its fibers") {
+TEST_CASE("a program in limited memory is killed by the kernel unless it bounds its fibers") {
   if (weft::test::kSanitized) return;
   constexpr std::size_t kLimit = std::size_t{64} << 20;
   const Group group = memory_group(kLimit);
@@ -176,7 +176,7 @@ TEST_CASE("where memory is limited the kernel ends a program, unless it bounds i
   CHECK(status_in(group, [] { return park_many(100'000, 2'000, kNoGoal); }) == 0);
 }
 
-TEST_CASE("where memory is limited spawns are refused before the kernel ends the program") {
+TEST_CASE("spawns in limited memory are refused before the kernel kills the program") {
   if (weft::test::kSanitized) return;
   constexpr std::size_t kLimit = std::size_t{256} << 20;
   constexpr std::size_t kGoal = kLimit / 8 * 7;

@@ -62,7 +62,7 @@ TEST_CASE("a scope binds the calling thread to a runtime, and scopes nest") {
   CHECK(spawned(first) == 4);
 }
 
-TEST_CASE("what a plain thread has spawned runs, although runtimes come and go") {
+TEST_CASE("fibers spawned by a plain thread run while runtimes come and go") {
   const weft::test::TestGuard guard("come and go");
   std::atomic<bool> stop{false};
   std::atomic<int> refused{0};

@@ -93,7 +93,7 @@ TEST_CASE("a deadlock is reported once, with all names and calls, and may be res
   }
 }
 
-TEST_CASE("the calls of every parked fiber are shown, and all of them go on afterwards") {
+TEST_CASE("the calls of every parked fiber are shown and the fibers continue afterwards") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -242,7 +242,7 @@ TEST_CASE("a fiber that waits for a descriptor is no deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a plain thread that does something else may still wake a fiber") {
+TEST_CASE("a running plain thread prevents the report of a deadlock") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::Channel<int> channel;
@@ -256,7 +256,7 @@ TEST_CASE("a plain thread that does something else may still wake a fiber") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a plain thread that waits with a deadline may still wake a fiber") {
+TEST_CASE("a plain thread that waits with a deadline prevents the report of a deadlock") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::Channel<int> channel;

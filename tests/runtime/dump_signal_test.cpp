@@ -66,7 +66,7 @@ struct OldHandler {
 
 TEST_SUITE_BEGIN("runtime/dump_signal");
 
-FIBER_TEST_CASE_WITH("the signal shows every fiber, each time, and the process goes on",
+FIBER_TEST_CASE_WITH("the dump signal shows every fiber each time and the process continues",
                      {.options = {.dump_signal = SIGUSR1}}) {
   weft::Channel<int> channel;
   auto parked = weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); });
@@ -88,7 +88,7 @@ FIBER_TEST_CASE_WITH("the signal shows every fiber, each time, and the process g
   parked.join();
 }
 
-TEST_CASE("a recording that was asked for by a signal leaves a file that only its user can read") {
+TEST_CASE("a recording requested by a signal writes a file that only its user can read") {
   const weft::test::TestGuard guard("a recording that was asked for by a signal leaves a file");
   const CapturedStderr captured;
   setenv("WEFT_PROFILE_FOLDER", "/tmp", 1);
@@ -113,7 +113,7 @@ TEST_CASE("a recording that was asked for by a signal leaves a file that only it
   CHECK((file.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("a queued signal's number asks for a profile, which the runtime's end cuts short") {
+TEST_CASE("a queued signal's number requests a profile, which the runtime's end shortens") {
   const weft::test::TestGuard guard("a queued signal's number asks for a profile");
   const CapturedStderr captured;
   {

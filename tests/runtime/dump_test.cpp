@@ -64,7 +64,7 @@ FIBER_TEST_CASE("a dump names the type of what a fiber runs, before, while and f
   await_others(runtime);
 }
 
-FIBER_TEST_CASE("fibers that were spawned in one place share a site, others have others") {
+FIBER_TEST_CASE("fibers spawned in one place share a site and others do not") {
   weft::Channel<int> channel;
   const auto receive = [&] { (void)channel.receive(); };
   for (int i = 0; i < 10; ++i) weft::go(receive);

@@ -70,7 +70,7 @@ TEST_SUITE_BEGIN("runtime/end_report");
 
 // Without the report these would wait forever.
 
-TEST_CASE("run reports what main has thrown while another fiber lives") {
+TEST_CASE("run reports the exception of main while another fiber lives") {
   weft::Event reported;
   StderrReader reader({"bad configuration", "the_server"}, reported);
   CHECK_THROWS_WITH_AS(weft::run([&] {

@@ -218,7 +218,7 @@ DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
 void lock_again(weft::detail::SpinLock& lock) WEFT_NOT_ANALYZED { lock.lock(); }  // Which hangs.
 
 DEATH_TEST_CASE(
-    "a lock that another thread held when a fiber forked is told in the child",
+    "a lock held by another thread during a fiber's fork is reported in the child",
     "deadlock in a forked child: the lock is held by a thread that fork() did not copy") {
   weft::run({.workers = 1}, [] {
     weft::detail::SpinLock lock;

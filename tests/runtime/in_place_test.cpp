@@ -73,7 +73,7 @@ ONE_WORKER_TEST_CASE("a named fiber, a large callable and a destroyed handle als
   return result + room[0] * 0;
 }
 
-ONE_WORKER_TEST_CASE("a child has the room of a stack of its own, however deep its parent is") {
+ONE_WORKER_TEST_CASE("a child has as much room as a separate stack at any depth of its parent") {
   if (weft::test::kSanitized) return;  // Frames are larger then.
   const std::function<int()> nothing = [] { return 1; };
   for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
@@ -132,7 +132,7 @@ ONE_WORKER_TEST_CASE("wait groups and task groups run their own fibers in place,
   CHECK(others == 0);
 }
 
-FIBER_TEST_CASE("a child is a fiber of its own: id, name, locals") {
+FIBER_TEST_CASE("an inlined child has its own id, name and locals") {
   const std::uint64_t my_id = weft::this_fiber::id();
   weft::this_fiber::set_name("parent");
   static weft::FiberLocal<int> local;

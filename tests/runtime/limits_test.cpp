@@ -70,7 +70,7 @@ TEST_CASE("a runtime without descriptors is refused by an exception that names t
         }) == 0);
 }
 
-TEST_CASE("a runtime works with locked memory, present and future") {
+TEST_CASE("a runtime works when present and future memory is locked") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return kNotPossibleHere;

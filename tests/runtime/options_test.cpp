@@ -94,7 +94,7 @@ TEST_CASE("a refused runtime leaves nothing behind") {
 }
 
 // Without spare workers, each of which has records, too.
-FIBER_TEST_CASE_WITH("more fibers than allowed are an error that names the limit",
+FIBER_TEST_CASE_WITH("spawning more fibers than allowed throws an error that names the limit",
                      {.workers = {1, 2}, .options = {.max_fibers = 5000, .max_spare_workers = 0}}) {
   weft::Semaphore hold(0);
   std::size_t started = 0;
@@ -217,7 +217,7 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and why it w
   CHECK(runtime.wait_idle_for(std::chrono::seconds(60)));
 }
 
-FIBER_TEST_CASE("dumps may be taken at any time, whatever the fibers do") {
+FIBER_TEST_CASE("dumps may be taken at any time") {
   std::atomic<bool> stop{false};
   std::thread dumper([&] {
     while (!stop.load()) {

@@ -101,7 +101,7 @@ FIBER_TEST_CASE("a child that a waiting fiber runs in place may pin itself") {
 
 // The monitor gives the only worker a spare one, since it is stuck; the spare stays while it is
 // needed there, though the worker is free again.
-FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker goes on there",
+FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker continues there",
                      {.workers = {1}, .monitored = true}) {
   const pid_t first = this_thread();
   std::atomic<bool> is_pinned{false};
@@ -121,7 +121,7 @@ FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker goes on there",
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("may_switch tells whether the fiber is in a NoSwitch scope") {
+FIBER_TEST_CASE("may_switch returns false in a NoSwitch scope") {
   CHECK(weft::this_fiber::may_switch());
   {
     const weft::this_fiber::NoSwitch outer;

@@ -47,7 +47,7 @@ class Crowd {
   weft::WaitGroup group_;
 };
 
-FIBER_TEST_CASE("a pinned fiber goes on on its thread, whatever it waits for") {
+FIBER_TEST_CASE("a pinned fiber continues on its thread after every kind of wait") {
   const Crowd crowd(8);
   weft::Channel<int> channel(1);
   weft::Mutex mutex;
@@ -126,7 +126,7 @@ THREAD_TEST_CASE("pinned fibers of plain threads are spread over all workers") {
   }
 }
 
-FIBER_TEST_CASE("a pinned fiber runs after others that never end, and they after it") {
+FIBER_TEST_CASE("a pinned fiber and fibers that never end run alternately") {
   std::atomic<int> turns{0};
   std::atomic<bool> stop{false};
   weft::WaitGroup others;

@@ -32,7 +32,7 @@ std::size_t resident_bytes() {
 
 TEST_SUITE_BEGIN("runtime/scale");
 
-THREAD_TEST_CASE("a sleep is never too short") {
+THREAD_TEST_CASE("a sleep never ends early") {
   const auto check = [](std::uint64_t stream) {
     weft::test::Random random(stream);
     for (int i = 0; i < 30; ++i) {
@@ -97,7 +97,7 @@ FIBER_TEST_CASE_WITH("fibers that have not started need no stack", {.workers = {
 }
 
 // Without spare workers, however busy the machine is: each keeps stacks, too.
-THREAD_TEST_CASE_WITH("memory of fibers that are gone is given back",
+THREAD_TEST_CASE_WITH("memory of finished fibers is freed",
                       {.workers = {2}, .options = {.max_spare_workers = 0}}) {
   const std::uint32_t count = 20'000 / kSlowdown;
   const auto burst = [&] {
@@ -135,7 +135,7 @@ THREAD_TEST_CASE_WITH("memory of fibers that are gone is given back",
         std::max<std::uint64_t>(stats.stacks_carved, count) + 64 * (runtime.workers() + 1));
 }
 
-THREAD_TEST_CASE_WITH("idle workers give memory back by themselves", {.workers = {2}}) {
+THREAD_TEST_CASE_WITH("idle workers free memory automatically", {.workers = {2}}) {
   const std::uint32_t count = 5'000 / kSlowdown;
   runtime.run([&] {
     weft::Semaphore gate(0);
@@ -165,7 +165,7 @@ THREAD_TEST_CASE_WITH("idle workers give memory back by themselves", {.workers =
   }
 }
 
-THREAD_TEST_CASE("the counts are right when nothing runs") {
+THREAD_TEST_CASE("the counts are exact when nothing runs") {
   const auto before = runtime.stats();
   CHECK(before.workers == runtime.workers());
   CHECK(before.live == 0);

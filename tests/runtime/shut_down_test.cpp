@@ -38,7 +38,7 @@ THREAD_TEST_CASE("fibers that wait with the runtime's token end when it is shut 
   CHECK(ended == 1);
 }
 
-THREAD_TEST_CASE("shut_down lists survivors, and the runtime goes on until it is destroyed") {
+THREAD_TEST_CASE("shut_down lists remaining fibers and the runtime works until it is destroyed") {
   weft::Event stop;
   runtime.go([&] { stop.wait(); });
   CHECK(!runtime.shut_down_for(10ms));

@@ -62,7 +62,7 @@ THREAD_TEST_CASE("join throws the fiber's exception, and nothing else does") {
   }).join();
 }
 
-FIBER_TEST_CASE("a handle that is destroyed joins first and drops what came out") {
+FIBER_TEST_CASE("the destructor of a handle joins and drops the result") {
   std::atomic<bool> ended{false};
   {
     const auto handle = weft::spawn([&] {
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a handle that is destroyed joins first and drops what came out"
   CHECK(!ended.load());
 }
 
-FIBER_TEST_CASE("a detached fiber goes on alone, and its exception is dropped") {
+FIBER_TEST_CASE("a detached fiber continues alone and its exception is dropped") {
   weft::WaitGroup done;
   done.add(2);
   auto handle = weft::spawn([&] {
@@ -166,7 +166,7 @@ TEST_CASE("without a runtime a plain thread cannot spawn") {
   CHECK(code_of([] { (void)weft::spawn([] {}); }) == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("each fiber may have as much stack as it asks for") {
+FIBER_TEST_CASE("each fiber may request its own stack size") {
   const auto use_stack = [](std::size_t bytes) {
     return weft::spawn({.stack_size = bytes + bytes / 8},
                        [bytes] {
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("each fiber may have as much stack as it asks for") {
   CHECK(use_stack(14 << 20));
 }
 
-FIBER_TEST_CASE_WITH("the runtime's stack size is that of fibers which ask for none",
+FIBER_TEST_CASE_WITH("fibers without a stack size have the runtime's",
                      {.options = {.stack_size = 2 << 20}}) {
   CHECK(weft::spawn([] {
           volatile char room[1 << 20];
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a callable may be large, move-only, or a copy of an lvalue") {
   CHECK(weft::spawn(counting).join() == 1);
 }
 
-FIBER_TEST_CASE("a tree of fibers comes back complete") {
+FIBER_TEST_CASE("a tree of fibers returns all results") {
   struct Tree {
     static int count(int depth) {
       if (depth == 0) return 1;
@@ -234,7 +234,7 @@ THREAD_TEST_CASE("plain threads spawn at the same time as fibers do") {
   CHECK(runtime.stats().spawned == runtime.stats().finished);
 }
 
-FIBER_TEST_CASE("the reference that a fiber returns is joined") {
+FIBER_TEST_CASE("joining a fiber that returns a reference returns that reference") {
   int variable = 0;
   CHECK(&weft::spawn([&]() -> int& { return variable; }).join() == &variable);
   auto mover = weft::spawn([&]() -> int&& { return std::move(variable); });

@@ -188,7 +188,7 @@ FIBER_TEST_CASE_WITH("a fiber that joins another with its mutex locked is found,
   }
 }
 
-FIBER_TEST_CASE_WITH("waits that something may end are no cycle", {kWithOwners}) {
+FIBER_TEST_CASE_WITH("waits that another event may end are no cycle", {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex first;
   Mutex second;
@@ -233,7 +233,7 @@ FIBER_TEST_CASE_WITH("waits that something may end are no cycle", {kWithOwners})
   ended.wait();
 }
 
-FIBER_TEST_CASE_WITH("a former owner is not taken for the owner", {kWithOwners}) {
+FIBER_TEST_CASE_WITH("a former owner is not reported as the owner", {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex mutex;
   Event released;

@@ -116,7 +116,7 @@ TEST_CASE("the helper that became idle last makes the next call") {
   CHECK(next == longer);
 }
 
-TEST_CASE("where a helper is idle, no other is started") {
+TEST_CASE("no helper is started while one is idle") {
   const weft::test::TestGuard guard("an idle helper is enough");
   BlockingPool pool(4, 1h);
   for (int i = 0; i < 10; ++i) {

@@ -39,8 +39,7 @@ void run_burst(weft::Runtime& runtime) {
 
 TEST_SUITE_BEGIN("scheduler/decay");
 
-THREAD_TEST_CASE(
-    "memory that a burst has left is given back under a light load that does not end") {
+THREAD_TEST_CASE("memory left by a burst is freed under a continuous light load") {
   Scheduler& scheduler = *Scheduler::current();
   const unsigned workers = runtime.workers();
   std::atomic<bool> stop{false};
@@ -67,7 +66,7 @@ THREAD_TEST_CASE(
 }
 
 // Time is what the caller says: so the number of steps depends on nothing but what is idle.
-THREAD_TEST_CASE_WITH("idle memory is given back within a period, however much it is",
+THREAD_TEST_CASE_WITH("idle memory of any amount is freed within a period",
                       {.options = {.monitor = false}}) {
   Scheduler& scheduler = *Scheduler::current();
   run_burst(runtime);

@@ -80,7 +80,7 @@ FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a time
   pair.stop();
 }
 
-THREAD_TEST_CASE("a pair for every worker does not starve what plain threads spawn") {
+THREAD_TEST_CASE("ping-pong pairs on every worker do not starve fibers from plain threads") {
   std::vector<PingPong> pairs(runtime.workers());
   runtime.run([&] {
     for (PingPong& pair : pairs) pair.start();
@@ -116,7 +116,8 @@ THREAD_TEST_CASE_WITH("one fiber that yields forever does not starve fibers from
   stop.store(true);
 }
 
-FIBER_TEST_CASE_WITH("a fiber that yields goes after all that is ready here", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a fiber that yields runs after all ready fibers of its worker",
+                     {.workers = {1}}) {
   std::vector<int> order;
   std::vector<weft::JoinHandle<void>> fibers;
   for (int i = 0; i < 10; ++i) {
@@ -171,7 +172,7 @@ FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has spa
   }
 }
 
-FIBER_TEST_CASE_WITH("what a long-running fiber has woken is run by another worker",
+FIBER_TEST_CASE_WITH("fibers that a long-running fiber has woken are run by another worker",
                      {.workers = {2, 8}}) {
   for (int round = 0; round < 20; ++round) {
     Semaphore semaphore(0);
@@ -190,9 +191,8 @@ FIBER_TEST_CASE_WITH("what a long-running fiber has woken is run by another work
   }
 }
 
-FIBER_TEST_CASE_WITH(
-    "the only fiber behind one that computes is run by a worker that is never idle",
-    {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH("the only fiber queued after a computing one is run by a busy worker",
+                     {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> busy{false};
   std::atomic<bool> done{false};
   auto yielding = weft::spawn([&] {
@@ -229,9 +229,8 @@ void run_all_behind_one(Keep keep_a_worker, End end) {
   CHECK(ran.load() == kCrowd);
 }
 
-FIBER_TEST_CASE_WITH(
-    "another worker with many fibers, too, runs all that wait for a fiber that computes",
-    {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH("a worker with many fibers also runs those queued after a computing fiber",
+                     {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> over{false};
   run_all_behind_one(
       [&] {
@@ -240,14 +239,13 @@ FIBER_TEST_CASE_WITH(
       [&] { over = true; });
 }
 
-FIBER_TEST_CASE_WITH(
-    "another worker with many fibers, too, runs all that wait for a fiber that is blocked",
-    {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH("a worker with many fibers also runs those queued after a blocked fiber",
+                     {.workers = {2}, .options = {.monitor = false}}) {
   std::binary_semaphore over{0};
   run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
 }
 
-FIBER_TEST_CASE_WITH("thousands that a long-running fiber has spawned are run by others",
+FIBER_TEST_CASE_WITH("thousands of fibers spawned by a long-running fiber are run by other workers",
                      {.workers = {2, 8}}) {
   std::atomic<int> ran{0};
   for (int i = 0; i < 3000; ++i) weft::go([&] { ran.fetch_add(1); });

@@ -126,7 +126,7 @@ TEST_CASE("new fibers that did not fit begin when no begun fiber waits") {
   CHECK(begun == kNew);
 }
 
-TEST_CASE("few new fibers are reached at a time, however many there are") {
+TEST_CASE("only a few new fibers are reached at a time") {
   LocalQueue queue(true);
   Records records(50'000);
   for (std::size_t i = 0; i < records.size(); ++i) spawn(queue, records[i]);
@@ -167,7 +167,7 @@ TEST_CASE("a stolen chain of new fibers runs after the fibers already queued") {
   CHECK(left == kCount);
 }
 
-TEST_CASE("a chain of new fibers that is stolen by who has none runs") {
+TEST_CASE("a chain of new fibers runs when a worker without any steals it") {
   constexpr std::size_t kCount = 400;
   LocalQueue victim(true);
   Records records(kCount);
@@ -348,7 +348,7 @@ TEST_CASE("everything can be taken out at once") {
 }
 
 // The owner works by plain stores until the queue is opened under its hands.
-TEST_CASE("a queue that is opened while its owner is at work loses and doubles nothing") {
+TEST_CASE("a queue that is opened while its owner works loses and duplicates no fiber") {
   if (!weft::base::prepare_barriers()) {
     MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
     return;

@@ -46,7 +46,7 @@ TEST_CASE("a goal that was reached stays so until the process uses less than fif
   CHECK(looks.goal.times() == 1);
 }
 
-TEST_CASE("a goal that does not refuse is counted, and lets spawns go on") {
+TEST_CASE("reaching a goal that does not refuse is counted and spawns succeed") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));

@@ -66,7 +66,7 @@ FIBER_TEST_CASE_WITH("while the spare worker also computes, another one runs the
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("spare workers leave when they are not needed, and come up again",
+FIBER_TEST_CASE_WITH("spare workers leave when they are not needed and return later",
                      {.monitored = true}) {
   const Scheduler& scheduler = *Scheduler::current();
   for (int round = 0; round < 3; ++round) {
@@ -80,7 +80,7 @@ FIBER_TEST_CASE_WITH("spare workers leave when they are not needed, and come up 
   }
 }
 
-FIBER_TEST_CASE_WITH("where nothing waits, no spare worker comes up for one that computes",
+FIBER_TEST_CASE_WITH("no spare worker starts for a computing one while no fiber waits",
                      {.monitored = true}) {
   Scheduler& scheduler = *Scheduler::current();
   while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();

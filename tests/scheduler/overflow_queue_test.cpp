@@ -35,7 +35,7 @@ TEST_CASE("an empty queue has nothing at either end") {
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("an oldest chain is not taken in where that would need memory") {
+TEST_CASE("an oldest chain is not adopted if that would need memory") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(2);
   CHECK_FALSE(queue.try_push_oldest(fibers[0]));
@@ -46,7 +46,7 @@ TEST_CASE("an oldest chain is not taken in where that would need memory") {
   CHECK(queue.take_oldest() == &fibers[0]);
 }
 
-TEST_CASE("single fibers come off the oldest chain until it is gone") {
+TEST_CASE("single fibers are taken from the oldest chain until it is empty") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(5);
   queue.make_room();
@@ -166,7 +166,7 @@ TEST_CASE("a random history is that of a deque") {
   }
 }
 
-TEST_CASE("between an owner and thieves no fiber is lost or doubled while the queue grows") {
+TEST_CASE("no fiber is lost or duplicated between owner and thieves while the queue grows") {
   weft::test::TestGuard guard("overflow queue");
   constexpr std::size_t kChain = 4;
   const std::size_t chains = 40'000 / kSlowdown;

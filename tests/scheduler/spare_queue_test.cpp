@@ -30,7 +30,7 @@ void block_until_innermost(int levels, weft::WaitGroup& all, std::atomic<bool>& 
 
 TEST_SUITE_BEGIN("scheduler/spare_queue");
 
-FIBER_TEST_CASE("what a blocked spare has queued is run by another") {
+FIBER_TEST_CASE("fibers queued by a blocked spare worker are run by another worker") {
   std::atomic<bool> innermost_ran{false};
   weft::WaitGroup all;
   block_until_innermost(static_cast<int>(weft::detail::concurrency()) + 2, all, innermost_ran);

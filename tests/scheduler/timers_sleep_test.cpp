@@ -144,7 +144,7 @@ TEST_CASE("a random history of sleeps is that of a multimap") {
 }
 
 // As in the scheduler: a worker adds while another one, or it itself, expires.
-TEST_CASE("sleeps that begin while others end are all over once") {
+TEST_CASE("each of the sleeps that begin while others end ends once") {
   weft::test::TestGuard guard("sleeps race");
   const int rounds = 50'000 / static_cast<int>(kSlowdown);
   std::vector<Sleeper> sleepers(static_cast<std::size_t>(rounds));

@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a fiber whose stack is shallow, or that has just trimmed it, ma
   CHECK(weft::this_fiber::is_fiber());
 }
 
-TEST_CASE("a plain thread keeps what deep calls have left") {
+TEST_CASE("a trim on a plain thread has no effect") {
   const std::uintptr_t depth = dive();
   weft::this_fiber::trim_stack();
   CHECK(resident(depth) == kDeep / kPage - 4);
@@ -74,7 +74,7 @@ void run_inside() {
   swapcontext(&inside, &outside);
 }
 
-FIBER_TEST_CASE_WITH("a stack of the program's own is left alone", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a stack of the program's own is not trimmed", {.workers = {1}}) {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: sanitizers are not told of such stacks");
     return;

@@ -245,7 +245,7 @@ THREAD_TEST_CASE_WITH("fibers that yield wait for two turns of the others at mos
   check_fairness(runtime, crowd_of_yielding);
 }
 
-THREAD_TEST_CASE_WITH("fibers that yield wait no longer because each starts others all the time",
+THREAD_TEST_CASE_WITH("fibers that yield wait no longer when each constantly starts others",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_spawning);
 }

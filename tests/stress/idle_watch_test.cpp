@@ -43,7 +43,7 @@ void compute_until(Done done) {
 
 TEST_SUITE_BEGIN("stress/idle_watch");
 
-FIBER_TEST_CASE_WITH("a ticker goes on while another fiber computes",
+FIBER_TEST_CASE_WITH("a ticker continues while another fiber computes",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Ticker ticker;
   Random random(1);
@@ -54,7 +54,7 @@ FIBER_TEST_CASE_WITH("a ticker goes on while another fiber computes",
   }
 }
 
-FIBER_TEST_CASE_WITH("a timer that a computing fiber has set goes off all the same",
+FIBER_TEST_CASE_WITH("a timer set by a computing fiber fires in time",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(2);
   for (int round = 0; round < kRounds; ++round) {
@@ -67,7 +67,7 @@ FIBER_TEST_CASE_WITH("a timer that a computing fiber has set goes off all the sa
   }
 }
 
-FIBER_TEST_CASE_WITH("an echo comes back while another fiber computes",
+FIBER_TEST_CASE_WITH("an echo returns while another fiber computes",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(3);
   for (int round = 0; round < kRounds; ++round) {

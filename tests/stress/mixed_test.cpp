@@ -171,7 +171,7 @@ class World {
 
 TEST_SUITE_BEGIN("stress/mixed");
 
-THREAD_TEST_CASE_WITH("a mix of all primitives keeps its sums",
+THREAD_TEST_CASE_WITH("a mix of all primitives keeps its invariant sums",
                       {.workers = {2, drawn_workers(5)}, .monitored = true}) {
   Progress progress(runtime);
   World world(progress);

@@ -115,7 +115,7 @@ THREAD_TEST_CASE("a caller that drops out is not waited for in later phases") {
   CHECK(phases.load() == 5);
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline, not before, and the phase goes on") {
+THREAD_TEST_CASE("a timed wait gives up at its deadline and the phase continues") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   const auto attempt = [&] {

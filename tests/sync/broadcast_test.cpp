@@ -138,7 +138,7 @@ FIBER_TEST_CASE("senders wait for a subscription that holds them, first come, fi
   CHECK(holder.receive() == 4);
 }
 
-FIBER_TEST_CASE("a subscription that is destroyed lets the senders go on that wait for it") {
+FIBER_TEST_CASE("destroying a subscription releases the senders that wait for it") {
   Broadcast<int> broadcast(2);
   std::optional<Subscription<int>> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe(OnLag::hold_senders);
@@ -244,7 +244,7 @@ FIBER_TEST_CASE("a select receives from subscriptions and sends to broadcasts") 
   CHECK(weft::select(weft::on_receive(numbers, [](std::optional<int>) {}), weft::otherwise()) == 0);
 }
 
-FIBER_TEST_CASE("subscriptions that come and go while others are held lose and double nothing") {
+FIBER_TEST_CASE("subscriptions that come and go lose and duplicate no value") {
   const int count = 300 / static_cast<int>(kSlowdown) + 8;
   Broadcast<int> broadcast(3);
   weft::Event subscribed;

@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a batch waits for one value only") {
   CHECK(receiver.join() == 7);
 }
 
-FIBER_TEST_CASE("a batch lets the senders in that wait, who stay behind the others") {
+FIBER_TEST_CASE("a batch admits waiting senders in their order") {
   Channel<int> channel(2);
   std::vector<weft::JoinHandle<void>> senders;
   CHECK(channel.send(0));
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a batch lets the senders in that wait, who stay behind the othe
   for (auto& sender : senders) sender.join();
 }
 
-FIBER_TEST_CASE("a batch from an unbuffered channel is what one sender brings") {
+FIBER_TEST_CASE("a batch from an unbuffered channel has the value of one sender") {
   Channel<int> channel;
   auto sender = weft::spawn([&] {
     for (int i = 0; i < 3; ++i) CHECK(channel.send(i));
@@ -208,7 +208,7 @@ FIBER_TEST_CASE("of a deadline and a stop request, the first ends the wait") {
   stopper.join();
 }
 
-FIBER_TEST_CASE("stop requests race with values: each is received once or stays with its sender") {
+FIBER_TEST_CASE("values that race with stop requests are received once or stay with the sender") {
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   Channel<int> channel;
   int kept = 0;
@@ -241,7 +241,7 @@ struct Page {
   std::array<unsigned char, 4096> bytes;
 };
 
-FIBER_TEST_CASE("values of a page each arrive whole") {
+FIBER_TEST_CASE("values of the size of a page arrive unchanged") {
   for (const std::size_t capacity : {0U, 1U, 4U}) {
     Channel<Page> channel(capacity);
     auto sender = weft::spawn([&] {

@@ -76,7 +76,7 @@ FIBER_TEST_CASE("several receivers get all values, each once, and the end after 
   }
 }
 
-FIBER_TEST_CASE("a value or the end is there: a try that is late for one finds the other") {
+FIBER_TEST_CASE("a try that misses the last value finds the end") {
   const int rounds = static_cast<int>(2000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> channel(1);
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can b
 
 struct Empty {};
 
-FIBER_TEST_CASE("values without a size are counted all the same") {
+FIBER_TEST_CASE("empty values are counted like others") {
   for (const std::size_t capacity : {0U, 1U, 3U}) {
     Channel<Empty> channel(capacity);
     auto sender = weft::spawn([&] {
@@ -220,7 +220,7 @@ FIBER_TEST_CASE("values without a size are counted all the same") {
   }
 }
 
-FIBER_TEST_CASE("what a parked sender and a parked receiver refer to on their stacks is theirs") {
+FIBER_TEST_CASE("stack data of parked senders and receivers stays intact") {
   // The stacks of fibers never move, so that a value may be a pointer to one.
   Channel<int*> channel;
   auto owner = weft::spawn([&] {

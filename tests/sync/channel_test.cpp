@@ -262,7 +262,7 @@ FIBER_TEST_CASE_WITH("senders that wait keep their order behind the buffer", {.w
   for (int i = 0; i < 6; ++i) CHECK(channel.receive() == i);
 }
 
-FIBER_TEST_CASE("values that are left inside die with the channel, once each") {
+FIBER_TEST_CASE("values left inside are destroyed with the channel, once each") {
   const auto counted = std::make_shared<int>(0);
   {
     Channel<std::shared_ptr<int>> channel(8);
@@ -318,7 +318,7 @@ THREAD_TEST_CASE("a timed operation ends at its deadline and not before") {
   weft::spawn(attempt).join();
 }
 
-TEST_CASE("a capacity that no memory could hold is refused") {
+TEST_CASE("a capacity beyond any memory is refused") {
   CHECK_THROWS_AS(Channel<std::string>(SIZE_MAX / 2), std::invalid_argument);
 }
 
@@ -334,7 +334,7 @@ TEST_CASE("two plain threads need no runtime to talk") {
   CHECK(expected == 1000);
 }
 
-FIBER_TEST_CASE("a channel is closed when the last copy of its closer is gone") {
+FIBER_TEST_CASE("a channel is closed when the last copy of its closer is destroyed") {
   Channel<int> channel;
   {
     weft::ChannelCloser closer(channel);

@@ -56,7 +56,7 @@ FIBER_TEST_CASE_WITH("a send into a buffer and a receive out of it end a turn th
   }));
 }
 
-FIBER_TEST_CASE_WITH("what meets a fiber that waits at the other end ends a turn that is over",
+FIBER_TEST_CASE_WITH("a call that meets a waiting fiber ends a turn that is over",
                      {.workers = {1}}) {
   weft::Channel<int> channel;
   weft::WaitGroup group;
@@ -109,7 +109,7 @@ FIBER_TEST_CASE_WITH("a stop that was requested before the wait ends a turn that
 
 // Such as may be made while a thread's mutex is held, spawns among them: who gave way with it would
 // stop the worker at the next fiber that wants it.
-FIBER_TEST_CASE_WITH("what never parks ends no turn", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("calls that never park do not end a turn", {.workers = {1}}) {
   weft::WaitGroup group;
   HalfFull half_full;
   auto& channel = half_full.channel;

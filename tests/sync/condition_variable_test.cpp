@@ -48,7 +48,7 @@ class Queue {
 
 TEST_SUITE_BEGIN("sync/condition_variable");
 
-THREAD_TEST_CASE("a bounded queue between fibers and threads loses and doubles nothing") {
+THREAD_TEST_CASE("a bounded queue between fibers and threads loses and duplicates no value") {
   Queue queue;
   const int each = 1'000 / static_cast<int>(kSlowdown);
   std::atomic<long> sum{0};
@@ -174,7 +174,7 @@ FIBER_TEST_CASE("a caller that begins to wait after a notify does not take it") 
   }
 }
 
-THREAD_TEST_CASE("a notify without waiters is not kept") {
+THREAD_TEST_CASE("a notify without waiters has no effect") {
   Mutex mutex;
   ConditionVariable condition;
   condition.notify_one();
@@ -192,7 +192,7 @@ THREAD_TEST_CASE("a notify without waiters is not kept") {
   weft::spawn(attempt).join();
 }
 
-FIBER_TEST_CASE("a timed wait that is notified says so") {
+FIBER_TEST_CASE("a timed wait that is notified returns no_timeout") {
   Mutex mutex;
   ConditionVariable condition;
   bool waiting = false;
@@ -213,7 +213,7 @@ FIBER_TEST_CASE("a timed wait that is notified says so") {
 }
 
 // A notify goes to somebody who is woken by it: never to one whose time was up at that moment.
-THREAD_TEST_CASE("no notify is lost between waiters with hardly any time and patient ones") {
+THREAD_TEST_CASE("no notify is lost between waiters with tiny limits and without limits") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

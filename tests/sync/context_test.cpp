@@ -69,7 +69,7 @@ FIBER_TEST_CASE("the first cause counts, and children have it too") {
   CHECK_THROWS_WITH(late.throw_if_over(), "the disk is full");
 }
 
-FIBER_TEST_CASE("a child ends with its parent, and a parent goes on without its child") {
+FIBER_TEST_CASE("a child ends with its parent and a parent continues without its child") {
   Context parent;
   Context child(&parent);
   Context grandchild(&child);
@@ -116,7 +116,7 @@ SIM_TEST_CASE("a call that reports its end takes the caller's context as its lim
   CHECK(world.now() < 4s);
 }
 
-SIM_TEST_CASE("a call with a limit of its own waits on past the caller's context") {
+SIM_TEST_CASE("a call with its own limit waits beyond the caller's context") {
   Channel<int> channel;
   std::optional<int> value;
   auto sender = weft::spawn([&] {
@@ -260,7 +260,7 @@ THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
   CHECK(own.status() == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("contexts whose callbacks cancel each other end all, once each") {
+FIBER_TEST_CASE("contexts whose callbacks cancel each other all end once") {
   std::vector<std::unique_ptr<Context>> contexts;
   constexpr int kCount = weft::test::kSanitized ? 15 : 50;
   for (int i = 0; i < kCount; ++i) contexts.push_back(std::make_unique<Context>());

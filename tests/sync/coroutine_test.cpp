@@ -138,7 +138,7 @@ FIBER_TEST_CASE("a coroutine receives a queued value without being suspended") {
   CHECK(weft::await(body()) == here);
 }
 
-FIBER_TEST_CASE("a coroutine that has to wait goes on in another fiber") {
+FIBER_TEST_CASE("a coroutine that has to wait continues in another fiber") {
   Channel<int> channel;
   const auto here = weft::this_fiber::id();
   const auto body = [&]() -> Task<std::uint64_t> {
@@ -182,7 +182,7 @@ FIBER_TEST_CASE("closing a channel resumes the coroutines that wait for it") {
   CHECK(sender.join() == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("coroutines and fibers share channels, and lose and double nothing") {
+FIBER_TEST_CASE("coroutines and fibers that share channels lose and duplicate no value") {
   constexpr int kEach = 8;
   const int rounds = static_cast<int>(1000 / weft::test::kSlowdown);
   for (const std::size_t capacity : {0u, 1u, 10u}) {
@@ -211,7 +211,7 @@ FIBER_TEST_CASE("coroutines and fibers share channels, and lose and double nothi
   }
 }
 
-FIBER_TEST_CASE("values that can only be moved go through, and stay whole") {
+FIBER_TEST_CASE("move-only values pass through unchanged") {
   Channel<std::unique_ptr<int>> channel;
   const auto send = [&]() -> Task<ChannelStatus> {
     co_return co_await async_send(channel, std::make_unique<int>(5));
@@ -243,7 +243,7 @@ FIBER_TEST_CASE("a coroutine joins fibers: values, exceptions, references, nothi
   CHECK(weft::await(body()) == 3);
 }
 
-FIBER_TEST_CASE("a coroutine sleeps, and not too short") {
+FIBER_TEST_CASE("a coroutine never wakes early from a sleep") {
   const auto body = [&]() -> Task<void> {
     const auto start = std::chrono::steady_clock::now();
     co_await async_sleep(2ms);
@@ -270,7 +270,7 @@ FIBER_TEST_CASE("exceptions of coroutines are thrown to fibers") {
   sender.join();
 }
 
-FIBER_TEST_CASE("resumed in a fiber, a coroutine may call what parks") {
+FIBER_TEST_CASE("a coroutine resumed in a fiber may make calls that park") {
   Channel<int> first;
   Channel<int> second;
   const auto body = [&]() -> Task<int> {
@@ -289,7 +289,7 @@ FIBER_TEST_CASE("resumed in a fiber, a coroutine may call what parks") {
   sender.join();
 }
 
-FIBER_TEST_CASE("awaitables of all shapes: themselves, by a member, by a function, references") {
+FIBER_TEST_CASE("awaitables of every form are awaited") {
   struct Ready {
     int value;
     bool await_ready() const noexcept { return true; }
@@ -321,7 +321,7 @@ THREAD_TEST_CASE("coroutines begin on plain threads, which await them") {
   closer.join();
 }
 
-TEST_CASE("without a runtime a wait that has to be throws, and leaves nothing behind") {
+TEST_CASE("a coroutine's wait without a runtime throws and leaves no waiter") {
   Channel<int> channel(1);
   int code = 0;
   const auto body = [&]() -> Task<int> {
@@ -347,7 +347,7 @@ TEST_CASE("without a runtime a wait that has to be throws, and leaves nothing be
   CHECK(channel.size_hint() == 1);
 }
 
-FIBER_TEST_CASE_WITH("out of fibers, a coroutine that would wait gets an error",
+FIBER_TEST_CASE_WITH("a coroutine that would wait gets an error when fibers are used up",
                      {.workers = {1}, .options = {.max_fibers = 300}}) {
   Channel<int> gate;
   weft::WaitGroup group;

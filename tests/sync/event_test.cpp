@@ -49,7 +49,7 @@ THREAD_TEST_CASE("setting an event wakes all waiters, with visible effects") {
   });
 }
 
-FIBER_TEST_CASE("a woken waiter goes on, even if the event is reset before it runs") {
+FIBER_TEST_CASE("a woken waiter continues even if the event is reset before it runs") {
   Event event;
   auto waiter = weft::spawn([&] { event.wait(); });
   await_parked(runtime, "event", 1);

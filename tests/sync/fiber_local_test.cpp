@@ -57,7 +57,7 @@ THREAD_TEST_CASE("each fiber and each thread has its own value, wherever it runs
   CHECK(*number == -1);
 }
 
-THREAD_TEST_CASE("values die with their fiber, the newest first, before it is joined") {
+THREAD_TEST_CASE("values are destroyed with their fiber, newest first, before it is joined") {
   std::vector<std::string> log;  // Not atomic: the join orders it.
   FiberLocal<Witness> first([&] { return Witness(log, "first"); });
   FiberLocal<Witness> second([&] { return Witness(log, "second"); });
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a new FiberLocal never finds the values of a destroyed one") {
   }
 }
 
-THREAD_TEST_CASE("values outlive their FiberLocal, and die with their fiber") {
+THREAD_TEST_CASE("values outlive their FiberLocal and are destroyed with their fiber") {
   std::vector<std::string> log;
   const auto attempt = [&] {
     auto local = std::make_unique<FiberLocal<Witness>>([&] { return Witness(log, "value"); });
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a value's destructor may park, spawn and use other values") {
   CHECK(ended.load() == 20);
 }
 
-THREAD_TEST_CASE("making a value may park and use others, and may fail") {
+THREAD_TEST_CASE("creating a value may park, use other values and throw") {
   FiberLocal<int> base([] {
     weft::this_fiber::yield();
     return 3;
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("values need not be movable") {
   mutex->unlock();
 }
 
-THREAD_TEST_CASE_WITH("values die when an exception ends their fiber",
+THREAD_TEST_CASE_WITH("values are destroyed when an exception ends their fiber",
                       {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
   weft::Semaphore gone(0);
   struct Release {

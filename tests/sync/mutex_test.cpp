@@ -103,7 +103,7 @@ FIBER_TEST_CASE("a timed lock that waits is woken by the unlock, not by the cloc
   CHECK(waiting.join());
 }
 
-THREAD_TEST_CASE("timed locks with hardly any time lose no unlock and share no lock") {
+THREAD_TEST_CASE("timed locks with tiny limits lose no unlock and share no lock") {
   Mutex mutex;
   long counter = 0;
   std::atomic<long> successes{0};
@@ -211,7 +211,7 @@ THREAD_TEST_CASE("two mutexes locked at once, in either order, do not deadlock")
   CHECK(right == 6L * rounds);
 }
 
-FIBER_TEST_CASE("a unique_lock with all its forms works") {
+FIBER_TEST_CASE("every form of std::unique_lock works") {
   Mutex mutex;
   std::unique_lock lock(mutex);
   CHECK(lock.owns_lock());

@@ -36,7 +36,7 @@ THREAD_TEST_CASE("one of many callers runs the function, and all see its effects
   }
 }
 
-FIBER_TEST_CASE("callers that come during the run park until it is over") {
+FIBER_TEST_CASE("callers that arrive during the run park until it has ended") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("callers that come during the run park until it is over") {
 }
 
 FIBER_TEST_CASE(
-    "a throwing function gives its caller the exception, and the next caller runs its own") {
+    "the caller of a throwing function gets the exception and the next caller runs its own") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> runs{0};

@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be 
   CHECK(delivered == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a stream that is left cancels its tasks and waits for them") {
+FIBER_TEST_CASE("the destructor of a stream cancels its tasks and waits for them") {
   std::atomic<int> started{0};
   std::atomic<int> ended{0};
   {

@@ -53,7 +53,7 @@ SIM_TEST_CASE("starts are separated by the spacing, and the first one is immedia
   }
 }
 
-SIM_TEST_CASE("a limit ends the wait for a turn, which the next one has then") {
+SIM_TEST_CASE("a limit ends the wait for a turn, which the next caller gets") {
   Pacer pacer(1h);
   pacer.next();
   CHECK_FALSE(pacer.next_until(Deadline::past()));

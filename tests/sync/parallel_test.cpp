@@ -27,7 +27,7 @@ FIBER_TEST_CASE("every element is visited once, whatever the grain and the concu
   }
 }
 
-FIBER_TEST_CASE("no more steps are under way than the concurrency says") {
+FIBER_TEST_CASE("concurrent steps never exceed max_running") {
   std::vector<int> elements(200);
   std::atomic<int> running{0};
   std::atomic<bool> exceeded{false};

@@ -38,7 +38,7 @@ FIBER_TEST_CASE("a call is made again until it succeeds, and its result is retur
   CHECK(count == 2);
 }
 
-FIBER_TEST_CASE("after the last attempt the last value is returned, or the last exception thrown") {
+FIBER_TEST_CASE("the last attempt's value is returned or its exception thrown") {
   const RetryOptions options{.attempts = 3, .first_delay = 1us};
   int count = 0;
   CHECK(weft::retry(options, [&] { return Attempt<int>{++count, true}; }) == 3);

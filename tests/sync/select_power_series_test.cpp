@@ -176,7 +176,7 @@ class Calculator {
 
 TEST_SUITE_BEGIN("sync/select_power_series");
 
-FIBER_TEST_CASE("sums and multiples of a series") {
+FIBER_TEST_CASE("power series are added and multiplied") {
   Calculator calculator;
   Series& series = calculator.sum(calculator.ones(), calculator.scaled(3, calculator.ones()));
   CHECK(calculator.first(series, 5) == std::vector<Number>{4, 4, 4, 4, 4});
@@ -191,7 +191,7 @@ FIBER_TEST_CASE("the square of 1 / (1 - x) counts, its cube adds that up") {
   CHECK(calculator.first(cube, 6) == std::vector<Number>{1, 3, 6, 10, 15, 21});
 }
 
-FIBER_TEST_CASE("a series that is defined by itself: F = 1 + x F^2 has the Catalan numbers") {
+FIBER_TEST_CASE("the recursive series F = 1 + x F^2 has the Catalan numbers") {
   Calculator calculator;
   Series& series = calculator.make();
   const Pair result_and_factors = calculator.split(series);

@@ -96,7 +96,7 @@ FIBER_TEST_CASE("selects that would both send and receive on one channel never m
 
 // Each value goes to one of four channels; four selects send all, four fibers send to one each, and
 // the receivers see every value of each sender, in its order.
-FIBER_TEST_CASE("stress: plain and selected sends and receives on the same four channels") {
+FIBER_TEST_CASE("concurrent plain and selected calls on four channels lose no value") {
   constexpr std::size_t kChannels = 4;
   const int items = static_cast<int>(4000 / kSlowdown);
   std::array<Channel<int>, kChannels> channels{Channel<int>(0), Channel<int>(0), Channel<int>(2),
@@ -164,8 +164,7 @@ FIBER_TEST_CASE("a select that waits on a channel twice leaves none of its waite
   CHECK(receiver.join() == 7);
 }
 
-FIBER_TEST_CASE(
-    "a select that is served elsewhere leaves its neighbours in a channel's row alone") {
+FIBER_TEST_CASE("a select served by another channel leaves other waiters in place") {
   Channel<int> row;
   Channel<int> elsewhere;
   auto before = weft::spawn([&] { return row.receive().value_or(-1); });
@@ -232,7 +231,7 @@ FIBER_TEST_CASE("a select of two sends to one channel chooses both at random") {
   }
 }
 
-FIBER_TEST_CASE("of two cases that wait in one channel's row, each is served about as often") {
+FIBER_TEST_CASE("two cases that wait on one channel are served about equally often") {
   constexpr int kRounds = 200;
   Channel<int> channel;
   std::array<int, 2> served{};
@@ -348,7 +347,7 @@ FIBER_TEST_CASE("every way to receive meets every way to send") {
   }
 }
 
-FIBER_TEST_CASE("selects that never come to an idle channel leave nothing in it") {
+FIBER_TEST_CASE("selects that complete elsewhere leave no waiter in an idle channel") {
   Channel<int> idle;
   Channel<int> busy;
   const int rounds = static_cast<int>(10'000 / kSlowdown);

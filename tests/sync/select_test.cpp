@@ -202,7 +202,7 @@ FIBER_TEST_CASE("a select may send and receive on one channel, and does not meet
   }
 }
 
-FIBER_TEST_CASE("selects that meet on several channels lose and double nothing") {
+FIBER_TEST_CASE("selects that meet on several channels lose and duplicate no value") {
   constexpr int kCallers = 6;
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   std::array<Channel<int>, 4> channels{Channel<int>(), Channel<int>(1), Channel<int>(),
@@ -276,7 +276,7 @@ FIBER_TEST_CASE("deadlines of 0 to 2 us race with senders, and every value is re
   CHECK(sender.join() == sum);
 }
 
-FIBER_TEST_CASE("more cases than fit on the stack") {
+FIBER_TEST_CASE("a select takes more cases than fit on the stack") {
   std::vector<std::unique_ptr<Channel<int>>> channels;
   std::vector<std::unique_ptr<weft::SelectCase>> cases;
   std::vector<weft::SelectCase*> pointers;

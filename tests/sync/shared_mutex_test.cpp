@@ -223,7 +223,7 @@ FIBER_TEST_CASE("a reader that gives up changes nothing for the writer after it"
   writer.join();
 }
 
-THREAD_TEST_CASE("deadlines of hardly any time lose no unlock, share no lock and leave no trace") {
+THREAD_TEST_CASE("timed locks with tiny limits lose no unlock, share no lock and leave no waiter") {
   SharedMutex mutex;
   long counter = 0;
   std::atomic<long> written{0};
@@ -263,7 +263,7 @@ THREAD_TEST_CASE("deadlines of hardly any time lose no unlock, share no lock and
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("neither readers nor writers keep the others out forever") {
+FIBER_TEST_CASE("neither readers nor writers starve the others") {
   SharedMutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;

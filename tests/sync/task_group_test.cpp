@@ -75,7 +75,7 @@ FIBER_TEST_CASE("the first exception cancels the others and is thrown by join") 
   group.join();
 }
 
-FIBER_TEST_CASE("a group may let all tasks run on, and keeps all exceptions") {
+FIBER_TEST_CASE("a group may let all tasks continue and keeps all exceptions") {
   TaskGroup group({.on_error = OnError::run_rest});
   std::atomic<int> ended{0};
   for (int i = 0; i < 4; ++i) {
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a group may let all tasks run on, and keeps all exceptions") {
   CHECK_THROWS_WITH(group.join(), "odd");
 }
 
-FIBER_TEST_CASE("no more tasks run at once than the limit says") {
+FIBER_TEST_CASE("concurrent tasks never exceed the limit") {
   CHECK_THROWS_AS(TaskGroup({.max_running = 0}), std::invalid_argument);
   TaskGroup group({.max_running = 3});
   std::atomic<int> running{0};
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, 
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a task at the limit starts another under NoCancel and from an inner group") {
+FIBER_TEST_CASE("a task at the limit starts another in a NoCancel scope and from an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};

@@ -109,7 +109,7 @@ SIM_TEST_CASE("a moment beyond the end of time never comes") {
   sender.join();
 }
 
-FIBER_TEST_CASE("timers that are set and stopped by many at once go off at most once a setting") {
+FIBER_TEST_CASE("timers set and stopped concurrently expire at most once per setting") {
   const int rounds = static_cast<int>(2000 / weft::test::kSlowdown);
   Timer timer;
   std::atomic<int> set{0};
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("a timer in a select that others win can be used again at once")
   }
 }
 
-FIBER_TEST_CASE("a ticker without a reader can be left") {
+FIBER_TEST_CASE("a ticker without a reader can be destroyed") {
   for (int i = 0; i < 50; ++i) {
     Ticker ticker(std::chrono::microseconds(1 + i));
     if (i % 2 == 0) weft::this_fiber::yield();

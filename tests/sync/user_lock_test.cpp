@@ -82,7 +82,7 @@ THREAD_TEST_CASE("the user's unlock() may notify the condition variable that it 
   weft::spawn(wait).join();
 }
 
-FIBER_TEST_CASE("a time that is up, or a stop, while the user's unlock() runs ends the wait") {
+FIBER_TEST_CASE("a deadline or a stop during the user's unlock() ends the wait") {
   Mutex mutex;
   ConditionVariable condition;
   std::stop_source stop;

@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a group can be used again after a wait") {
   }
 }
 
-THREAD_TEST_CASE("any number may wait, fibers and plain threads") {
+THREAD_TEST_CASE("any number of fibers and plain threads may wait") {
   WaitGroup group;
   group.add();
   std::atomic<int> through{0};

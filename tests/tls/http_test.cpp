@@ -86,7 +86,7 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between them
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-SIM_TEST_CASE_WITH("a client that does not speak TLS is refused, and holds no other up",
+SIM_TEST_CASE_WITH("a client that does not speak TLS is refused and delays no other",
                    {.workers = {0}}) {
   const Secrets secrets;
   http::ServerOptions options = secrets.options();
@@ -123,8 +123,7 @@ FIBER_TEST_CASE("a context ends when a TLS client sends close_notify") {
   ended.wait();
 }
 
-FIBER_TEST_CASE(
-    "a client of TLS that has said good-bye before the context was asked for is noticed") {
+FIBER_TEST_CASE("a close_notify before the context was requested ends the context") {
   const Secrets secrets;
   Event begun;
   Event gone;
@@ -153,9 +152,8 @@ FIBER_TEST_CASE(
   CHECK(receive_until(stream, "answer").ends_with("answer"));
 }
 
-SIM_TEST_CASE_WITH(
-    "a server of TLS that stops closes what is idle, and answers what has been asked",
-    {.workers = {0}}) {
+SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers pending requests",
+                   {.workers = {0}}) {
   const Secrets secrets;
   Event begun;
   Event go_on;
@@ -183,7 +181,7 @@ SIM_TEST_CASE_WITH(
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each line") {
+FIBER_TEST_CASE("the talk of an idle upgraded TLS connection is called for each line") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request&, http::Response& response) {
@@ -210,7 +208,7 @@ FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each l
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts no other authority") {
+FIBER_TEST_CASE("a client uses https, keeps the connection and trusts no other authority") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   HttpServer server(
@@ -238,7 +236,7 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts no oth
         tls::verification_category());
 }
 
-FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard") {
+FIBER_TEST_CASE("the refusal of an unread body over TLS reaches the client") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;

@@ -83,7 +83,7 @@ void end_waits(const World& world) {
 
 TEST_SUITE_BEGIN("tls/limits");
 
-SIM_TEST_CASE_WITH("a good-bye waits behind bytes until a limit, and goes out all the same",
+SIM_TEST_CASE_WITH("a close_notify waits behind unsent bytes until a limit and is still sent",
                    {.workers = {0}}) {
   const World secrets;
   auto [client, server] = shake_hands_narrowly(secrets);
@@ -105,7 +105,7 @@ SIM_TEST_CASE_WITH("a good-bye waits behind bytes until a limit, and goes out al
   CHECK(receive(stream, 4) == "late");
 }
 
-FIBER_TEST_CASE("a good-bye that is repeated loses nothing of what the peer has sent") {
+FIBER_TEST_CASE("a repeated close_notify loses no bytes of the peer") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   CHECK(server.value.write_all(bytes_of("ab")).value == 2);
@@ -118,7 +118,7 @@ FIBER_TEST_CASE("a good-bye that is repeated loses nothing of what the peer has 
   CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's reads, writes and good-bye, and nothing is lost") {
+THREAD_TEST_CASE("limits end a plain thread's reads, writes and shutdown without losing bytes") {
   const World world;
   auto [client, server] = shake_hands_narrowly(world);
   tls::Stream& stream = client.value;
@@ -141,7 +141,7 @@ THREAD_TEST_CASE("limits end a plain thread's reads, writes and good-bye, and no
   other.join();
 }
 
-FIBER_TEST_CASE("limits end a handshake on a connection of the caller's, which goes on") {
+FIBER_TEST_CASE("limits end a handshake on the caller's connection, which stays usable") {
   const World world;
   TcpPair tcp = connect_tcp();
   CHECK(tls::Stream::accept_on(tcp.server, world.server, Deadline::after(5ms)).error ==
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("limits end the waits of a layer, also on a plain thread") {
   blocking([&] { end_waits(world); });
 }
 
-FIBER_TEST_CASE("a newcomer takes the place of the oldest handshake when there are too many") {
+FIBER_TEST_CASE("a new handshake replaces the oldest when there are too many") {
   const World world;
   const auto server =
       tls::Context::server({.certificate_file = world.certificates.certificate("server"),

@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a peer that asks for new keys gets them before the next bytes")
   reading.join();
 }
 
-FIBER_TEST_CASE("a server that would negotiate anew does not keep a client from writing") {
+FIBER_TEST_CASE("a renegotiation request does not block a client's write") {
   const Certificates certificates;
   certificates.make("server", "a.test");
   tls::ContextPtr old(SSL_CTX_new(TLS_server_method()));

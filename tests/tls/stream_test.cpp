@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("tls/stream");
 
-FIBER_TEST_CASE("bytes go both ways, small and many") {
+FIBER_TEST_CASE("bytes travel in both directions, small and many") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
   auto& client = pair.client;
@@ -55,7 +55,7 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
   CHECK(reading.join() == much);
 }
 
-FIBER_TEST_CASE("a buffered reader reads lines, and tells the peer's end from a line cut off") {
+FIBER_TEST_CASE("a buffered reader distinguishes the peer's end from a truncated line") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   net::BufferedWriter writer(client.value);
@@ -82,8 +82,7 @@ FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
   CHECK(reading.join() == much);
 }
 
-FIBER_TEST_CASE(
-    "what a write has taken goes out, although its wait was ended and others only read") {
+FIBER_TEST_CASE("bytes accepted by an ended write are sent even if other callers only read") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   auto reading = spawn([&, &client = client] { return receive(client.value, 2); });
@@ -235,7 +234,7 @@ FIBER_TEST_CASE("reloaded certificates are for connections that begin then") {
   CHECK(receive(other_end.value, 1) == "x");
 }
 
-FIBER_TEST_CASE("clients show a certificate where one is asked for") {
+FIBER_TEST_CASE("clients present a certificate if the server requests one") {
   const World world;
   world.certificates.make("client", "someone");
   const auto server =
@@ -264,7 +263,8 @@ FIBER_TEST_CASE("a handshake and a read end at their deadline") {
   CHECK(receive(client.value, 1) == "x");
 }
 
-FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the stream goes on") {
+FIBER_TEST_CASE(
+    "a stop request ends a handshake, a read and a write, and the stream stays usable") {
   const World world;
   TcpPair silent = connect_tcp();
   auto [client, server] = shake_hands_narrowly(world);
@@ -296,7 +296,7 @@ FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the st
   CHECK(receive(server.value, 2) == "on");
 }
 
-THREAD_TEST_CASE("plain threads shake hands, read, write and say good-bye") {
+THREAD_TEST_CASE("plain threads perform handshakes, read, write and shut down") {
   const World world;
   TcpPair tcp = connect_tcp();
   std::thread other([&] {
@@ -323,7 +323,7 @@ THREAD_TEST_CASE("plain threads shake hands, read, write and say good-bye") {
         Errc::cancelled);
 }
 
-FIBER_TEST_CASE("a peer that is gone is an error and no signal") {
+FIBER_TEST_CASE("writing to a disconnected peer returns an error and raises no signal") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   client.value.close();

@@ -52,7 +52,7 @@ void flood(FiberPool& pool, Concurrency& gauge, std::atomic<int>& ran) {
 
 TEST_SUITE_BEGIN("pool/capacity");
 
-FIBER_TEST_CASE("64 racing submitters never get more than the capacity running") {
+FIBER_TEST_CASE("tasks of 64 racing submitters never exceed the capacity") {
   for (const std::size_t queue : {std::size_t{0}, std::size_t{1}, std::size_t{50}, kUnlimited}) {
     for (const std::size_t capacity : {std::size_t{1}, std::size_t{4}}) {
       Concurrency gauge;
@@ -128,7 +128,7 @@ FIBER_TEST_CASE_WITH("a burst of short tasks starts few workers", {.workers = {1
   CHECK(pool.stats().started < 100);
 }
 
-FIBER_TEST_CASE_WITH("a pool without fibers for more workers continues with its workers",
+FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its present ones",
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
@@ -151,7 +151,7 @@ FIBER_TEST_CASE_WITH("a pool without fibers for more workers continues with its 
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("throwing handlers count as running") {
+FIBER_TEST_CASE("tasks whose handlers throw count as running until they end") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .on_exception = [&](std::exception_ptr) {
@@ -201,7 +201,7 @@ FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
   }
 }
 
-FIBER_TEST_CASE("idle workers beyond a smaller capacity are gone at once") {
+FIBER_TEST_CASE("idle workers beyond a smaller capacity retire at once") {
   WaitGroup all_here;
   FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   all_here.add(8);
@@ -219,7 +219,7 @@ FIBER_TEST_CASE("idle workers beyond a smaller capacity are gone at once") {
   CHECK(pool.available() == 3);
 }
 
-FIBER_TEST_CASE("a larger capacity lets queued tasks and blocked submitters in at once") {
+FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submitters at once") {
   Event release;
   WaitGroup running, submitted;
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
@@ -242,7 +242,7 @@ FIBER_TEST_CASE("a larger capacity lets queued tasks and blocked submitters in a
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queue has to grow") {
+FIBER_TEST_CASE("a larger capacity admits blocked submitters even if the queue has to grow") {
   Event release;
   std::atomic<int> ran{0};
   // 16 and 32 tasks are what the queue has memory for after it has grown once.

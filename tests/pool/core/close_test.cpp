@@ -79,7 +79,7 @@ FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped task
   CHECK(pool.stats().cancelled == 42);
 }
 
-FIBER_TEST_CASE("a task that runs after close(discard) returned had been taken before") {
+FIBER_TEST_CASE("a task that runs after close(discard) returned was taken earlier") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> ran{0};
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a task that runs after close(discard) returned had been taken b
   }
 }
 
-FIBER_TEST_CASE("blocked submitters return that the pool was closed") {
+FIBER_TEST_CASE("blocked submitters return an error when the pool is closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
     Event release;
     FiberPool pool({.capacity = 1});
@@ -202,7 +202,7 @@ FIBER_TEST_CASE("a task that would wait for its own pool gets an error") {
   other.run([&] { pool.wait_idle(); });
 }
 
-DEATH_TEST_CASE("a task that destroys its own pool ends the process and says why",
+DEATH_TEST_CASE("a task that destroys its own pool ends the process with a report",
                 "a task cannot wait for its own pool") {
   Runtime runtime;
   runtime.run([] {

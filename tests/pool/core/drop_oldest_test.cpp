@@ -23,7 +23,7 @@ PoolOptions dropping(std::size_t capacity, std::size_t queue_capacity) {
 
 TEST_SUITE_BEGIN("pool/drop_oldest");
 
-FIBER_TEST_CASE("a full queue loses its oldest task, whose callable is destroyed at once") {
+FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at once") {
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 3));

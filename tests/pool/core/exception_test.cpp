@@ -57,7 +57,7 @@ FIBER_TEST_CASE("a worker survives its task's exception, and its handler's") {
   CHECK(pool.stats().live == 1);
 }
 
-FIBER_TEST_CASE("without a handler the exception is reported and the pool goes on") {
+FIBER_TEST_CASE("an exception without a handler is reported and the pool continues") {
   FiberPool pool({.capacity = 1, .name = "test"});
   CHECK(pool.submit([] { throw std::runtime_error("expected on stderr"); }));
   CHECK(pool.submit([] { throw 1; }));

@@ -38,7 +38,7 @@ FIBER_TEST_CASE("no task starts between pause and resume, and then all start in 
   for (int i = 0; i < 50; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("running tasks go on, and wait_paused waits for all of them") {
+FIBER_TEST_CASE("running tasks continue in a pause and wait_paused waits for all of them") {
   weft::test::Event release;
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then block
   }
 }
 
-FIBER_TEST_CASE("blocked submitters are let in as running tasks end, though none starts") {
+FIBER_TEST_CASE("blocked submitters of a paused pool are admitted as running tasks end") {
   weft::test::Event release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 40});
@@ -238,7 +238,7 @@ FIBER_TEST_CASE("no task runs in its submitter while paused") {
   CHECK(ran.load() == 2);
 }
 
-FIBER_TEST_CASE("a task that waits on its own pool counts as running, and comes back") {
+FIBER_TEST_CASE("a task that waits on its own pool in a pause counts as running and continues") {
   weft::test::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   auto inner = pool.async([&] { release.wait(); });

@@ -294,7 +294,7 @@ TEST_CASE("a closed sub-pool drops pending drain tasks unless a caller waits") {
   CHECK(sub_pool.state.workers.starting() == 0);
 }
 
-TEST_CASE("a held pause does not end with another one") {
+TEST_CASE("a held pause does not end when another one ends") {
   Held held({.capacity = 1});
   const std::uint64_t first = held.state.hold_pause();
   const std::uint64_t second = held.state.hold_pause();

@@ -15,7 +15,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("pool/slots");
 
-TEST_CASE("room is the capacity and the queue, for weights as for single tasks") {
+TEST_CASE("tasks of all weights are accepted up to capacity and queue together") {
   Slots slots(2, 3);
   for (int i = 0; i < 5; ++i) {
     CHECK(slots.has_room());
@@ -48,7 +48,7 @@ TEST_CASE("tasks held up by a key do not keep out a task that became too heavy")
   CHECK(slots.has_room(3, 3));
 }
 
-TEST_CASE("no weight overflows") {
+TEST_CASE("the largest weights do not overflow") {
   Slots slots(kUnlimited, kUnlimited);
   slots.accept(SIZE_MAX / 2 + 1);
   slots.start(SIZE_MAX / 2 + 1);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/weight");
 
-FIBER_TEST_CASE("weights never run for more than the capacity, and none is passed over") {
+FIBER_TEST_CASE("running weights never exceed the capacity and no heavy task is passed over") {
   constexpr std::size_t kCapacity = 5;
   FiberPool pool({.capacity = kCapacity, .queue_capacity = 20});
   std::atomic<std::size_t> running{0};
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("a weight takes room in the queue, and more than the capacity is
   CHECK(pool.try_submit({.weight = 4}, [] {}));
 }
 
-FIBER_TEST_CASE("blocked submitters of all weights are let in in their order") {
+FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
   FiberPool pool({.capacity = 4});
   weft::test::Event hold;
   Record record;
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("blocked submitters of all weights are let in in their order") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a submitter with a weight that gives up lets later ones in") {
+FIBER_TEST_CASE("a heavy submitter that gives up lets later ones in") {
   weft::test::Event hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a heavy task replaces others only if they suffice") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a blocked submitter is let in although the next task is too heavy to start yet") {
+FIBER_TEST_CASE("a blocked submitter is admitted even if the next task is too heavy to start") {
   Event first, second;
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit([&] { first.wait(); }));
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("a blocked submitter is let in although the next task is too hea
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("the end of a heavy task lets in as many as find room") {
+FIBER_TEST_CASE("the end of a heavy task admits as many submitters as find room") {
   Event heavy, light;
   FiberPool pool({.capacity = 3});
   CHECK(pool.submit({.weight = 3}, [&] { heavy.wait(); }));

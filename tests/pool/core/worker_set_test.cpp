@@ -18,7 +18,7 @@ using pool::WorkerSet;
 
 TEST_SUITE_BEGIN("pool/worker_set");
 
-TEST_CASE("a worker with objects keeps its place until they are gone") {
+TEST_CASE("a worker with objects keeps its place until they are destroyed") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;

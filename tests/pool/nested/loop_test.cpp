@@ -115,7 +115,7 @@ FIBER_TEST_CASE("steps in a task of a sub-pool, or of one with a weight, release
   CHECK(heavy.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a step cannot wait until the pool of its task is idle") {
+FIBER_TEST_CASE("a step that waits until its task's pool is idle gets an error") {
   FiberPool pool({.capacity = 1});
   std::atomic<int> refused{0};
   pool.run([&] {

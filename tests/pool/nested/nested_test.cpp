@@ -127,7 +127,7 @@ FIBER_TEST_CASE("close(discard) frees a task that waits for a queued one") {
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("nested tasks go on while the pool is resized and drained") {
+FIBER_TEST_CASE("nested tasks continue while the pool is resized and drained") {
   const int rounds = 20 / (kSanitized ? 5 : 1);
   for (int round = 0; round < rounds; ++round) {
     Concurrency gauge;
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("nested tasks go on while the pool is resized and drained") {
   }
 }
 
-FIBER_TEST_CASE("without giving back a task that waits keeps its slot") {
+FIBER_TEST_CASE("a task that waits keeps its slot without release_when_blocked") {
   weft::test::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .release_when_blocked = false});
   std::atomic<int> begun{0};
@@ -178,7 +178,7 @@ FIBER_TEST_CASE("without giving back a task that waits keeps its slot") {
 }
 
 FIBER_TEST_CASE(
-    "without giving back a task that submits to its full pool waits for room in its slot") {
+    "a task that submits to its full pool keeps its slot without release_when_blocked") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .release_when_blocked = false});
   auto task = pool.async([&] {
     CHECK(pool.submit([] {}));

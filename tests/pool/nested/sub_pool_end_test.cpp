@@ -113,7 +113,7 @@ FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in as long as it has 
   CHECK(ran.load() == 2);
 }
 
-FIBER_TEST_CASE("a parent that shrinks holds its sub-pools to it") {
+FIBER_TEST_CASE("a parent's smaller capacity also bounds its sub-pools") {
   Concurrency gauge;
   FiberPool parent({.capacity = 4});
   FiberPool pool({.capacity = 4, .queue_capacity = 1000, .parent = &parent});
@@ -343,7 +343,7 @@ FIBER_TEST_CASE(
   }
 }
 
-DEATH_TEST_CASE("a parent that ends before a sub-pool says so",
+DEATH_TEST_CASE("a parent that ends before a sub-pool reports it",
                 "'outer' ends before its sub-pools") {
   weft::run([] {
     auto parent = std::make_unique<FiberPool>(PoolOptions{.name = "outer"});

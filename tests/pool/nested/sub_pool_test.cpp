@@ -48,7 +48,7 @@ class BusyParent {
 
 TEST_SUITE_BEGIN("pool/sub_pool");
 
-FIBER_TEST_CASE("neither its own capacity is exceeded nor the parent's") {
+FIBER_TEST_CASE("a sub-pool exceeds neither its own capacity nor its parent's") {
   constexpr int kSubmitters = 12;
   const int each = 200 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a sub-pool that waits for room does not count as a blocked call
   parent.wait_idle();
 }
 
-FIBER_TEST_CASE("tasks may wait for any pool of the same root, with one slot each") {
+FIBER_TEST_CASE("tasks with one slot may wait for any pool of the same root") {
   FiberPool parent({.capacity = 1});
   FiberPool one({.capacity = 1, .parent = &parent});
   FiberPool two({.capacity = 1, .parent = &parent});
@@ -282,7 +282,7 @@ FIBER_TEST_CASE("exceptions cost neither slot nor worker, and go to the sub-pool
   CHECK(parent.stats().failed == 0);
 }
 
-FIBER_TEST_CASE("groups and function pools work on it") {
+FIBER_TEST_CASE("groups and function pools work on a sub-pool") {
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
   ResultGroup<int> group(pool);

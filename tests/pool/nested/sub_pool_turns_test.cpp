@@ -27,7 +27,7 @@ FIBER_TEST_CASE("a long queue of a sub-pool keeps no other task from the parent'
   CHECK(order == std::vector<int>{1, 2, 0, 1, 2, 1, 2, 1, 2, 1, 2});
 }
 
-FIBER_TEST_CASE("tasks of a sub-pool do not make way for one another") {
+FIBER_TEST_CASE("tasks of a sub-pool do not yield to one another") {
   HeldPool held({.capacity = 1, .queue_capacity = 2});
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &held.pool});
   for (int i = 0; i < 10; ++i) CHECK(pool.submit([] {}));

@@ -51,7 +51,7 @@ FIBER_TEST_CASE(
   CHECK(parent.available() == 3);
 }
 
-FIBER_TEST_CASE("a blocked caller with free slots makes the parent be asked at most once") {
+FIBER_TEST_CASE("a blocked caller with free slots requests a worker of the parent at most once") {
   constexpr std::size_t kCapacity = 1'000;
   FiberPool parent({.capacity = kCapacity});
   FiberPool sub({.capacity = kCapacity, .parent = &parent});

@@ -191,7 +191,7 @@ FIBER_TEST_CASE("a limit below the capacity refuses no task, and lets nested wai
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a pool with a load factor that is left alone ends up with no fiber") {
+FIBER_TEST_CASE("an unused pool with a load factor finally has no fiber") {
   FiberPool pool({.capacity = 4,
                   .grow = GrowPolicy::load_factor({.up = 2, .down = 1, .interval = 1ms}),
                   .queue_capacity = 40,

@@ -65,7 +65,7 @@ std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
 
 TEST_SUITE_BEGIN("pool/idle");
 
-FIBER_TEST_CASE("one task at a time is always run by the same worker") {
+FIBER_TEST_CASE("tasks that come one at a time run on the same worker") {
   FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   std::set<std::uint64_t> used;
@@ -143,7 +143,7 @@ SIM_TEST_CASE("workers that have been idle longest are retired first") {
   CHECK(left == std::set{fibers[2], fibers[3]});
 }
 
-FIBER_TEST_CASE("a pool that is left alone ends up with no fiber at all") {
+FIBER_TEST_CASE("an unused pool finally has no fiber") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .idle_timeout = 1ms});
   for (int i = 0; i < 8; ++i) CHECK(pool.submit([] {}));
   wait_until_true([&] {
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("a pool that is left alone ends up with no fiber at all") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("nothing watches workers that are kept anyway") {
+FIBER_TEST_CASE("min_workers are not watched for idleness") {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1ms});
   (void)warm_up(pool, 4);
   wait_until_true([&] {
@@ -163,7 +163,7 @@ FIBER_TEST_CASE("nothing watches workers that are kept anyway") {
   });
 }
 
-FIBER_TEST_CASE("without a timeout no worker is retired and nothing watches") {
+FIBER_TEST_CASE("no worker is retired or watched without a timeout") {
   FiberPool pool({.capacity = 3, .idle_timeout = kNever});
   (void)warm_up(pool, 3);
   CHECK(pool.stats().live == 3);
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("retirement races with submit, and no task is lost or refused") 
   CHECK(pool.stats().rejected == 0);
 }
 
-FIBER_TEST_CASE("prestarted workers are there before the first task, also after a reopen") {
+FIBER_TEST_CASE("prestarted workers exist before the first task, even after a reopen") {
   FiberPool pool({.capacity = 4, .min_workers = 3, .prestart = true});
   CHECK(pool.stats().live == 3);
   CHECK(pool.run([] { return 1; }) == 1);
@@ -195,7 +195,7 @@ FIBER_TEST_CASE("prestarted workers are there before the first task, also after 
   CHECK(pool.stats().live == 3);
 }
 
-TEST_CASE("a pool that cannot start its workers at once is not made") {
+TEST_CASE("the constructor of a pool throws if prestarted workers cannot start") {
   CHECK_THROWS_AS(FiberPool({.capacity = 4, .min_workers = 3, .prestart = true}),
                   std::system_error);
 }

@@ -48,7 +48,7 @@ class Told {
 TEST_SUITE_BEGIN("pool/ticks");
 
 SIM_TEST_CASE(
-    "on_tick gets numbers while the pool is open, and the final ones before join returns") {
+    "on_tick gets statistics while the pool is open and the final ones before join returns") {
   Told told;
   weft::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 20, .on_tick = told.every(1h)});
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("only the last call is made without a period, even for an unused
   CHECK(told.last().submitted == 0);
 }
 
-SIM_TEST_CASE("on_tick gets numbers while a closed pool drains") {
+SIM_TEST_CASE("on_tick gets statistics while a closed pool drains") {
   Told told;
   weft::Event release;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1h)});
