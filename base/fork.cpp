@@ -9,7 +9,7 @@ void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
   const int error = pthread_atfork(before, in_parent, in_child);
   if (error != 0)
     throw std::system_error(error, std::generic_category(),
-                            "weft: what a fork has to do cannot be noted");
+                            "weft: the handlers of forks cannot be registered");
 }
 
 }  // namespace weft::detail

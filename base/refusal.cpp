@@ -17,7 +17,7 @@ const char* limits_behind(std::error_code code) noexcept {
 std::system_error refusal(std::error_code code, const std::string& what) {
   std::string text = "weft: " + what;
   const char* limits = limits_behind(code);
-  if (*limits != '\0') text.append("; what refuses it is ").append(limits);
+  if (*limits != '\0') text.append("; the limit may be ").append(limits);
   return {code, text};
 }
 

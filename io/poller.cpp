@@ -81,7 +81,7 @@ std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) no
 
 Poller::Poller() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime gets no epoll");
+  if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime cannot create an epoll instance");
   interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   // Level-triggered: an interrupt that only a polling worker has seen remains for sleepers.
   epoll_event event{};
@@ -91,7 +91,7 @@ Poller::Poller() {
     const std::error_code error = last_error();
     if (interrupt_ >= 0) ::close(interrupt_);
     ::close(epoll_);
-    throw base::refusal(error, "a Runtime gets no eventfd for its epoll");
+    throw base::refusal(error, "a Runtime cannot create an eventfd for its epoll instance");
   }
 }
 
@@ -287,7 +287,7 @@ bool Poller::grow(std::size_t slab) noexcept {
 void Poller::give_record(IoHandle& handle) noexcept {
   WEFT_INVARIANT(
       (handle.state_.load(relaxed) & (IoHandle::kGone | IoHandle::kOwned)) == IoHandle::kGone,
-      "IoHandle I3: a record that returns is gone, and nobody's");
+      "IoHandle I3: a record that returns is kGone and not kOwned");
   handle.generation_.fetch_add(1, relaxed);
   free_lock_.lock();
   handle.next_free_ = free_;

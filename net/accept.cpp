@@ -50,10 +50,10 @@ void report_refusals(std::error_code error) noexcept {
   char text[128];
   // The message of a std::error_code would take memory.
   const char* reason = ::strerror_r(error.value(), text, sizeof text);
-  (void)std::fprintf(stderr,
-                     "weft::net: accept() is refused again and again: %s%s%s; it is tried "
-                     "again until it works\n",
-                     reason, *limits == '\0' ? "" : "; what refuses it is ", limits);
+  (void)std::fprintf(
+      stderr,
+      "weft::net: accept() is refused repeatedly: %s%s%s; the server retries until it succeeds\n",
+      reason, *limits == '\0' ? "" : "; the limit may be ", limits);
 }
 
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept {

@@ -15,7 +15,7 @@ class ReadCategory final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<ReadErrc>(code)) {
       case ReadErrc::truncated:
-        return "the stream ended within a line, or before as many bytes as were to be read";
+        return "the stream ended within a line, or before the requested number of bytes";
       case ReadErrc::too_long:
         return "the line or the size exceeds ReaderOptions::longest: raise it, or end the "
                "connection";

@@ -19,7 +19,7 @@ struct ServerFigure {
 constexpr std::array kServerFigures = std::to_array<ServerFigure>({
     {"weft_server_connections_count", "gauge", "Connections that are open.", &ServerStats::open},
     {"weft_server_accepted_total", "counter", "Connections accepted.", &ServerStats::accepted},
-    {"weft_server_refused_total", "counter", "Of those, the ones that no handler was called for.",
+    {"weft_server_refused_total", "counter", "Accepted connections without a call of the handler.",
      &ServerStats::refused},
     {"weft_server_accept_pauses_total", "counter", "Times that accepting failed and was retried.",
      &ServerStats::pauses},

@@ -134,8 +134,7 @@ void call_with_enough_stack(const std::function<void()>& call) {
   try {
     called = std::async(std::launch::async, call);
   } catch (const std::system_error& refusal) {
-    throw std::system_error(refusal.code(),
-                            "weft: no thread with stack enough to describe fibers is to be had");
+    throw std::system_error(refusal.code(), "weft: no thread is available to describe fibers");
   }
   called.get();
 }

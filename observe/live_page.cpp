@@ -185,7 +185,7 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
-          "there is no such page; there are /, /data.json, /metrics, /deadlocks, "
+          "no such page; the pages are /, /data.json, /metrics, /deadlocks, "
           "/fibers, /fibers.json, /leaks, /requests, /stacks, /trace, /profile, /contention and "
           "/blocked\n"};
 }

@@ -36,7 +36,7 @@ class Pipe {
   Pipe() {
     if (::pipe2(ends_.data(), O_CLOEXEC) != 0) {
       throw std::system_error(base::last_error(), std::system_category(),
-                              "weft::dump: a picture of the stacks gets no pipe");
+                              "weft::dump: a snapshot of the stacks cannot create a pipe");
     }
   }
   ~Pipe() {
@@ -101,7 +101,7 @@ pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
   if (has_forked && child == 0) ::_exit(0);
   if (child < 0) {
     throw std::system_error(base::last_error(), std::system_category(),
-                            "weft::dump: a picture of the stacks gets no process, by fork");
+                            "weft::dump: a snapshot of the stacks cannot fork");
   }
   return child;
 }

@@ -89,7 +89,7 @@ std::string trace_text() {
 Answer record_trace(std::chrono::nanoseconds duration, const runtime::Wait& wait) {
   const runtime::RecordingTurn turn(trace_is_taken);
   if (!turn.is_mine() || trace::is_on()) {
-    return {409, kPlain, "another trace is being recorded: try again when it has ended\n"};
+    return {409, kPlain, "another trace is being recorded: try again later\n"};
   }
   {
     const TraceScope recording;
@@ -102,7 +102,7 @@ Answer record_trace(std::chrono::nanoseconds duration, const runtime::Wait& wait
 // Returns the text of the page if it has no profile.
 Answer refusal_of(const std::error_code& error) {
   if (error == std::errc::operation_in_progress) {
-    return {409, kPlain, "another recording of this kind lasts: try again when it has ended\n"};
+    return {409, kPlain, "another recording of this kind is in progress: try again later\n"};
   }
   if (error == std::errc::device_or_resource_busy) {
     return {409, kPlain, "the program handles SIGPROF itself, by which a profile is made\n"};

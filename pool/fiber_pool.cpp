@@ -78,8 +78,9 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
 // keeps them.
 bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const Until& until) {
   if (pool::called_from_worker_of(&core)) {
-    refuse_wait("a task cannot wait for its own pool '" + core.options().name +
-                "' to be done, since it is a part of that; join what it has submitted instead");
+    refuse_wait(
+        "a task cannot wait for its own pool '" + core.options().name +
+        "' to finish, because the pool waits for the task; wait for its submitted tasks instead");
   }
   bool is_ticker = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {

@@ -83,7 +83,7 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
   std::string described;
   const std::string_view report = description(
       described, [&] { return describe_deadlock(scheduler); },
-      "weft: deadlock, and no memory to say who waits for whom\n");
+      "weft: deadlock, and no memory for its report\n");
   if (handler) {
     handler(report);
     return;
@@ -101,7 +101,7 @@ void report_cycle(const scheduler::WaitCycle& cycle,
   std::string described;
   const std::string_view text = description(
       described, [&] { return describe_cycle(cycle); },
-      "weft: fibers wait for each other, and no memory to say which\n");
+      "weft: fibers wait for each other, and no memory for the report\n");
   handler ? handler(text) : write_to_stderr(text);
 }
 
@@ -174,7 +174,7 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
     std::string described;
     const std::string_view text = description(
         described, [&] { return describe_stall(stall, calls); },
-        "weft: a worker is stuck in one fiber, and no memory to say in which");
+        "weft: a worker is stuck in one fiber, and no memory for the report");
     handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy,
              stall.worker,
              stall.lasted,

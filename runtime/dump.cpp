@@ -277,7 +277,7 @@ std::string dump(Scheduler& scheduler, Deadline patience) {
 }
 
 std::string describe_deadlock(Scheduler& scheduler) {
-  return "weft: deadlock: every fiber waits for another, and nobody is left to wake one\n" +
+  return "weft: deadlock: every fiber waits for another, and no thread is left to wake one\n" +
          describe_calls(scheduler);
 }
 
@@ -314,7 +314,7 @@ std::string describe_cycles() {
   });
   if (text.empty()) text = "weft: no fibers wait for each other in a circle\n";
   if (!detail::notes_lock_owners()) {
-    text.append("weft: mutexes do not note their owners; WEFT_LOCK_OWNERS=1 lets them\n");
+    text.append("weft: mutexes do not record their owners; set WEFT_LOCK_OWNERS=1\n");
   }
   return text;
 }

@@ -188,19 +188,20 @@ bool can_be_handled(int number) noexcept {
 void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
   if (!can_be_handled(number)) {
     refuse(number,
-           ", which tells of a fault, or cannot be handled; SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and "
-           "real-time signals can, say");
+           ", which reports a fault or cannot be handled; choose SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 "
+           "or a real-time signal");
   }
   state.descriptor = ::eventfd(0, EFD_CLOEXEC);
   if (state.descriptor < 0) {
     throw base::refusal({errno, std::generic_category()},
-                        "RuntimeOptions::dump_signal gets no eventfd");
+                        "RuntimeOptions::dump_signal cannot create an eventfd");
   }
   try {
     state.writer = start_writer(state.descriptor);
   } catch (const std::system_error& refused) {
     ::close(state.descriptor);
-    throw base::refusal(refused.code(), "RuntimeOptions::dump_signal gets no thread that writes");
+    throw base::refusal(refused.code(),
+                        "RuntimeOptions::dump_signal cannot start its writer thread");
   } catch (...) {
     ::close(state.descriptor);
     throw;

@@ -138,7 +138,7 @@ void ProcessorSampler::follow_workers() {
   });
   if (is_refused && timers_.empty()) {
     throw base::refusal(std::make_error_code(std::errc::resource_unavailable_try_again),
-                        "a profile gets no timers of its workers' processor time");
+                        "a profile cannot create timers for its workers' processor time");
   }
 }
 

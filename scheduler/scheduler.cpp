@@ -88,7 +88,7 @@ void Scheduler::start_thread(Loop& worker) {
       worker.run();
     });
   } catch (const std::system_error& refused) {
-    throw base::refusal(refused.code(), "a Runtime gets no thread for worker " +
+    throw base::refusal(refused.code(), "a Runtime cannot start the thread for worker " +
                                             std::to_string(worker.index() + 1) + " of " +
                                             std::to_string(shared_.options().workers));
   }

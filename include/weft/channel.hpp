@@ -312,7 +312,7 @@ class Channel {
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = given_way(receive_now(value));
     if (status != ChannelStatus::would_wait) return status;
-    WEFT_INVARIANT(!closed_, "Channel I3: nobody waits once it is closed");
+    WEFT_INVARIANT(!closed_, "Channel I3: no caller waits once it is closed");
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(

@@ -41,7 +41,7 @@ void add_report(const detail::MetricsSource& /*source*/, Reading& reading) {
     times.push_back({.labels = labels, .value = static_cast<std::uint64_t>(row.total.count())});
   }
   detail::family_of(reading, "weft_posix_blocked_seconds_total", "counter",
-                    "How long these calls took.")
+                    "Time in calls that blocked their worker in a posix::Scope.")
       .samples = std::move(times);
 }
 

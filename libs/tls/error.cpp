@@ -15,12 +15,11 @@ class Category final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<Errc>(code)) {
       case Errc::truncated:
-        return "the peer's stream ended without close_notify: somebody may have cut it off, so "
-               "what came "
-               "may not be all";
+        return "the peer's stream ended without close_notify: another party may have truncated it, "
+               "so the data may be incomplete";
       case Errc::encrypted_key:
-        return "the key file is encrypted, and nobody is asked for its password: decrypt it, by "
-               "`openssl pkey`, say";
+        return "the key file is encrypted, and no password is requested: decrypt it, for example "
+               "by `openssl pkey`";
       case Errc::too_many_handshakes:
         return "a newer handshake took the place of this one: raise "
                "tls::ServerOptions::max_handshakes if clients did not abandon theirs";

@@ -67,17 +67,18 @@ class Slots {
 
   void accept(std::size_t weight) noexcept { load_ += weight; }
   void drop(std::size_t weight) noexcept {
-    WEFT_INVARIANT(load_ >= used() + weight, "Slots I1: what is queued is in the load");
+    WEFT_INVARIANT(load_ >= used() + weight, "Slots I1: queued tasks are in the load");
     load_ -= weight;
   }
   void drop_queued() noexcept { load_ = used(); }
   void start(std::size_t weight) noexcept {
     WEFT_INVARIANT(reserved_ == 0, "Slots I3: while anything is reserved nothing starts");
     begin(weight);
-    WEFT_INVARIANT(load_ >= used(), "Slots I1: what runs is in the load");
+    WEFT_INVARIANT(load_ >= used(), "Slots I1: running tasks are in the load");
   }
   void end(std::size_t weight) noexcept {
-    WEFT_INVARIANT(running_ > 0 && extra_running_ >= weight - 1, "Slots I2: what runs is in use");
+    WEFT_INVARIANT(running_ > 0 && extra_running_ >= weight - 1,
+                   "Slots I2: slots of running tasks are in use");
     --running_;
     extra_running_ -= weight - 1;
     load_ -= weight;

@@ -122,7 +122,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   ++state_.waiters.parked;
   const auto* attributes = TaskQueue::attributes_of(item);
   const Until limit = attributes == nullptr ? until : until.but_before(attributes->deadline);
-  WEFT_INVARIANT(!state_.closed, "PoolState I3: nobody blocks once the pool is closed");
+  WEFT_INVARIANT(!state_.closed, "PoolState I3: no submitter blocks once the pool is closed");
   const auto winner =
       detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {

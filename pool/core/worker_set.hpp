@@ -193,7 +193,8 @@ class WorkerSet {
 
  private:
   void check_live() const noexcept {
-    WEFT_INVARIANT(idle_ + starting_ <= staying_, "WorkerSet I1: who idles or starts lives");
+    WEFT_INVARIANT(idle_ + starting_ <= staying_,
+                   "WorkerSet I1: idle and starting workers are living");
   }
   [[nodiscard]] Worker& take(Worker& worker) noexcept {
     (worker.hotter == nullptr ? hottest_ : worker.hotter->colder) = worker.colder;

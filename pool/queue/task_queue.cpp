@@ -177,14 +177,15 @@ void TaskQueue::release(Attributes& attributes) noexcept {
 // The oldest held-up task is the first in the chain of its key.
 void TaskQueue::take_held_up(Attributes& attributes) noexcept {
   Attributes& holder = *keys_.find(attributes.key);
-  WEFT_INVARIANT(holder.next_of_key == &attributes, "TaskQueue I1: it is in the chain of its key");
+  WEFT_INVARIANT(holder.next_of_key == &attributes,
+                 "TaskQueue I1: a held-up task is in the chain of its key");
   holder.next_of_key = attributes.next_of_key;
   if (holder.last_of_key == &attributes) holder.last_of_key = nullptr;
   release(attributes);
 }
 
 void TaskQueue::pass_on_key(Attributes& attributes) noexcept {
-  WEFT_INVARIANT(keys_.find(attributes.key) == &attributes, "TaskQueue I1: it holds its key");
+  WEFT_INVARIANT(keys_.find(attributes.key) == &attributes, "TaskQueue I1: the task holds its key");
   Attributes* const heir = attributes.next_of_key;
   if (heir == nullptr) return keys_.erase(attributes);
   heir->last_of_key = attributes.last_of_key == heir ? nullptr : attributes.last_of_key;

@@ -122,7 +122,7 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
   }
   now_ = std::max(now_, std::min(until, next.tick - 1));
   next_tick_.store(earliest_of(next), relaxed);
-  WEFT_INVARIANT(next_tick_.load(relaxed) > now_, "Timers I3: nothing is due that was left");
+  WEFT_INVARIANT(next_tick_.load(relaxed) > now_, "Timers I3: no due timer was left");
   return expired;
 }
 

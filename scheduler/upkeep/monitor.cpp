@@ -36,7 +36,7 @@ void Monitor::start() {
       run();
     });
   } catch (const std::system_error& refused) {
-    throw base::refusal(refused.code(), "a Runtime gets no thread for its monitor");
+    throw base::refusal(refused.code(), "a Runtime cannot start its monitor thread");
   }
 }
 

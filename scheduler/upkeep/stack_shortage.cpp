@@ -91,12 +91,13 @@ void StackShortage::write_line(std::int64_t now) noexcept {
     (void)std::snprintf(limit, sizeof limit, "%s",
                         space.is_used_up(size_class) ? "the address range of this size" : "memory");
   }
-  (void)std::fprintf(stderr,
-                     "weft: no stack of %zu KiB to be had: %llu are set up, and the system refuses "
-                     "more (%s); %zu fibers wait until others end. Raise that limit, or bound the "
-                     "fibers by a FiberPool or RuntimeOptions::max_fibers\n",
-                     fibers::stack_bytes(size_class) >> 10,
-                     static_cast<unsigned long long>(space.counts().carved), limit, waiting());
+  (void)std::fprintf(
+      stderr,
+      "weft: no stack of %zu KiB is available: %llu are set up, and the system refuses "
+      "more (%s); %zu fibers wait until others end. Raise that limit, or bound the "
+      "fibers by a FiberPool or RuntimeOptions::max_fibers\n",
+      fibers::stack_bytes(size_class) >> 10, static_cast<unsigned long long>(space.counts().carved),
+      limit, waiting());
 }
 
 // Returns whether a fiber with a stack runs, or will be woken by the clock, the kernel or a helper

@@ -57,7 +57,7 @@ HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
 
 HangUpWatch::~HangUpWatch() {
   lock_.lock();
-  WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and for good");
+  WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and stays set");
   over_ = true;
   lock_.unlock();
   // The direction exists as long as the stream has its handle, even if that is closed.

@@ -60,7 +60,7 @@ class Multipart::Reader {
     if (error_) return {.error = error_};
     if (!in_part_) return {.error = weft::Errc::end_of_stream};
     WEFT_INVARIANT(clear_ <= buffer_.size() - begin_,
-                   "Multipart::Reader I1: clear bytes have come");
+                   "Multipart::Reader I1: clear bytes have arrived");
     const std::size_t count = std::min(clear_, buffer.size());
     if (count > part_left_) return {.error = fail(Errc::form_too_large)};
     part_left_ -= count;

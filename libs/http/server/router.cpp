@@ -156,7 +156,7 @@ void Router::add(std::string_view method, std::string_view pattern, Handler hand
     const bool all = part.ends_with("...");
     if (all) part.remove_suffix(3);
     if (part.empty()) refuse("a parameter without a name");
-    if (all && !left.empty()) refuse("something behind what takes all");
+    if (all && !left.empty()) refuse("a part after {name...}");
     names.emplace_back(part);
     auto& child = all ? node->rest : node->any;
     if (child == nullptr) child = std::make_unique<Node>();

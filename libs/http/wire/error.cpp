@@ -21,7 +21,7 @@ const char* message_of_malformed(Errc code) noexcept {
     case Errc::malformed_target:
       return "malformed: the target of the request is neither a path nor a URL";
     case Errc::malformed_host:
-      return "malformed: the Host cannot be one, is missing, or is there more than once";
+      return "malformed: the Host is invalid, missing or repeated";
     case Errc::malformed_header:
       return "malformed: a header whose name is no token, or whose value has control characters";
     case Errc::malformed_length:
@@ -32,7 +32,7 @@ const char* message_of_malformed(Errc code) noexcept {
     case Errc::malformed_chunk:
       return "malformed: the size of a chunk, or what follows its data";
     case Errc::malformed_trailer:
-      return "malformed: a line behind the last chunk that is no header";
+      return "malformed: a line after the last chunk that is no header";
     case Errc::malformed_form:
       return "malformed: a form without its boundary or its end, or a part without a name";
     case Errc::truncated_head:
@@ -56,7 +56,7 @@ const char* message_of(Errc code) noexcept {
     case Errc::target_too_large:
       return "the target of the request is larger than Limits::target_bytes allows: raise it";
     case Errc::unexpected_end:
-      return "the peer ended the stream in the middle of a message: what came of it is not all";
+      return "the peer ended the stream in the middle of a message, which is incomplete";
     case Errc::already_started:
       return "the head of the answer has been sent already: set status and "
              "headers, and call send() or upgrade(), before the first write()";

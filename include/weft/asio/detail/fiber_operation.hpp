@@ -75,7 +75,7 @@ concept PointsToStream = requires(const T& it) {
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
-                "this operation does not say what its executor is: use_fiber.on(executor) does");
+                "this operation names no executor: call use_fiber.on(executor)");
 }
 template <class First, class... Rest>
 auto executor_of_arguments(const First& first, const Rest&... rest) {
