@@ -31,7 +31,7 @@ constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
 // The first chunk: for the default size 7 400 stacks.
 constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
-// The limit for all ranges of a process together: half of what user space has.
+// The limit for all ranges of a process together: half of user space.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 

@@ -20,7 +20,7 @@ struct Departure {
 inline void arrive(Arrival arrival, Stack& here) noexcept {
   const Departure departure = *static_cast<Departure*>(arrival.data);
   here.sanitizer.arrive_from(departure.from->sanitizer);
-  // Relaxed: `after` publishes the stack if it hands it over.
+  // Relaxed: if `after` hands the stack over, it also publishes it.
   departure.from->context.store(arrival.fctx, detail::relaxed);
   departure.after(departure.argument);
   here.sanitizer.go_on();

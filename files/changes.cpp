@@ -70,11 +70,12 @@ Result<void> ChangeWatch::add(std::string path) {
 Result<void> ChangeWatch::remove(const std::string& path) {
   const io::IoUse use(watch_.handle());
   if (!use) return Errc::closed;
-  // The last one: a former number stays until its IN_IGNORED is read.
+  // Searches backwards, because an earlier watch of the path stays in the list until its
+  // IN_IGNORED.
   const auto found = std::find_if(paths_.rbegin(), paths_.rend(),
                                   [&](const auto& each) { return each.second == path; });
   if (found == paths_.rend()) return std::make_error_code(std::errc::invalid_argument);
-  // The system confirms it by IN_IGNORED, until which the path belongs to earlier changes.
+  // The system confirms this by IN_IGNORED. Until then the path is needed for earlier changes.
   return result_of([&] { return ::inotify_rm_watch(use->descriptor(), found->first); }).code();
 }
 

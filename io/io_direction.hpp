@@ -80,7 +80,7 @@ class IoDirection {
   }
   // Prefetches the waiter, if there is one, for a delivery that comes soon.
   void prefetch_waiter() const noexcept {
-    const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
+    const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: only a prefetch.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
   }
   // The thread that takes the record from the free list prepares it for a new descriptor.

@@ -132,7 +132,7 @@ void write_leaks(std::ostream& out) {
 
 std::string written_by(void (*write)(std::ostream&)) {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // A lack of memory is thrown.
+  out.exceptions(std::ios::badbit);  // Out of memory: throws.
   observe::call_with_enough_stack([&] { write(out); });
   return out.str();
 }

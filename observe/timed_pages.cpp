@@ -81,7 +81,7 @@ class TraceScope {
 
 std::string trace_text() {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // A lack of memory is thrown.
+  out.exceptions(std::ios::badbit);  // Out of memory: throws.
   trace::write(out);
   return std::move(out).str();
 }

@@ -22,7 +22,7 @@ class ThreadFacts {
   ~ThreadFacts() = default;
 };
 
-// A thread of this process, once that has called adopt().
+// A thread of this process that has called adopt().
 class WorkerThread final : public ThreadFacts {
  public:
   void adopt() noexcept;

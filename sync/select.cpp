@@ -57,10 +57,10 @@ class Selection {
     give_way_if_due();
     std::size_t chosen = attempt_all();
     if (chosen != kNoCase) return chosen;
-    // Most polls end here: one source's answer holds for one moment.
+    // Most polls end here: with one source, the attempt has shown that nothing is ready.
     if (cases_.size() <= 1 && until.is_over()) return kNoCase;
     collect_locks();
-    // A select that does not wait gives no slot back: getting it again might take long.
+    // A select that does not wait releases no slot, because regaining it might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
     const SlotsReleased released(cases_);

@@ -43,7 +43,7 @@ class SubPool : public Submitter {
   // ends.
   PoolCore& core;
   PoolCore& parent;
-  // Accepted when its turn comes; the item may stay there until the next one.
+  // The parent accepts it when its turn comes; a refused item may stay here until the next one.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;

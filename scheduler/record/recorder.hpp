@@ -138,7 +138,7 @@ class Recorder {
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;
-  // Nanoseconds; 0: never, and not asleep. Relaxed: statistics.
+  // Times in nanoseconds; 0: the thread has not started, or is not asleep. Relaxed: statistics.
   detail::Atomic<std::int64_t> born_{0};
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;

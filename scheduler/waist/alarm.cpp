@@ -33,7 +33,7 @@ class Alarm {
       begin_wait();
       return;
     }
-    // Wheels belong to workers, so a plain thread sends a fiber.
+    // Timer wheels belong to workers, so a plain thread spawns a fiber that sets the timer.
     retain();
     try {
       runtime->spawn(Task([this] {

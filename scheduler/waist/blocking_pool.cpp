@@ -117,7 +117,7 @@ std::error_code BlockingPool::expect() noexcept {
   const std::error_code refused = start_helper();
   if (!refused) return {};
   const detail::Guard lock(mutex_);
-  if (!helpers_.empty()) return {};  // I2: the call is made later than it might have been.
+  if (!helpers_.empty()) return {};  // By I2 an existing helper makes the call later.
   --owed_;
   return refused;
 }
@@ -126,7 +126,7 @@ std::error_code BlockingPool::start_helper() noexcept {
   try {
     {
       const detail::Guard lock(mutex_);
-      // Only starts make it larger, so there is room for one later.
+      // Only a start adds a helper, so the reserved room is still there at the end of this start.
       helpers_.reserve(helpers_.size() + 1);
     }
     auto owner = std::make_unique<Helper>();

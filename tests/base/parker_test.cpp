@@ -40,7 +40,7 @@ TEST_CASE("a park ends at its deadline and not before") {
   }
 }
 
-TEST_CASE("a park that timed out leaves nothing behind") {
+TEST_CASE("a park that timed out leaves no token or waiter") {
   Parker parker;
   CHECK(!parker.park_until(Deadline::past()));
   CHECK(!parker.park_until(Deadline::past()));

@@ -94,7 +94,7 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 
 TEST_SUITE_BEGIN("cost/light_load");
 
-THREAD_TEST_CASE_WITH("a request takes one sleep of one worker, however many there are",
+THREAD_TEST_CASE_WITH("a request takes one sleep of one worker for any number of workers",
                       {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;

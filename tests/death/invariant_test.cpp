@@ -20,7 +20,7 @@ DEATH_TEST_CASE("a broken invariant is reported with its place", "death/invarian
 
 #else
 
-TEST_CASE("a release does not evaluate an invariant") {
+TEST_CASE("release builds do not evaluate invariants") {
   int evaluated = 0;
   WEFT_INVARIANT(++evaluated == 1, "Ring I1: one is two");
   CHECK(evaluated == 0);

@@ -47,7 +47,7 @@ DEATH_TEST_CASE("the first fiber of a process has an id", "this is fiber 1 ") {
   });
 }
 
-DEATH_TEST_CASE("after a failed check the fibers are counted", "weft: 3 fibers on ") {
+DEATH_TEST_CASE("the report of a failed check has the number of fibers", "weft: 3 fibers on ") {
   fail_beside_a_receiver(2);
 }
 

@@ -75,7 +75,7 @@ void dump_by_signal() {
     weft::this_fiber::sleep_for(1ms);
   });
 }
-TEST_CASE("a failing dump by signal affects nothing else") {
+TEST_CASE("a failing dump by signal has no other effect") {
   sweep(&dump_by_signal, {{Call::allocate, ENOMEM},
                           {Call::start_thread, EAGAIN},
                           {Call::write_file, EINTR},

@@ -297,7 +297,7 @@ TEST_CASE("changing the deadline ends a wait that began with another one") {
   }
 }
 
-TEST_CASE("records are recycled, and events for an earlier descriptor do no harm") {
+TEST_CASE("recycled records ignore events for an earlier descriptor") {
   const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
   const unsigned rounds = 10'000 / test::kSlowdown;
   Poller poller;

@@ -58,7 +58,7 @@ class Counter {
 
 TEST_SUITE_BEGIN("pool/function_pool");
 
-FIBER_TEST_CASE("a function is called with each argument, and its results come back") {
+FIBER_TEST_CASE("a function pool calls its function with each argument and returns the results") {
   FunctionPool<int, std::string> pool([](int i) { return std::to_string(i); }, {.capacity = 3});
   CHECK(pool.process(42) == "42");
   CHECK(pool.async(43).get() == "43");

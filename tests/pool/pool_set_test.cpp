@@ -59,7 +59,7 @@ FIBER_TEST_CASE("pools of a set get tasks in turn and a full one is passed over"
   pools.wait_idle();
 }
 
-FIBER_TEST_CASE("with selection by load, the pool with the fewest tasks gets the next one") {
+FIBER_TEST_CASE("a pool set with selection by load gives a task to the pool with the fewest") {
   for (const std::size_t loaded : {0u, 1u}) {
     Gate gate;
     PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);

@@ -90,7 +90,7 @@ TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
 }
 
 // A runtime's end asks all pools of the process, and of no other.
-TEST_CASE("the child of a fork has pools of its own, whatever the parent's are doing") {
+TEST_CASE("the child of a fork has its own pools, independent of the parent's") {
   // The parent's threads take memory all the time, over whose locks a sanitizer does not look.
   if (weft::test::kSanitized) return;
   const weft::test::TestGuard guard("pools in a child");

@@ -254,7 +254,7 @@ THREAD_TEST_CASE_WITH("fibers that wake each other have their turns", {.options 
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep is over have their turns among yielding ones",
+THREAD_TEST_CASE_WITH("fibers whose sleep has ended have their turns among yielding ones",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }

@@ -96,7 +96,7 @@ FIBER_TEST_CASE_WITH("an echo returns while another fiber computes",
   }
 }
 
-FIBER_TEST_CASE_WITH("what a plain thread spawns or wakes runs while another fiber computes",
+FIBER_TEST_CASE_WITH("fibers that a plain thread spawns or wakes run while another fiber computes",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(4);
   for (int round = 0; round < kRounds; ++round) {

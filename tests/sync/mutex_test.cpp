@@ -43,7 +43,7 @@ THREAD_TEST_CASE("fibers and plain threads exclude each other") {
   CHECK(counter == 9L * rounds);
 }
 
-FIBER_TEST_CASE("a lock may be held over parking, and unlocked on another thread") {
+FIBER_TEST_CASE("a lock may be held across a park and unlocked on another thread") {
   Mutex mutex;
   int inside = 0;
   std::vector<weft::JoinHandle<void>> fibers;

@@ -69,7 +69,7 @@ SIM_TEST_CASE("a limit ends the wait for a turn, which the next caller gets") {
   CHECK_FALSE(pacer.next_until(context));
 }
 
-SIM_TEST_CASE("a paused pacer lets no caller through, even after its sleep") {
+SIM_TEST_CASE("a paused pacer admits no caller, even after its sleep") {
   Pacer pacer(1min);
   pacer.pause();
   CHECK(pacer.is_paused());

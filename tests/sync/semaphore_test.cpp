@@ -121,7 +121,7 @@ FIBER_TEST_CASE_WITH("a big demand is not overtaken by small ones", {.workers = 
   CHECK(order.take() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a big demand that gives up lets the small ones after it through") {
+FIBER_TEST_CASE("a big demand that gives up admits the small ones after it") {
   // On a busy machine it may give up before they are behind it; then it is given more time.
   bool were_behind = false;
   for (auto patience = 3ms; !were_behind; patience *= 2) {

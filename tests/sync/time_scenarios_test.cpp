@@ -25,7 +25,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("calls that are set in any order are all made, and none before its moment") {
+SIM_TEST_CASE("delayed calls set in any order are all made, none before its time") {
   weft::WaitGroup group;
   group.add(5);
   const auto start = weft::Clock::now();
@@ -40,7 +40,7 @@ SIM_TEST_CASE("calls that are set in any order are all made, and none before its
   CHECK(weft::Clock::now() - start >= 15h);
 }
 
-FIBER_TEST_CASE("a call may set the next one, many times over") {
+FIBER_TEST_CASE("a delayed call may set the next one repeatedly") {
   Channel<int> done;
   std::function<void(int)> again = [&](int left) {
     if (left == 0) {
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a call may set the next one, many times over") {
   CHECK(done.receive() == 1);
 }
 
-FIBER_TEST_CASE("calls are made although other fibers never stop yielding") {
+FIBER_TEST_CASE("delayed calls are made while other fibers yield constantly") {
   std::atomic<bool> stop{false};
   weft::TaskGroup busy;
   for (unsigned i = 0; i < 2 * runtime.workers(); ++i) {
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let others run
   CHECK(turns == 1000);
 }
 
-SIM_TEST_CASE("a moment beyond the end of time never comes") {
+SIM_TEST_CASE("a delayed call beyond the largest time is never made") {
   Timer timer(std::chrono::hours::max());
   CHECK_FALSE(timer.wait_until(Deadline::after(24h * 30)));
   CHECK(weft::call_after(std::chrono::years(100000), [] { FAIL_CHECK("early"); }).stop());

@@ -25,7 +25,7 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/token_bucket");
 
-SIM_TEST_CASE("a full bucket lets a burst through, and then what the rate allows") {
+SIM_TEST_CASE("a full bucket admits a burst and then only the rate") {
   TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
   CHECK(rare.available_hint() == 3);
   CHECK(rare.try_take(2));

@@ -1,4 +1,4 @@
-// The ownership of a socket.
+// Owns a socket.
 #pragma once
 
 #include <utility>

@@ -62,7 +62,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
 net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, const Until& until) {
   if (error_) return {.error = error_};
   WEFT_INVARIANT(body_.over() || lease_.has_value(),
-                 "Reply::State I2: a body that goes on has its connection");
+                 "Reply::State I2: an unfinished body has its connection");
   if (body_.over()) return {.error = weft::Errc::end_of_stream};
   Source source{**lease_, head_bytes_, until};
   const auto result = body_.read_some(buffer, source);

@@ -144,7 +144,7 @@ Session::Found Session::read_head() {
   for (;;) {
     const std::string_view text = input_.rest();
     const HeadLines::Verdict verdict = lines.look_at(text);
-    // A method and a version take less than the difference.
+    // The 64 bytes beyond the limit are more than the method and the version need.
     const bool in_target = lines.first_line_size() == 0;
     const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
     if (line_size > limits.target_bytes + 64) return refuse(Errc::target_too_large);

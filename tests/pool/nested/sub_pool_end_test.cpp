@@ -58,7 +58,7 @@ FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
 
 // The drain task that it asked its parent for comes later, and in vain.
 FIBER_TEST_CASE(
-    "a sub-pool that has ended has no workers, whatever its parent still holds for it") {
+    "a sub-pool that has ended has no workers even if its parent still holds drain tasks") {
   std::atomic<int> ran{0};
   HeldPool parent({.capacity = 1, .queue_capacity = 8});
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .parent = &parent.pool});

@@ -123,7 +123,7 @@ FIBER_TEST_CASE("while the parent is full, a sub-pool without a queue refuses or
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("what is queued while the parent is full runs when there is room") {
+FIBER_TEST_CASE("tasks queued while the parent is full run when there is room") {
   BusyParent busy;
   FiberPool pool({.capacity = 2, .queue_capacity = 3, .parent = &busy.pool});
   std::vector<int> order;

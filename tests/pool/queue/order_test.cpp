@@ -136,7 +136,7 @@ FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened poo
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("drop_oldest drops what has waited longest, whatever its priority and key") {
+FIBER_TEST_CASE("drop_oldest drops the task that has waited longest, of any priority and key") {
   HeldPool held({.capacity = 1, .queue_capacity = 3, .on_full = OnFull::drop_oldest});
   Record record;
   const auto submit = [&](const SubmitOptions& options, int value) {
