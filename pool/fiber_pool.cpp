@@ -131,11 +131,11 @@ FiberPool::~FiberPool() { drain(*this, core_->options().name.c_str()); }
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)
     throw std::invalid_argument(
-        "weft::FiberPool: resize to a capacity of 0, must be at least 1; pause() lets "
+        "weft::FiberPool: resize to a capacity of 0; must be at least 1; pause() lets "
         "nothing start");
   if (capacity == kUnlimited && core_->options().grow.kind() == GrowPolicy::Kind::eager) {
     throw std::invalid_argument(
-        "weft::FiberPool: resize to kUnlimited, must be limited with grow: eager");
+        "weft::FiberPool: resize to kUnlimited; must be limited with grow: eager");
   }
   core_->change([capacity](PoolState& state) { state.resize(capacity); });
 }

@@ -20,10 +20,10 @@ struct Requirements {
     throw std::invalid_argument(sentence.append(": ").append(what));
   }
   void at_least(std::size_t value, std::size_t least, const char* what) const {
-    if (value < least) number(value, what, ", must be at least ", least);
+    if (value < least) number(value, what, "; must be at least ", least);
   }
   void at_most(std::size_t value, std::size_t most, const char* what) const {
-    if (value > most) number(value, what, ", must be at most ", most);
+    if (value > most) number(value, what, "; must be at most ", most);
   }
 
  private:

@@ -25,7 +25,7 @@ namespace {
 [[noreturn]] void refuse(const char* option, const std::string& value, std::size_t most,
                          const char* least = "0, which leaves it to the runtime,") {
   std::string what(option);
-  what.append(" = ").append(value).append(", must be a number from ").append(least);
+  what.append(" = ").append(value).append("; must be a number from ").append(least);
   what.append(" to ").append(std::to_string(most));
   throw std::invalid_argument(what);
 }
@@ -125,7 +125,7 @@ void report_stall(const scheduler::Stall& stall, bool wants_calls) {
 
 [[noreturn]] void refuse_time(const char* option, std::chrono::nanoseconds time) {
   std::string what(option);
-  what.append(" = ").append(std::to_string(time.count())).append(" ns, must be at least 1 ms");
+  what.append(" = ").append(std::to_string(time.count())).append(" ns; must be at least 1 ms");
   throw std::invalid_argument(what);
 }
 
@@ -199,10 +199,11 @@ std::size_t resolve_memory_goal(const RuntimeOptions& options) {
 scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
                                     scheduler::BlockingPool* blocking) {
   if (options.max_fibers == 0) {
-    throw std::invalid_argument("RuntimeOptions::max_fibers = 0, must be at least 1");
+    throw std::invalid_argument("weft: RuntimeOptions::max_fibers = 0; must be at least 1");
   }
   if (options.max_blocking_threads == 0) {
-    throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, must be at least 1");
+    throw std::invalid_argument(
+        "weft: RuntimeOptions::max_blocking_threads = 0; must be at least 1");
   }
   const char* owners = std::getenv("WEFT_LOCK_OWNERS");
   if (options.lock_owners || (owners != nullptr && std::string_view(owners) == "1")) {

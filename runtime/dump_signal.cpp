@@ -251,7 +251,7 @@ int dump_signal_or(int otherwise) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error == std::errc() && end == name.data() + name.size()) return number;
   throw std::invalid_argument("weft: the environment's WEFT_DUMP_SIGNAL = " + std::string(text) +
-                              ", must be HUP, QUIT, USR1, USR2 or a number");
+                              "; must be HUP, QUIT, USR1, USR2 or a number");
 }
 
 DumpSignal::DumpSignal(int number) {

@@ -22,7 +22,7 @@ constexpr std::size_t kPortion = 64;
 
 std::size_t checked_capacity(std::size_t capacity) {
   if (capacity > 0) return capacity;
-  WEFT_THROW(std::invalid_argument("weft::Broadcast: capacity = 0, at least 1"));
+  WEFT_THROW(std::invalid_argument("weft::Broadcast: capacity = 0; must be at least 1"));
 }
 
 ChannelStatus status_of(Claim::Winner winner) noexcept {

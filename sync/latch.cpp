@@ -9,8 +9,9 @@ using detail::Waiter;
 using detail::WaitReason;
 
 Latch::Latch(std::ptrdiff_t expected) noexcept : count_(expected) {
-  WEFT_CHECK(expected >= 0,
-             sync::of_object(this, "a Latch was made with a count of %td, at least 0", expected));
+  WEFT_CHECK(
+      expected >= 0,
+      sync::of_object(this, "a Latch was made with a count of %td; must be at least 0", expected));
 }
 
 Waiter* Latch::subtract(std::ptrdiff_t count) noexcept {

@@ -12,17 +12,17 @@ namespace {
 std::int64_t checked_part(double per_call) {
   if (per_call >= 0 && per_call <= 1000) return static_cast<std::int64_t>(per_call * 1000);
   WEFT_THROW(std::invalid_argument("weft::RetryBudget: per_call = " + std::to_string(per_call) +
-                                   ", must be from 0 to 1000"));
+                                   "; must be from 0 to 1000"));
 }
 
 std::int64_t checked_burst(std::uint32_t burst) {
   if (burst > 0) return std::int64_t{1000} * burst;
-  WEFT_THROW(std::invalid_argument("weft::RetryBudget: burst = 0, at least 1"));
+  WEFT_THROW(std::invalid_argument("weft::RetryBudget: burst = 0; must be at least 1"));
 }
 
 const RetryOptions& checked_retry(const RetryOptions& options) {
   if (options.attempts == 0)
-    WEFT_THROW(std::invalid_argument("weft::RetryOptions::attempts = 0, at least 1"));
+    WEFT_THROW(std::invalid_argument("weft::RetryOptions::attempts = 0; must be at least 1"));
   if (options.first_delay.count() < 0 || options.max_delay.count() < 0)
     WEFT_THROW(std::invalid_argument("weft::RetryOptions: a delay is below 0"));
   return options;

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 void check_option(bool is_good, const char* name, std::int64_t value) {
   if (is_good) return;
   WEFT_THROW(std::invalid_argument("weft::TokenBucketOptions::" + std::string(name) + " = " +
-                                   std::to_string(value) + ", must be above 0"));
+                                   std::to_string(value) + "; must be above 0"));
 }
 
 TokenBucketOptions checked(TokenBucketOptions options) {
@@ -38,7 +38,7 @@ TokenBucket::TokenBucket(const TokenBucketOptions& options)
 void TokenBucket::check(std::uint64_t count) const {
   if (count <= options_.burst) return;
   WEFT_THROW(std::invalid_argument("weft::TokenBucket: count = " + std::to_string(count) +
-                                   ", at most burst = " + std::to_string(options_.burst)));
+                                   "; must be at most burst = " + std::to_string(options_.burst)));
 }
 
 TokenBucket::Parts TokenBucket::parts_at(std::int64_t now) const noexcept {

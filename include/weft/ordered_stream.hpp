@@ -122,7 +122,7 @@ class OrderedStream {
  private:
   static std::size_t checked(std::size_t limit) {
     if (limit > 0) return limit;
-    WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0, at least 1"));
+    WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0; must be at least 1"));
   }
 
   // One of the places; the destructor gives it back unless it is kept.

@@ -80,7 +80,7 @@ class Pacer {
   static std::chrono::nanoseconds checked(std::chrono::nanoseconds spacing) {
     if (spacing.count() > 0) return spacing;
     WEFT_THROW(std::invalid_argument("weft::Pacer: spacing = " + std::to_string(spacing.count()) +
-                                     " ns, must be above 0"));
+                                     " ns; must be above 0"));
   }
 
   const std::chrono::nanoseconds spacing_;

@@ -32,7 +32,7 @@ class PoolSet {
   PoolSet(std::size_t count, const PoolOptions& each, Balance balance = Balance::round_robin)
       : balance_(balance) {
     if (count == 0)
-      WEFT_THROW(std::invalid_argument("weft::PoolSet: count = 0, must be at least 1"));
+      WEFT_THROW(std::invalid_argument("weft::PoolSet: count = 0; must be at least 1"));
     for (std::size_t i = 0; i < count; ++i) pools_.emplace_back(each);
   }
 

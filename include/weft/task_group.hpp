@@ -175,7 +175,8 @@ class TaskGroup {
  private:
   static const TaskGroupOptions& checked(const TaskGroupOptions& options) {
     if (options.max_running > 0) return options;
-    WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::max_running = 0, at least 1"));
+    WEFT_THROW(
+        std::invalid_argument("weft: TaskGroupOptions::max_running = 0; must be at least 1"));
   }
   // The first one needs no memory: there is a reserved place for it, though not for others.
   struct Errors {

@@ -141,7 +141,7 @@ class Ticker {
     explicit Checked(std::chrono::nanoseconds given) : period(given) {
       if (period.count() > 0) return;
       WEFT_THROW(std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
-                                       " ns, must be above 0"));
+                                       " ns; must be above 0"));
     }
     std::chrono::nanoseconds period;
   };

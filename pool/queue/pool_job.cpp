@@ -32,11 +32,11 @@ void TaskAttributes::disarm() noexcept {
 void TaskAttributes::set(const SubmitOptions& options, bool takes_stop) {
   if (options.weight < 1) {
     throw std::invalid_argument("weft::SubmitOptions: weight = " + std::to_string(options.weight) +
-                                ", must be at least 1");
+                                "; must be at least 1");
   }
   if (options.timeout <= options.timeout.zero()) {
     throw std::invalid_argument("weft::SubmitOptions: timeout = " +
-                                std::to_string(options.timeout.count()) + " ns, must be above 0");
+                                std::to_string(options.timeout.count()) + " ns; must be above 0");
   }
   if (options.timeout != kNever && !takes_stop) {
     throw std::invalid_argument(

@@ -335,17 +335,17 @@ FIBER_TEST_CASE("invalid options are refused by name") {
   http::ServerOptions options;
   options.limits.headers = 129;
   CHECK(message_of(options) ==
-        "weft::http::ServerOptions: limits.headers = 129, must be from 1 to 128");
+        "weft::http::ServerOptions: limits.headers = 129; must be from 1 to 128");
   options = {};
   options.limits.head_bytes = 255;
   CHECK(message_of(options) ==
-        "weft::http::ServerOptions: limits.head_bytes = 255, must be at least 256");
+        "weft::http::ServerOptions: limits.head_bytes = 255; must be at least 256");
   options = {};
   options.limits.idle = -1ns;
-  CHECK(message_of(options) == "weft::http::ServerOptions: limits.idle = -1 ns, must be above 0");
+  CHECK(message_of(options) == "weft::http::ServerOptions: limits.idle = -1 ns; must be above 0");
   options = {};
   options.max_running = 0;
-  CHECK(message_of(options) == "weft::http::ServerOptions: max_running = 0, must be at least 1");
+  CHECK(message_of(options) == "weft::http::ServerOptions: max_running = 0; must be at least 1");
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 

@@ -34,14 +34,14 @@ ClientOptions checked(ClientOptions options) {
                                     .append(std::to_string(value))
                                     .append(bound));
   };
-  require(options.max_per_host >= 1, "max_per_host", 0, ", must be at least 1");
+  require(options.max_per_host >= 1, "max_per_host", 0, "; must be at least 1");
   require(options.head_bytes >= 256, "head_bytes", static_cast<std::int64_t>(options.head_bytes),
-          ", must be at least 256");
-  require(options.headers >= 1, "headers", 0, ", must be at least 1");
+          "; must be at least 256");
+  require(options.headers >= 1, "headers", 0, "; must be at least 1");
   require(options.continue_wait >= std::chrono::nanoseconds(0), "continue_wait",
-          options.continue_wait.count(), " ns, must be at least 0");
+          options.continue_wait.count(), " ns; must be at least 0");
   require(options.connect > std::chrono::nanoseconds(0), "connect", options.connect.count(),
-          " ns, must be above 0");
+          " ns; must be above 0");
   return options;
 }
 

@@ -47,7 +47,7 @@ void Answer::add_header(std::string_view name, std::string_view value, Earlier e
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (error != std::errc() || end != value.data() + value.size()) {
       throw std::invalid_argument("weft::http::Response::add_header: Content-Length = '" +
-                                  printable(value) + "', must be a number of bytes");
+                                  printable(value) + "'; must be a number of bytes");
     }
     promise_ = length;
     return;  // Written once, with the head.

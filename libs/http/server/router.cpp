@@ -261,7 +261,7 @@ Handler limited(const RequestLimits& limits, Handler handler) {
   for (const auto& time : {limits.body, limits.write, limits.request}) {
     if (time && time->count() <= 0) {
       throw std::invalid_argument("weft::http::RequestLimits: a time = " +
-                                  std::to_string(time->count()) + " ns, must be above 0");
+                                  std::to_string(time->count()) + " ns; must be above 0");
     }
   }
   return [limits, handler = std::move(handler)](Request& request, Response& response) {

@@ -43,7 +43,7 @@ void require_at_least(std::size_t value, std::size_t least, const char* what) {
   require(value >= least, std::string(what)
                               .append(" = ")
                               .append(std::to_string(value))
-                              .append(", must be at least " + std::to_string(least)));
+                              .append("; must be at least " + std::to_string(least)));
 }
 
 ServerOptions checked(ServerOptions options) {
@@ -51,7 +51,7 @@ ServerOptions checked(ServerOptions options) {
   require_at_least(limits.head_bytes, 256, "limits.head_bytes");
   require_at_least(limits.target_bytes, 1, "limits.target_bytes");
   require(limits.headers >= 1 && limits.headers <= Limits::kMaxHeaders,
-          "limits.headers = " + std::to_string(limits.headers) + ", must be from 1 to " +
+          "limits.headers = " + std::to_string(limits.headers) + "; must be from 1 to " +
               std::to_string(Limits::kMaxHeaders));
   const std::initializer_list<std::pair<const char*, std::chrono::nanoseconds>> times = {
       {"head", limits.head},
@@ -62,7 +62,7 @@ ServerOptions checked(ServerOptions options) {
   for (const auto& [name, time] : times) {
     require(time > std::chrono::nanoseconds(0), std::string("limits.") + name + " = " +
                                                     std::to_string(time.count()) +
-                                                    " ns, must be above 0");
+                                                    " ns; must be above 0");
   }
   require_at_least(options.max_running, 1, "max_running");
   require_at_least(options.max_connections, 1, "max_connections");
@@ -73,7 +73,7 @@ ServerOptions checked(ServerOptions options) {
             "compression needs zlib, and weft-http was built without: -Dzlib=enabled");
     require(options.compression->level >= 1 && options.compression->level <= 9,
             "compression->level = " + std::to_string(options.compression->level) +
-                ", must be from 1 to 9");
+                "; must be from 1 to 9");
   }
   return options;
 }
