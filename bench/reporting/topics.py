@@ -17,7 +17,7 @@ TOPICS = (
         "W1b_empty": "A million empty fibers from one loop",
         "W1b_adds": "A million fibers that add to one counter",
         "W2": "Switch to another fiber",
-        "W2_no_stacks": "A switch beside 50 000 fibers without a stack, by one alone",
+        "W2_no_stacks": "A switch while 50 000 fibers wait for a stack, divided by one without them",
         "W10": "fib(27) by fork and join",
         "W5": "Skynet: a tree with a million leaves",
         "W6_100k": "Memory of each of 100 000 parked fibers",
