@@ -130,7 +130,7 @@ void report(const Overflow& overflow, const void* context) noexcept {
 
 void on_fault(int number, siginfo_t* info, void* context);
 
-// An overflow cannot be mended. If the previous handler has not acted on the signal, the
+// An overflow cannot be repaired. If the previous handler has not acted on the signal, the
 // instruction is repeated with the default outcome.
 void end_by_default(int number) noexcept {
   struct sigaction current {};

@@ -40,7 +40,7 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   to.exceptions.copy_to(*exceptions);
   *error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
-  // The caller's record that `to` runs now precedes this in the program. A thread that changes a
+  // The caller has recorded before this point that `to` runs now. A thread that changes a
   // context has all threads execute a barrier, and then reads that record.
   asm volatile("" : : : "memory");
   arrive(jump(to.context.load(detail::relaxed), &departure), from);
