@@ -85,10 +85,7 @@ weft::http::Middleware traced(std::string service, Exporter& exporter) {
     const auto parent = weft::http::received_trace(request);
     const TraceContext span = parent ? parent->child() : TraceContext::make();
     request.context().set(weft::http::trace_key(), span);
-    {
-      const weft::ContextScope scope(request.context());
-      next(request, response);
-    }
+    next(request, response);
     if (!span.is_sampled) return;
     const std::string above = parent ? R"("parentSpanId":")" + span_of(*parent) + R"(",)" : "";
     exporter.add(R"({"resourceSpans":[{"resource":{"attributes":[{"key":"service.name",)"

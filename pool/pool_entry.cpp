@@ -1,6 +1,8 @@
 // Passes tasks to the core, and does the work that the core leaves to it.
 #include <weft/detail/pool_entry.hpp>
 
+#include <optional>
+#include <weft/context.hpp>
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/stack_room.hpp>
@@ -17,6 +19,9 @@ namespace {
 
 void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                    pool::Registration* outer) noexcept {
+  // A task has no context but its own, wherever it runs.
+  std::optional<this_fiber::NoCancel> without_context;
+  if (ContextNode::may_have_one()) without_context.emplace();
   const pool::Registration registration(core, item, pool::Registration::Slot::none, outer);
   core.run_in_caller(item, number);
 }

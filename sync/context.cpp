@@ -6,7 +6,68 @@ namespace weft {
 
 namespace detail {
 
-bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexcept {
+namespace {
+
+struct CarriedContext : Context {
+  explicit CarriedContext(ContextCore& core) noexcept : Context(core) {}
+};
+
+// A core and the context that its carriers have.
+struct WholeCore final : ContextCore {
+  WholeCore(ContextCore* parent, Deadline deadline)
+      : ContextCore(context, &destroy, parent, deadline), context(*this) {}
+
+  // A parent that goes, too, is destroyed here, not by the destructor of its child: a chain of
+  // scopes may be long.
+  static void destroy(SharedContext& last) noexcept {
+    SharedContext* core = &last;
+    while (core != nullptr) {
+      auto* const whole = static_cast<WholeCore*>(core);
+      ContextShare parent = whole->take_parent();
+      delete whole;
+      core = parent.leave();
+    }
+  }
+
+  const CarriedContext context;
+};
+
+}  // namespace
+
+ContextShare ContextCore::make(ContextCore* parent, Deadline deadline) {
+  if (parent != nullptr) deadline = std::min(deadline, parent->deadline_);
+  auto* const core = new WholeCore(parent, deadline);
+  ContextShare share(*core);
+  if (parent == nullptr) return share;
+  // A parent that has ended already ends the child right here.
+  if (const std::error_code error = parent->error()) core->cancel(error, parent->cause());
+  core->follow_parent_.add(parent->token_, FollowParent{core});
+  return share;
+}
+
+ContextCore::ContextCore(const Context& context, Destroy destroy, ContextCore* parent,
+                         Deadline deadline)
+    : SharedContext(context, destroy),
+      parent_share_(parent == nullptr ? ContextShare() : ContextShare(*parent)),
+      parent_(parent),
+      deadline_(deadline),
+      token_(source_.get_token()) {}
+
+ContextCore::~ContextCore() {
+  const Value* value = values_.load(acquire);  // [values]
+  while (value != nullptr) delete std::exchange(value, value->older);
+}
+
+void ContextCore::end() noexcept {
+  // If a caller is about to set it, that caller stops it.
+  if (clock_state_.exchange(ClockState::ended, acq_rel) == ClockState::set) {  // [clock]
+    (void)clock_.stop();
+  }
+  (void)cancel(Errc::cancelled, nullptr);
+  follow_parent_.remove();
+}
+
+bool ContextCore::cancel(std::error_code error, std::exception_ptr cause) noexcept {
   bool decides = false;
   {
     const detail::SpinGuard guard(lock_);
@@ -20,36 +81,59 @@ bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexce
   return decides;
 }
 
-std::error_code CancelState::error() noexcept {
+std::error_code ContextCore::error() noexcept {
   if (deadline_.passed()) (void)cancel(Errc::timed_out, nullptr);
   const detail::SpinGuard guard(lock_);
   return error_;
 }
 
-std::exception_ptr CancelState::cause() noexcept {
+std::exception_ptr ContextCore::cause() noexcept {
   const detail::SpinGuard guard(lock_);
   return cause_;
 }
 
+void ContextCore::set_clock() {
+  ClockState state = ClockState::none;
+  // Relaxed: only one call sets the clock, and it publishes that below.
+  if (deadline_.is_never() || clock_state_.load(relaxed) != state ||
+      !clock_state_.compare_exchange_strong(state, ClockState::setting, relaxed, relaxed)) {
+    return;
+  }
+  state = ClockState::setting;
+  try {
+    clock_ = call_at(
+        deadline_, [this, kept = ContextShare(*this)] { (void)cancel(Errc::timed_out, nullptr); });
+  } catch (...) {
+    // Relaxed: there is no clock.
+    (void)clock_state_.compare_exchange_strong(state, ClockState::none, relaxed, relaxed);
+    throw;
+  }
+  if (!clock_state_.compare_exchange_strong(state, ClockState::set, acq_rel, acquire)) {  // [clock]
+    (void)clock_.stop();
+  }
+}
+
+void ContextCore::FollowParent::operator()() const noexcept {
+  (void)child->cancel(child->parent_->error(), child->parent_->cause());
+}
+
+void ContextCore::add_value(const void* key, std::shared_ptr<const void> value) {
+  // Relaxed: a failed exchange loads the newest again.
+  auto* const newest = new Value{key, std::move(value), values_.load(relaxed)};
+  while (!values_.compare_exchange_weak(newest->older, newest, release, relaxed)) {  // [values]
+  }
+}
+
+const void* ContextCore::find_value(const void* key) const noexcept {
+  for (const ContextCore* core = this; core != nullptr; core = core->parent_) {
+    const Value* value = core->values_.load(acquire);  // [values]
+    while (value != nullptr && value->key != key) value = value->older;
+    if (value != nullptr) return value->value.get();
+  }
+  return nullptr;
+}
+
 }  // namespace detail
-
-Context::Context(const Context* parent, Deadline deadline)
-    : parent_(parent),
-      deadline_(parent == nullptr ? deadline : std::min(deadline, parent->deadline_)),
-      state_(std::make_shared<detail::CancelState>(deadline_)),
-      token_(state_->token()) {
-  if (parent == nullptr) return;
-  // A parent that has ended already ends the child right here.
-  if (parent->is_over()) state_->cancel(parent->status(), parent->cause());
-  follow_parent_.add(parent->token_, FollowParent{parent->state_, state_});
-}
-
-Context::~Context() {
-  (void)clock_.stop();
-  (void)cancel();
-}
-
-Result<void> Context::status() const noexcept { return state_->error(); }
 
 void Context::throw_if_over() const {
   const std::error_code error = status();
@@ -58,51 +142,11 @@ void Context::throw_if_over() const {
   throw std::system_error(error, "weft: the Context is over");
 }
 
-std::stop_token Context::token() const {
-  // Relaxed: only one call sets the clock, and later only the destructor reads it.
-  if (deadline_.is_never() || clock_is_set_.exchange(true, detail::relaxed)) return token_;
-  try {
-    clock_ = call_at(deadline_, [state = state_] { state->cancel(Errc::timed_out, nullptr); });
-  } catch (...) {
-    clock_is_set_.store(false, detail::relaxed);
-    throw;
-  }
-  return token_;
-}
-
 bool Context::is_within(const Context& other) const noexcept {
-  const Context* context = this;
-  while (context != nullptr && context != &other) context = context->parent_;
-  return context != nullptr;
+  const detail::ContextCore* core = &core_;
+  while (core != nullptr && core != &other.core_) core = core->parent();
+  return core != nullptr;
 }
-
-const void* Context::find(const void* key) const noexcept {
-  for (const Context* context = this; context != nullptr; context = context->parent_) {
-    const auto& values = context->values_;
-    const auto found = std::find_if(values.rbegin(), values.rend(),
-                                    [key](const auto& entry) { return entry.first == key; });
-    if (found != values.rend()) return found->second.get();
-  }
-  return nullptr;
-}
-
-namespace detail {
-
-namespace {
-
-const std::uint64_t context_key = new_local_key();
-
-}  // namespace
-
-ContextNode::ContextNode(const Context* context) noexcept
-    : LocalScope(context_key), context_(context) {}
-
-const Context* ContextNode::current() noexcept {
-  const LocalScope* node = innermost(context_key);
-  return node == nullptr ? nullptr : static_cast<const ContextNode*>(node)->context_;
-}
-
-}  // namespace detail
 
 Until Until::ambient() noexcept {
   const Context* const context = detail::ContextNode::current();

@@ -15,6 +15,8 @@
 #include <variant>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/blocking.hpp>
+#include <weft/detail/context_node.hpp>
+#include <weft/detail/context_share.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waiter.hpp>
@@ -58,19 +60,25 @@ struct GroupCallOf final : GroupCall {
       : GroupCall(&GroupCallOf::make_call, home), callable(std::move(function)) {}
 
   void call() noexcept {
-    WEFT_TRY {
-      if constexpr (std::is_void_v<Value>) {
-        callable();
-        value.emplace();
-      } else {
-        value.emplace(callable());
+    {
+      std::optional<ContextNode> carried;
+      if (context) carried.emplace(context.context());
+      WEFT_TRY {
+        if constexpr (std::is_void_v<Value>) {
+          callable();
+          value.emplace();
+        } else {
+          value.emplace(callable());
+        }
       }
+      WEFT_CATCH_ALL { exception = std::current_exception(); }
     }
-    WEFT_CATCH_ALL { exception = std::current_exception(); }
+    context.reset();
   }
   static void make_call(BlockingCall& self) noexcept;
 
   F callable;
+  ContextShare context = ContextShare::of_caller();
   std::optional<Stored> value;
   std::exception_ptr exception;
 };
@@ -113,9 +121,10 @@ class BlockingGroup {
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
-  // Runs `callable` on a thread of the group and returns its result. It must own all that it uses,
-  // because it is moved to the heap and may outlast the wait. If `until` ends the wait before the
-  // call begins, the call is destroyed; later, its result is dropped.
+  // Runs `callable` on a thread of the group, in the caller's context (context.hpp), and returns
+  // its result. It must own all that it uses, because it is moved to the heap and may outlast the
+  // wait. If `until` ends the wait before the call begins, the call is destroyed; later, its result
+  // is dropped.
   // Errors: Errc::timed_out, cancelled, full; the system's, if it refuses a thread.
   // Throws: what `callable` throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call, and its end with a successful return.

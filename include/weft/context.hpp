@@ -2,16 +2,17 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <system_error>
 #include <utility>
-#include <vector>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/context_node.hpp>
+#include <weft/detail/context_share.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
@@ -23,23 +24,71 @@ namespace weft {
 
 namespace detail {
 
-// The state that a Context, its children and the timer share: whether and why it is cancelled.
-class CancelState {
+// What a Context, its children, its timer and the fibers that carry it share: whether and why it is
+// cancelled, its values, and its parent's.
+// Invariants
+//   I1  The caller that moves clock_state_ from none to setting writes clock_. The one that moves
+//       it from set to ended reads clock_. Unchecked: a state does not record its mover.
+//   I2  The Context that owns the core calls end(), once, and the fibers that carry it do not.
+//       Unchecked: a core does not record its owner.
+// Order
+//   [clock]   set_clock moves to set (acq_rel) -> end moves to ended (acq_rel): it sees clock_. If
+//             end is first, set_clock fails (acquire), and stops the clock itself.
+//   [values]  add_value pushes a value (release) -> find_value and the destructor load the newest
+//             (acquire): they see it and the older ones.
+class ContextCore : public SharedContext {
  public:
-  // Throws std::bad_alloc: a stop source is allocated.
-  explicit CancelState(Deadline deadline) : deadline_(deadline) {}
+  // Makes one that ends with `parent`, if that is not null, and at `deadline`.
+  // Throws: std::bad_alloc.
+  [[nodiscard]] static ContextShare make(ContextCore* parent, Deadline deadline);
+  // The owner calls it: cancels the context, and lets go of its parent's end and of the timer.
+  void end() noexcept;
+
   // The first call decides, unless the deadline has passed before; returns true for that call.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;
   [[nodiscard]] std::exception_ptr cause() noexcept;
-  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+  [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
+  // A stop is requested by a cancel(); at the deadline only after set_clock().
+  [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
+  // Sets the timer for the deadline, unless it has been set. Throws as call_at().
+  void set_clock();
+  [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
+
+  void add_value(const void* key, std::shared_ptr<const void> value);
+  // Returns the newest value for the key, here or in the nearest parent with one, or null.
+  [[nodiscard]] const void* find_value(const void* key) const noexcept;
+
+ protected:
+  ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
+  ~ContextCore();
+  // The parent's share, for the destruction of a chain of cores without a call for each.
+  [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
+  enum class ClockState : std::uint8_t { none, setting, set, ended };
+  struct Value {
+    const void* key;
+    std::shared_ptr<const void> value;
+    const Value* older;
+  };
+  struct FollowParent {
+    ContextCore* child;
+    void operator()() const noexcept;
+  };
+
+  ContextShare parent_share_;
+  ContextCore* const parent_;
   const Deadline deadline_;
   std::stop_source source_;
+  const std::stop_token token_;
   SpinLock lock_;
   std::error_code error_ WEFT_GUARDED_BY(lock_);
   std::exception_ptr cause_ WEFT_GUARDED_BY(lock_);
+  Atomic<const Value*> values_{nullptr};
+  StopRegistration<FollowParent> follow_parent_;
+  Atomic<ClockState> clock_state_{ClockState::none};
+  DelayedCall clock_;
 };
 
 }  // namespace detail
@@ -60,8 +109,9 @@ class ContextKey {
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
 // Cancelling is permanent: every later wait in the scope ends, too. It is cooperative: running code
-// is not interrupted. A context must outlive its children and the calls that observe it.
-// Context: fibers and plain threads, several at once except for set(); no call parks.
+// is not interrupted. A context must outlive the calls that observe it. Its children and the fibers
+// that carry it may outlive it: its end cancels them, and they keep its values.
+// Context: fibers and plain threads, several at once; no call parks.
 // Throws: std::bad_alloc.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
 class Context {
@@ -71,78 +121,82 @@ class Context {
   explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
   // Begins a child of `parent`, unless that is null. The child ends with the parent, at `deadline`
   // at the latest.
-  explicit Context(const Context* parent, Deadline deadline = Deadline::never());
+  explicit Context(const Context* parent, Deadline deadline = Deadline::never())
+      : share_(detail::ContextCore::make(parent == nullptr ? nullptr : &parent->core_, deadline)),
+        core_(static_cast<detail::ContextCore&>(*share_.core())) {}
   // Cancels the scope, so each wait with its token() ends.
-  ~Context();
+  ~Context() {
+    if (share_) core_.end();
+  }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   // Ends the scope and its children's, and runs the callbacks registered with token(). Returns true
   // for the call that ended it. Nested children are reached by nested calls, at some hundred bytes
   // of the caller's stack each.
-  bool cancel() noexcept { return state_->cancel(Errc::cancelled, nullptr); }
+  bool cancel() noexcept { return core_.cancel(Errc::cancelled, nullptr); }
   // Does the same with a reason, which cause() returns.
   bool cancel(std::exception_ptr cause) noexcept {
-    return state_->cancel(Errc::cancelled, std::move(cause));
+    return core_.cancel(Errc::cancelled, std::move(cause));
   }
 
   // Returns whether the scope has ended.
   [[nodiscard]] bool is_over() const noexcept { return !status(); }
   // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
-  [[nodiscard]] Result<void> status() const noexcept;
+  [[nodiscard]] Result<void> status() const noexcept { return core_.error(); }
   // Returns the argument of cancel(), here or in a parent; null without one, or before the scope's
   // end.
-  [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
+  [[nodiscard]] std::exception_ptr cause() const noexcept { return core_.cause(); }
   // Throws if the scope has ended.
   // Throws: cause(), or std::system_error with the error of status() if that is null.
   void throw_if_over() const;
 
   // Returns the earlier of the parent's deadline and its own.
-  [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
+  [[nodiscard]] Deadline deadline() const noexcept { return core_.deadline(); }
   // Returns the limit for waits of the library.
-  [[nodiscard]] Until until() const noexcept { return {deadline_, token_}; }
+  [[nodiscard]] Until until() const noexcept { return {core_.deadline(), core_.token()}; }
   // Converts to the limit of a wait.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
   // Returns a token for users of stop tokens. With a deadline, the first call sets a timer.
   // Throws: as call_at(), for example Errc::no_runtime.
-  [[nodiscard]] std::stop_token token() const;
+  [[nodiscard]] std::stop_token token() const {
+    core_.set_clock();
+    return core_.token();
+  }
 
   // Returns whether this is `other` or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children see, too. Only the scope's owner may call, before sharing it.
+  // Attaches a value, which children and fibers that carry the context see, too. The context keeps
+  // it even if a later call replaces it.
+  // Ordering: the call synchronizes with each get() that returns its value or a later one.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
-    values_.emplace_back(&key, std::make_shared<const T>(std::move(value)));
+    core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
   // Returns the value that was set last, here or in the nearest parent with one, or null.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
-    return static_cast<const T*>(find(&key));
+    return static_cast<const T*>(core_.find_value(&key));
   }
 
+  // Returns the part that fibers which carry the context keep.
+  [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
+
+ protected:
+  // The context of the fibers that carry a core; a part of it.
+  explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
+
  private:
-  struct FollowParent {
-    std::shared_ptr<detail::CancelState> parent;
-    std::shared_ptr<detail::CancelState> child;
-    void operator()() const noexcept { child->cancel(parent->error(), parent->cause()); }
-  };
-
-  [[nodiscard]] const void* find(const void* key) const noexcept;
-
-  const Context* const parent_;
-  const Deadline deadline_;
-  const std::shared_ptr<detail::CancelState> state_;
-  const std::stop_token token_;
-  std::vector<std::pair<const void*, std::shared_ptr<const void>>> values_;
-  detail::StopRegistration<FollowParent> follow_parent_;
-  mutable detail::Atomic<bool> clock_is_set_{false};
-  mutable DelayedCall clock_;  // Set once, by the thread that has set the flag.
+  const detail::ContextShare share_;  // Empty for a part of a core.
+  detail::ContextCore& core_;
 };
 
 // Makes `context` the calling fiber's own while it lives: the limit of calls that report errors and
-// are given none (docs/semantics.md). Scopes nest. A fiber begins without a context; tasks of a
-// TaskGroup begin with the group's. It costs a few nanoseconds and no memory.
+// are given none (docs/semantics.md). Scopes nest. What the caller joins has its context: fibers of
+// spawn(), tasks of async(), calls of run() and blocking(). Tasks of a TaskGroup have the group's,
+// and handlers of http::Server their request's. A fiber of go() has none. A scope costs a few
+// nanoseconds and no memory.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:

@@ -5,6 +5,8 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/carrying_task.hpp>
+#include <weft/detail/context_node.hpp>
 #include <weft/detail/join_state.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/error.hpp>
@@ -16,7 +18,8 @@ namespace weft {
 // Runtime. An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the
 // process with the fiber's stack intact. A callable of up to 32 bytes is stored in the fiber's
 // record, one of up to 64 bytes in a block that is usually cached; a larger one is allocated.
-// `callable` is not checked: an empty std::function fails in the fiber.
+// `callable` is not checked: an empty std::function fails in the fiber. The fiber begins without a
+// context (context.hpp).
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying `callable` throws. No fiber has then been started.
@@ -91,10 +94,18 @@ class JoinHandle {
   friend auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
 
   using State = detail::JoinState<T>;
+  // A program that uses no context pays for one load and a branch that is not taken.
+  template <class F>
+  [[gnu::always_inline]] static detail::Task task_of(State* state, F&& callable) {
+    using Callable = std::decay_t<F>;
+    if (detail::ContextNode::may_have_one()) [[unlikely]]
+      return detail::joinable_task_in_context<Callable, T>(state, std::forward<F>(callable));
+    return detail::JoinableTask<Callable, T>{state, std::forward<F>(callable)};
+  }
   template <class F, class Spawn>
   [[gnu::always_inline]] static JoinHandle start(F&& callable, Spawn spawn_task) {
     auto state = std::make_unique<State>();
-    spawn_task(detail::JoinableTask<std::decay_t<F>, T>{state.get(), std::forward<F>(callable)});
+    spawn_task(task_of(state.get(), std::forward<F>(callable)));
     return JoinHandle(state.release());
   }
   struct Release {
@@ -115,7 +126,9 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber that can be joined, as go() does. join() throws an exception of `callable`.
+// Starts a fiber that can be joined, as go() does. join() throws an exception of `callable`. The
+// fiber has the caller's context, if there is one, even after a detach(). It may outlast the
+// caller's scope, whose end cancels the context.
 // Context, Throws, Ordering: as go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)

@@ -145,7 +145,8 @@ class FiberPool {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until, options);
   }
 
-  // Submits a task and returns a handle for its result.
+  // Submits a task and returns a handle for its result. The task has the caller's context
+  // (context.hpp), if there is one, which may end before it.
   // Throws: as submit(), std::system_error with the code of a refusal, std::bad_alloc.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
@@ -176,10 +177,9 @@ class FiberPool {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker, in the caller's context (context.hpp), parks for its result and
-  // returns it. The call does not allocate. A
-  // calling task of the pool lends its slot to a new fiber for `callable` if nothing is queued and
-  // no worker is free.
+  // Runs `callable` on a worker, in the caller's context, parks for its result and returns it. The
+  // call does not allocate. A calling task of the pool lends its slot to a new fiber for `callable`
+  // if nothing is queued and no worker is free.
   // Throws: the exception of `callable`, as async(), and after a close(Close::discard) as
   // PoolTask::get().
   template <detail::PoolCallable F>
@@ -190,8 +190,7 @@ class FiberPool {
   template <detail::PoolCallable F>
   auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::CarriedCall call(callable);
-    return async(options, std::ref(call)).get();
+    return async(options, std::ref(callable)).get();
   }
   // Does the same, but `until` may end the wait for room, if on_full waits, and that for the
   // result. It then returns no value, or false for a task without a result. A task that has not

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <weft/context.hpp>
 #include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -151,7 +152,9 @@ void StreamState::start_sender() {
   }
   try {
     sender_stop_ = std::stop_source();
-    // The former sender is about to end and needs no mutex any more.
+    // The former sender is about to end and needs no mutex any more. The sender outlasts the
+    // caller's scope.
+    const this_fiber::NoCancel without_context;
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
   } catch (const std::exception&) {

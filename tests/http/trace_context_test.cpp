@@ -59,7 +59,6 @@ FIBER_TEST_CASE("a trace travels with the context, from one server to the next")
     const auto received = http::received_trace(request);
     span = received ? received->child() : TraceContext::make();
     request.context().set(http::trace_key(), *span);
-    const ContextScope scope(request.context());
     // Deeper calls inherit it.
     with_timeout(std::chrono::hours(1), [&] {
       http::Call call{.url = "http://" + back.address().to_string() + "/"};

@@ -287,7 +287,8 @@ FIBER_TEST_CASE("options without effect are refused") {
   CHECK_THROWS_AS(FiberPool({.on_full = OnFull::reject, .max_blocked = 5}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a task that is run has its caller's context, and other tasks have none") {
+FIBER_TEST_CASE(
+    "a task that is run or has a handle has its caller's context, and others have none") {
   FiberPool pool({.capacity = 2});
   FunctionPool<int> functions([](int) { CHECK(this_fiber::context() != nullptr); },
                               {.capacity = 1});
@@ -296,10 +297,10 @@ FIBER_TEST_CASE("a task that is run has its caller's context, and other tasks ha
   const Context context;
   const ContextScope scope(context);
   CHECK(pool.run(context_of_task) == &context);
-  CHECK(pool.run({.weight = 2}, context_of_task) == &context);
   CHECK(pool.run([](std::stop_token) { return this_fiber::context(); }) == &context);
   functions.process(1);
-  CHECK(pool.async(context_of_task).get() == nullptr);
+  CHECK(pool.async(context_of_task).get()->is_within(context));
+  functions.async(1).get();
   CHECK(pool.run([] { return this_fiber::context() != nullptr; }));
   CHECK(with_timeout(std::chrono::milliseconds(1), [&] {
     return pool.run(

@@ -1,4 +1,4 @@
-// A callable that runs elsewhere while its caller waits for it.
+// Callables that run elsewhere in the context of the code that started them.
 #pragma once
 
 #include <concepts>
@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 #include <weft/detail/context_node.hpp>
+#include <weft/detail/context_share.hpp>
 
 namespace weft::detail {
 
@@ -27,6 +28,22 @@ class CarriedCall {
  private:
   F& callable_;
   const Context* const context_;
+};
+
+// A callable and the context that its maker had, in which it runs, perhaps after the maker's scope.
+template <class F>
+struct CarryingCall {
+  using Shown = F;  // Dumps and reports show this type instead of the wrapper.
+
+  template <class... Arguments>
+  requires std::invocable<F&, Arguments...> std::invoke_result_t<F&, Arguments...>
+  operator()(Arguments&&... arguments) {
+    const ContextNode carried(context.context());
+    return std::invoke(callable, std::forward<Arguments>(arguments)...);
+  }
+
+  ContextShare context;
+  F callable;
 };
 
 }  // namespace weft::detail

@@ -109,6 +109,14 @@ class JoinState : public JoinCore, public SmallBlock {
     WEFT_CATCH_ALL { exception_ = std::current_exception(); }
   }
 
+  // The fiber calls it last, once its callable has been destroyed. Its locals are destroyed before
+  // a joiner continues. Afterwards it must not use the state.
+  void end_fiber() noexcept {
+    destroy_locals();
+    finish();
+    if (release_reference()) delete this;
+  }
+
   // Requires done(). Moves the value out, or throws the fiber's exception.
   T take() {
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
@@ -133,14 +141,11 @@ struct JoinableTask {
   void operator()() {
     state->store_outcome(*callable);
     callable.reset();
-    destroy_locals();
-    state->finish();
-    if (state->release_reference()) delete state;
+    state->end_fiber();
   }
 
   JoinState<Result>* state;
-  // Optional, because the callable, its captures and the fiber's locals must be destroyed before a
-  // joiner continues.
+  // Optional, because the callable and its captures must be destroyed before a joiner continues.
   std::optional<Callable> callable;
 };
 

@@ -137,33 +137,29 @@ class PoolEntry {
 
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> start(Room room, const Until& until, F&& callable) const {
-    using Callable = std::decay_t<F>;
-    using Call = PoolCall<Callable, PoolResult<Callable&>>;
-    if (is_empty_callable<Callable>(callable)) return refused_empty<F>();
-    auto* job = new Call(root_of(core_), PoolJob::Kind::on_heap, token_for<Callable&>(),
-                         std::forward<F>(callable));
-    TaskOf<F> task(job);
-    PoolItem item(*job);
-    const Accepted accepted = enqueue(core_, item, room, until);
-    if (accepted) return {std::move(task), {}};
-    detail::give_back<F>(callable, job->refused());
-    return {{}, accepted.error};
+    return start_in_context(std::forward<F>(callable), [&]<class G>(G&& given) {
+      using Call = PoolCall<std::decay_t<G>, PoolResult<std::decay_t<G>&>>;
+      auto* job = new Call(root_of(core_), PoolJob::Kind::on_heap, token_for<std::decay_t<G>&>(),
+                           std::forward<G>(given));
+      TaskOf<F> task(job);
+      PoolItem item(*job);
+      return started_or_given_back(std::move(task), enqueue(core_, item, room, until),
+                                   std::forward<G>(given), *job);
+    });
   }
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> start(const SubmitOptions& options, Room room, const Until& until,
                                         F&& callable) const {
-    using Callable = std::decay_t<F>;
-    using Call = AttributedCall<Callable, PoolResult<Callable&>>;
-    if (is_empty_callable<Callable>(callable)) return refused_empty<F>();
-    auto* job =
-        new Call(root_of(core_), options, token_for<Callable&>(), std::forward<F>(callable));
-    TaskOf<F> task(job);
-    PoolItem item(*job);
-    job->watch_deadline();
-    const Accepted accepted = enqueue(core_, item, options, room, until);
-    if (accepted) return {std::move(task), {}};
-    detail::give_back<F>(callable, job->refused());
-    return {{}, accepted.error};
+    return start_in_context(std::forward<F>(callable), [&]<class G>(G&& given) {
+      using Call = AttributedCall<std::decay_t<G>, PoolResult<std::decay_t<G>&>>;
+      auto* job =
+          new Call(root_of(core_), options, token_for<std::decay_t<G>&>(), std::forward<G>(given));
+      TaskOf<F> task(job);
+      PoolItem item(*job);
+      job->watch_deadline();
+      return started_or_given_back(std::move(task), enqueue(core_, item, options, room, until),
+                                   std::forward<G>(given), *job);
+    });
   }
 
   template <class F>
@@ -211,6 +207,31 @@ class PoolEntry {
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
+
+  // Calls `start_job` with the callable, or with one that carries the caller's context, if there is
+  // one.
+  template <class F, class StartJob>
+  [[nodiscard]] Result<TaskOf<F>> start_in_context(F&& callable, StartJob start_job) const {
+    using Callable = std::decay_t<F>;
+    if (is_empty_callable<Callable>(callable)) return refused_empty<F>();
+    if (ContextNode::may_have_one()) [[unlikely]] {
+      if (ContextShare context = ContextShare::of_caller()) {
+        CarryingCall<Callable> carrying{std::move(context), std::forward<F>(callable)};
+        Result<TaskOf<F>> result = start_job(std::move(carrying));
+        if (result.error) detail::give_back<F>(callable, carrying.callable);
+        return result;
+      }
+    }
+    return start_job(std::forward<F>(callable));
+  }
+  template <class R, class G, class Call>
+  [[nodiscard]] static Result<PoolTask<R>> started_or_given_back(PoolTask<R> task,
+                                                                 const Accepted& accepted,
+                                                                 G&& given, Call& job) {
+    if (accepted) return {std::move(task), {}};
+    detail::give_back<G>(given, job.refused());
+    return {{}, accepted.error};
+  }
 
   // Has no effect on a callable that does not take it.
   template <class F>

@@ -311,7 +311,7 @@ class PoolCall : public PoolOutcome<R> {
   void drop_callable() noexcept override { callable_.reset(); }
   [[nodiscard]] PoolJob::Thrown take_exception() noexcept override {
 #ifdef __cpp_rtti
-    const std::type_info* const type = &typeid(F);
+    const std::type_info* const type = &typeid(typename ShownType<F>::Type);
 #else
     const std::type_info* const type = nullptr;
 #endif

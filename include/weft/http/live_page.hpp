@@ -7,7 +7,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <weft/context.hpp>
 #include <weft/detail/guard.hpp>
 #include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
@@ -38,7 +37,6 @@ inline void mount_live_page(Router& router, const std::string& prefix,
       const detail::Guard guard(*one_reading);
       return live::answer(target);
     }
-    const ContextScope scope(request.context());
     return live::answer(target);
   };
   router.get(prefix + "/{page...}", [answer](Request& request, Response& response) {

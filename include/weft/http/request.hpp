@@ -22,7 +22,7 @@ class Router;
 
 // A request; its body is read on demand. It and its texts live until the handler returns.
 // Context: one fiber at a time; reads of the body park.
-// Throws: std::bad_alloc; context(), and reads after it, also as go().
+// Throws: std::bad_alloc; context(), and reads after its first use, also as go().
 class Request {
  public:
   // Refers to the server's exchange.
@@ -75,13 +75,14 @@ class Request {
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   // Replaces the server's limits for this request: see limited(). A larger body is an error of
-  // read_some(), Errc::body_too_large. Call it before context(), and before the body is read.
+  // read_some(), Errc::body_too_large. Call it before the body is read, and before context() and
+  // other calls that use the context.
   void set_limits(const RequestLimits& limits);
 
-  // Returns the scope of this request. It ends with Errc::timed_out at Limits::request after the
-  // head, and with Errc::cancelled if the client hangs up or the server's grace ends. It costs
-  // nothing unless it is called. A hang-up is noticed once the body has been read; before, it is an
-  // error of the next read.
+  // Returns the scope of this request, which is the context of the handler's calls (context.hpp).
+  // It ends with Errc::timed_out at Limits::request after the head, and with Errc::cancelled if the
+  // client hangs up or the server's grace ends. It is made when something first uses it. A hang-up
+  // is noticed once the body has been read; before, it is an error of the next read.
   [[nodiscard]] Context& context();
 
   // Returns the address of the other end, which may be a proxy.

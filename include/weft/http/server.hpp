@@ -28,8 +28,8 @@
 
 namespace weft::http {
 
-// Called in a fiber for each request. Its exception is answered with 500, or with the end of the
-// connection if the answer has begun.
+// Called in a fiber for each request, in the request's context (context.hpp). Its exception is
+// answered with 500, or with the end of the connection if the answer has begun.
 using Handler = std::function<void(Request&, Response&)>;
 
 // The facts of an answered request, for a log of accesses.

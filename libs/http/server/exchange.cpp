@@ -1,6 +1,7 @@
 #include "libs/http/server/exchange.hpp"
 
 #include <chrono>
+#include <exception>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
@@ -31,6 +32,15 @@ Context& Exchange::context() {
     if (body_.over()) watch_for_hang_up();
   }
   return *context_;
+}
+
+const Context* Exchange::ambient(void* exchange) noexcept {
+  auto& self = *static_cast<Exchange*>(exchange);
+  try {
+    return &self.context();
+  } catch (const std::exception&) {
+    return self.context_ ? &*self.context_ : &self.connection_.server().scope();
+  }
 }
 
 // Call it only once no fiber reads any more.

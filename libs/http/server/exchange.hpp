@@ -38,6 +38,9 @@ class Exchange {
   [[nodiscard]] BodyReader& body() noexcept { return body_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
+  // The context of the handler's calls, for a ContextNode: that of `exchange`, made at its first
+  // use. Without memory or a fiber for it, it is the one of all requests, or it misses the hang-up.
+  [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
   void add_parameter(std::string_view name, std::string_view value) {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 #include <utility>
+#include <weft/detail/context_node.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/http/error.hpp>
@@ -252,6 +253,7 @@ void Session::run_handler(Exchange& exchange) {
 void Session::call_handler(Exchange& exchange) noexcept {
   Request request(exchange);
   Response response(exchange);
+  const detail::ContextNode of_request(&Exchange::ambient, &exchange);
   try {
     server_.handler()(request, response);
   } catch (...) {

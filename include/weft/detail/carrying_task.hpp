@@ -1,0 +1,44 @@
+// The task of a fiber that has its spawner's context.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <weft/detail/context_node.hpp>
+#include <weft/detail/context_share.hpp>
+#include <weft/detail/join_state.hpp>
+#include <weft/detail/task.hpp>
+
+namespace weft::detail {
+
+// A joinable task in the context of the code that spawned it. It gives the context up before a
+// joiner continues.
+template <class Callable, class Result>
+struct CarryingTask {
+  using Shown = Callable;
+
+  [[nodiscard]] const void* join_target() const noexcept { return state; }
+  void operator()() {
+    {
+      const ContextNode carried(context.context());
+      state->store_outcome(*callable);
+      callable.reset();
+    }
+    context.reset();
+    state->end_fiber();
+  }
+
+  JoinState<Result>* state;
+  std::optional<Callable> callable;
+  ContextShare context;
+};
+
+// Returns the task of a joinable fiber, for a caller that may have a context. Not inlined: a spawn
+// has no more code than this call.
+template <class Callable, class Result, class F>
+[[nodiscard, gnu::noinline]] Task joinable_task_in_context(JoinState<Result>* state, F&& callable) {
+  ContextShare context = ContextShare::of_caller();
+  if (!context) return JoinableTask<Callable, Result>{state, std::forward<F>(callable)};
+  return CarryingTask<Callable, Result>{state, std::forward<F>(callable), std::move(context)};
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,80 @@
+// Keeps a context for a fiber that may outlast the scope in which it was started.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <weft/detail/atomic.hpp>
+
+namespace weft {
+
+class Context;
+
+namespace detail {
+
+// The reference count of what a Context, its children, its timer and the fibers that carry it
+// share: a ContextCore. A program that only starts fibers does not link the rest of it.
+// Invariant: references_ counts the ContextShares; the last one destroys the core. Unchecked: the
+// shares are in other objects.
+// Order
+//   [refs]  leave subtracts (acq_rel) -> the last one to leave subtracts (acq_rel): it sees all
+//           uses of the others.
+class SharedContext {
+ public:
+  SharedContext(const SharedContext&) = delete;
+  SharedContext& operator=(const SharedContext&) = delete;
+
+  // Returns the context of fibers that carry it. Its owner may have ended it.
+  [[nodiscard]] const Context& context() const noexcept { return context_; }
+
+ protected:
+  using Destroy = void (*)(SharedContext& last) noexcept;
+  SharedContext(const Context& context, Destroy destroy) noexcept
+      : context_(context), destroy_(destroy) {}
+  ~SharedContext() = default;
+
+ private:
+  friend class ContextShare;
+
+  const Context& context_;
+  const Destroy destroy_;
+  Atomic<std::uint32_t> references_{0};
+};
+
+// One reference, or none.
+class ContextShare {
+ public:
+  ContextShare() noexcept = default;
+  // Relaxed: the caller has a reference, or has just made the core.
+  explicit ContextShare(SharedContext& core) noexcept : core_(&core) {
+    core.references_.fetch_add(1, relaxed);
+  }
+  // Returns a share in the caller's context; an empty one if it has none.
+  [[nodiscard]] static ContextShare of_caller() noexcept;
+  ContextShare(ContextShare&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  ContextShare& operator=(ContextShare&& other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~ContextShare() { reset(); }
+
+  void reset() noexcept {
+    if (SharedContext* const last = leave()) last->destroy_(*last);
+  }
+  // Gives the reference up. Returns the core if that was the last one: the caller must destroy it.
+  [[nodiscard]] SharedContext* leave() noexcept {
+    SharedContext* const core = std::exchange(core_, nullptr);
+    const bool is_last = core != nullptr && core->references_.fetch_sub(1, acq_rel) == 1;  // [refs]
+    return is_last ? core : nullptr;
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
+  [[nodiscard]] SharedContext* core() const noexcept { return core_; }
+  // Requires that it is not empty.
+  [[nodiscard]] const Context* context() const noexcept { return &core_->context(); }
+
+ private:
+  SharedContext* core_ = nullptr;
+};
+
+}  // namespace detail
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+// The context of a handler's calls, which no handler opens by itself.
+#include <atomic>
+#include <optional>
+#include <weft/channel.hpp>
+#include <weft/context.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/http/server.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
+
+namespace weft::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Has no limit, so only the context of the handler can end it.
+ChannelStatus receive_in_handler() {
+  Channel<int> never;
+  std::optional<int> value;
+  return never.receive_until(value);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/handler_context");
+
+FIBER_TEST_CASE("a handler's calls, and fibers that it joins, end when its client disconnects") {
+  for (const bool in_pool : {false, true}) {
+    Event begun;
+    Event ended;
+    FiberPool work({.capacity = 1});
+    http::ServerOptions options;
+    if (in_pool) options.max_running = 2;
+    HttpServer server(
+        [&](http::Request& request, http::Response&) {
+          begun.set();
+          CHECK(receive_in_handler() == ChannelStatus::stopped);
+          CHECK(spawn(receive_in_handler).join() == ChannelStatus::stopped);
+          CHECK(work.async(receive_in_handler).get() == ChannelStatus::stopped);
+          CHECK(this_fiber::context() == &request.context());
+          go([&] {
+            CHECK(this_fiber::context() == nullptr);
+            ended.set();
+          });
+          ended.wait();
+        },
+        options);
+    net::TcpStream stream = server.connect();
+    send_text(stream, kGet);
+    begun.wait();
+    stream.close();
+    ended.wait();
+  }
+}
+
+SIM_TEST_CASE("a handler's calls end at the limit of its request") {
+  http::ServerOptions options;
+  options.limits.request = 1h;
+  const HttpServer server(
+      [](http::Request&, http::Response& response) {
+        CHECK(spawn(receive_in_handler).join() == ChannelStatus::timed_out);
+        response.set_status(504);
+        (void)response.send("too late");
+      },
+      options);
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  CHECK(receive_answer(stream).status == 504);
+  CHECK(world.now() >= 1h);
+  CHECK(world.now() < 2h);
+}
+
+FIBER_TEST_CASE("a fiber that outlasts its handler is cancelled, and the next request is not") {
+  std::optional<JoinHandle<ChannelStatus>> left;
+  const HttpServer server([&](http::Request&, http::Response& response) {
+    CHECK_FALSE(this_fiber::context()->is_over());
+    if (!left) left.emplace(spawn(receive_in_handler));
+    (void)response.send("hello");
+  });
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 2; ++i) {
+    send_text(stream, kGet);
+    CHECK(receive_answer(stream).body == "hello");
+  }
+  CHECK(left->join() == ChannelStatus::stopped);
+}
+
+FIBER_TEST_CASE_WITH("a handler that uses no context starts no fiber for it", {.workers = {1}}) {
+  const HttpServer server(
+      [](http::Request&, http::Response& response) { (void)response.send("hello"); });
+  net::TcpStream stream = server.connect();
+  const auto ask = [&] {
+    for (int i = 0; i < 20; ++i) {
+      send_text(stream, kGet);
+      CHECK(receive_answer(stream).body == "hello");
+    }
+  };
+  ask();
+  const auto before = runtime.stats().spawned;
+  ask();
+  // A connection has a fiber while it is busy; a context would have one, too.
+  CHECK(runtime.stats().spawned - before <= 20);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
