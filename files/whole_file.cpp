@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <new>
 #include <stdexcept>
 #include <utility>
 #include <weft/error.hpp>
 #include <weft/files.hpp>
 
+#include "files/names.hpp"
 #include "files/regular.hpp"
 #include "io/kernel.hpp"
 
@@ -29,26 +29,6 @@ namespace {
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
     return files->write(file, std::as_bytes(std::span(data)), position);
   return result_of([&] { return ::write(file, data.data(), data.size()); });
-}
-
-[[gnu::noinline]] CallResult look_at_path(const std::string& path, struct stat& found) noexcept {
-  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
-    return files->status_of(path, found);
-  return result_of([&] { return ::stat(path.c_str(), &found); });
-}
-
-[[gnu::noinline]] CallResult rename(const std::string& from, const std::string& to) noexcept {
-  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
-    return files->rename(from, to);
-  return result_of([&] { return ::rename(from.c_str(), to.c_str()); });
-}
-
-[[gnu::noinline]] void remove(const std::string& path) noexcept {
-  if (io::FileKernel* files = io::simulated_files()) [[unlikely]] {
-    (void)files->remove(path);
-  } else {
-    ::unlink(path.c_str());
-  }
 }
 
 std::error_code write_to(int file, const std::string& data) noexcept {
@@ -120,8 +100,8 @@ std::error_code replace(const std::string& path, const std::string& data) {
   error = write_to(file, data);
   if (!error && !is_new) error = take_rights(file, old);
   if (!error) error = sync_data(file).code();
-  if (!error) error = rename(name, path).code();
-  if (error) remove(name);
+  if (!error) error = rename_path(name, path).code();
+  if (error) clean_up(name);
   return error;
 }
 

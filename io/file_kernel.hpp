@@ -42,7 +42,12 @@ class FileKernel {
   [[nodiscard]] virtual CallResult set_mode(int file, mode_t mode) noexcept = 0;
   [[nodiscard]] virtual CallResult rename(const std::string& from,
                                           const std::string& to) noexcept = 0;
+  [[nodiscard]] virtual CallResult make_directory(const std::string& path,
+                                                  mode_t mode) noexcept = 0;
+  // Removes a file or an empty directory.
   [[nodiscard]] virtual CallResult remove(const std::string& path) noexcept = 0;
+  // Does the same for what the library has made; it never fails by the seed.
+  virtual void clean_up(const std::string& path) noexcept = 0;
   // Lists the entries without "." and "..", in no particular order.
   [[nodiscard]] virtual CallResult list(const std::string& path,
                                         std::vector<DirectoryEntry>& entries) noexcept = 0;

@@ -2,6 +2,7 @@
 // calls that would wait for a disk.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,7 @@ class File {
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
 
  private:
+  friend class TemporaryFile;
   File(std::shared_ptr<const Descriptor> file, bool appends) noexcept
       : file_(std::move(file)), appends_(appends) {}
 
@@ -123,6 +125,39 @@ Result<std::string> read_file(std::string path, std::size_t most,
                                         const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
+
+// The facts of a path, as stat(2) has them.
+struct Status {
+  Kind kind = Kind::other;
+  unsigned mode = 0;       // The permission bits, such as 0644.
+  std::uint64_t size = 0;  // In bytes; of other kinds than files it depends on the file system.
+  std::chrono::system_clock::time_point modified = {};
+};
+
+// Returns what is at a path. Symbolic links are followed.
+Result<Status> status(std::string path, const Until& until = Until::ambient());
+// Does the same, but describes a symbolic link itself.
+Result<Status> link_status(std::string path, const Until& until = Until::ambient());
+
+// Renames a file, a link or a directory, and replaces a file, a link or an empty directory that has
+// the new name. Every process sees the old name or the new one.
+// Errors: also cross_device_link, directory_not_empty; is_a_directory, not_a_directory if only one
+// of both is a directory; invalid_argument for a directory that would be within itself.
+[[nodiscard]] Result<void> rename(std::string from, std::string to,
+                                  const Until& until = Until::ambient());
+// Removes a file, a link or an empty directory.
+// Errors: also directory_not_empty.
+[[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
+// Does the same, and removes first all that is below a directory. A path where nothing is counts as
+// removed. Links are removed, not followed, even if another process replaces a directory by a link
+// meanwhile. The first error ends it, and leaves the rest.
+// Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
+// with more levels than there are free descriptors.
+[[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
+// Makes a directory, with mode 0777 less the process's umask.
+// Errors: also file_exists.
+[[nodiscard]] Result<void> create_directory(std::string path,
+                                            const Until& until = Until::ambient());
 
 struct Entry {
   std::string path;  // Begins with the directory's path, as it was given.

@@ -69,6 +69,7 @@
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 #include <weft/task_group_options.hpp>
+#include <weft/temporary_files.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
 #include <weft/token_bucket.hpp>

@@ -6,6 +6,25 @@
 
 namespace weft::sim {
 
+namespace {
+
+void move_directory(const std::string& former, const std::string& next, Names& names) {
+  names.erase(next);  // An empty one.
+  Names moved;
+  for (auto at = names.lower_bound(former); at != names.end() && at->first.starts_with(former);) {
+    const std::string rest = at->first.substr(former.size());
+    if (rest.empty() || rest.starts_with('/')) {
+      moved[next + rest] = std::move(at->second);
+      at = names.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  names.merge(moved);
+}
+
+}  // namespace
+
 void Disk::apply(const Change& change, Names& names) {
   switch (change.kind) {
     case Change::Kind::link:
@@ -17,6 +36,9 @@ void Disk::apply(const Change& change, Names& names) {
     case Change::Kind::rename:
       names.erase(change.former);
       names[change.path] = change.inode;
+      return;
+    case Change::Kind::move_directory:
+      move_directory(change.former, change.path, names);
       return;
     case Change::Kind::truncate:
       return;

@@ -22,7 +22,7 @@ class Core;
 // The size in bytes of a page, which a power cut keeps or loses as a whole.
 inline constexpr std::size_t kPage = 4096;
 
-// A regular file: the bytes that processes see, and the bytes on the disk.
+// A regular file: what processes see, and what is on the disk. Or a directory that was made.
 struct Inode {
   std::uint64_t number = 0;
   std::string bytes;
@@ -30,21 +30,22 @@ struct Inode {
   std::set<std::size_t> dirty;  // The pages that were written since the last sync.
   mode_t mode = 0644;
   std::int64_t modified = 0;  // Nanoseconds since 1970.
+  bool is_directory = false;
 };
 
 using Names = std::map<std::string, std::shared_ptr<Inode>>;
 
 // A change of names or of a size. The journal brings the changes to the disk in their order.
 struct Change {
-  enum class Kind : std::uint8_t { link, unlink, rename, truncate };
+  enum class Kind : std::uint8_t { link, unlink, rename, move_directory, truncate };
   Kind kind;
-  std::shared_ptr<Inode> inode;
-  std::string path = {};  // The new path, if the kind is rename.
+  std::shared_ptr<Inode> inode;  // Null if the kind is move_directory.
+  std::string path = {};         // The new one, if the kind is rename or move_directory.
   std::string former = {};
 };
 
-// The file system of one host. A directory exists as soon as a file is in it, and need not be
-// made.
+// The file system of one host. Directories are there as soon as anything is in them, and need not
+// be made; one that was made is there also without an entry.
 // Invariants
 //   I1  `durable` with all changes of `journal` applied has the names of `now`.
 //       Unchecked: a check would have to replay the journal.
@@ -109,7 +110,9 @@ class Disks final : public io::FileKernel {
   io::CallResult status_of(const std::string& path, struct stat& found) noexcept override;
   io::CallResult set_mode(int file, mode_t mode) noexcept override;
   io::CallResult rename(const std::string& from, const std::string& to) noexcept override;
+  io::CallResult make_directory(const std::string& path, mode_t mode) noexcept override;
   io::CallResult remove(const std::string& path) noexcept override;
+  void clean_up(const std::string& path) noexcept override { (void)remove(path); }
   io::CallResult list(const std::string& path,
                       std::vector<io::DirectoryEntry>& entries) noexcept override;
 
@@ -125,6 +128,8 @@ class Disks final : public io::FileKernel {
   [[nodiscard]] Disk& own_disk();  // The disk of the calling fiber's host.
   // Returns null if there is no such open file.
   [[nodiscard]] OpenFile* find(int descriptor) noexcept;
+  [[nodiscard]] static io::CallResult rename_directory(Disk& there, const std::string& former,
+                                                       const std::string& next);
   [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);
 
   Core& core_;

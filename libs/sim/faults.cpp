@@ -247,9 +247,21 @@ CallResult FileFaults::rename(const std::string& from, const std::string& to) no
   return core_.disks().rename(from, to);
 }
 
+CallResult FileFaults::make_directory(const std::string& path, mode_t mode) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("mkdir", ENOSPC)) return {0, error};
+  return core_.disks().make_directory(path, mode);
+}
+
 CallResult FileFaults::remove(const std::string& path) noexcept {
   const Shelter shelter(&core_);
+  if (const int error = draw("unlink", EIO)) return {0, error};
   return core_.disks().remove(path);
+}
+
+void FileFaults::clean_up(const std::string& path) noexcept {
+  const Shelter shelter(&core_);
+  core_.disks().clean_up(path);
 }
 
 CallResult FileFaults::list(const std::string& path,

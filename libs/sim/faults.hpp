@@ -44,7 +44,9 @@ class FileFaults final : public io::FileKernel {
   io::CallResult status_of(const std::string& path, struct stat& found) noexcept override;
   io::CallResult set_mode(int file, mode_t mode) noexcept override;
   io::CallResult rename(const std::string& from, const std::string& to) noexcept override;
+  io::CallResult make_directory(const std::string& path, mode_t mode) noexcept override;
   io::CallResult remove(const std::string& path) noexcept override;
+  void clean_up(const std::string& path) noexcept override;
   io::CallResult list(const std::string& path,
                       std::vector<io::DirectoryEntry>& entries) noexcept override;
 

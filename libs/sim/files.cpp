@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 #include <weft/this_fiber.hpp>
 
@@ -35,17 +36,28 @@ std::string whole(const std::string& path) {
   return name;
 }
 
+bool has_entries(const Names& names, const std::string& path) {
+  const std::string before = path == "/" ? path : path + '/';
+  const auto next = names.lower_bound(before);
+  return next != names.end() && next->first.starts_with(before);
+}
+
+bool is_file(const Names& names, const std::string& path) {
+  const auto found = names.find(path);
+  return found != names.end() && !found->second->is_directory;
+}
+
 bool is_directory(const Names& names, const std::string& path) {
-  if (path == "/") return true;
-  const auto next = names.lower_bound(path + '/');
-  return next != names.end() && next->first.starts_with(path + '/');
+  const auto found = names.find(path);
+  if (path == "/" || has_entries(names, path)) return true;
+  return found != names.end() && found->second->is_directory;
 }
 
 // Returns whether a file is at a place where the path needs a directory.
 bool leads_through_file(const Names& names, const std::string& path) {
   for (std::size_t end = path.find('/', 1); end != std::string::npos;
        end = path.find('/', end + 1)) {
-    if (names.contains(path.substr(0, end))) return true;
+    if (is_file(names, path.substr(0, end))) return true;
   }
   return false;
 }
@@ -53,7 +65,7 @@ bool leads_through_file(const Names& names, const std::string& path) {
 void describe(const Inode& inode, struct stat& found) {
   found = {};
   found.st_ino = inode.number;
-  found.st_mode = S_IFREG | inode.mode;
+  found.st_mode = (inode.is_directory ? S_IFDIR : S_IFREG) | inode.mode;
   found.st_nlink = 1;
   found.st_size = static_cast<off_t>(inode.bytes.size());
   found.st_mtim.tv_sec = inode.modified / 1'000'000'000;
@@ -99,7 +111,8 @@ void Disks::put(std::uint32_t host, const std::string& path, std::string bytes) 
 std::optional<std::string> Disks::contents(std::uint32_t host, const std::string& path) {
   const Names& names = disk(host).now;
   const auto found = names.find(whole(path));
-  return found == names.end() ? std::nullopt : std::optional(found->second->bytes);
+  if (found == names.end() || found->second->is_directory) return std::nullopt;
+  return found->second->bytes;
 }
 
 void Disks::end_host(std::uint32_t host, bool has_power) {
@@ -220,35 +233,64 @@ CallResult Disks::rename(const std::string& from, const std::string& to) noexcep
   Disk& there = own_disk();
   const std::string former = whole(from);
   const std::string next = whole(to);
+  if (leads_through_file(there.now, former) || leads_through_file(there.now, next)) {
+    return {0, ENOTDIR};
+  }
+  if (is_directory(there.now, former)) return rename_directory(there, former, next);
   const auto found = there.now.find(former);
-  if (found == there.now.end()) return {0, is_directory(there.now, former) ? EISDIR : ENOENT};
+  if (found == there.now.end()) return {0, ENOENT};
   if (is_directory(there.now, next)) return {0, EISDIR};
-  if (leads_through_file(there.now, next)) return {0, ENOTDIR};
   if (former != next) there.make({Change::Kind::rename, found->second, next, former});
+  return {};
+}
+
+CallResult Disks::rename_directory(Disk& there, const std::string& former,
+                                   const std::string& next) {
+  if (former == "/" || next == "/") return {0, EBUSY};
+  if (next.starts_with(former + '/')) return {0, EINVAL};
+  if (is_file(there.now, next)) return {0, ENOTDIR};
+  if (former == next) return {};
+  if (has_entries(there.now, next)) return {0, ENOTEMPTY};
+  there.make({Change::Kind::move_directory, nullptr, next, former});
+  return {};
+}
+
+CallResult Disks::make_directory(const std::string& path, mode_t mode) noexcept {
+  Disk& there = own_disk();
+  const std::string name = whole(path);
+  if (leads_through_file(there.now, name)) return {0, ENOTDIR};
+  if (is_file(there.now, name) || is_directory(there.now, name)) return {0, EEXIST};
+  constexpr unsigned kMask = 022;  // As programs begin.
+  make_file(there, name, mode & ~kMask)->is_directory = true;
   return {};
 }
 
 CallResult Disks::remove(const std::string& path) noexcept {
   Disk& there = own_disk();
-  const auto found = there.now.find(whole(path));
+  const std::string name = whole(path);
+  if (name == "/") return {0, EBUSY};
+  if (leads_through_file(there.now, name)) return {0, ENOTDIR};
+  if (has_entries(there.now, name)) return {0, ENOTEMPTY};
+  const auto found = there.now.find(name);
   if (found == there.now.end()) return {0, ENOENT};
-  there.make({Change::Kind::unlink, found->second, found->first});
+  there.make({Change::Kind::unlink, found->second, name});
   return {};
 }
 
 CallResult Disks::list(const std::string& path, std::vector<io::DirectoryEntry>& entries) noexcept {
   const Names& names = own_disk().now;
   const std::string name = whole(path);
-  if (names.contains(name) || leads_through_file(names, name)) return {0, ENOTDIR};
+  if (is_file(names, name) || leads_through_file(names, name)) return {0, ENOTDIR};
   if (!is_directory(names, name)) return {0, ENOENT};
   const std::string before = name == "/" ? name : name + '/';
+  std::map<std::string, bool> found;  // A directory that was made comes by its entries, too.
   for (auto at = names.lower_bound(before); at != names.end() && at->first.starts_with(before);
        ++at) {
     const std::size_t end = at->first.find('/', before.size());
-    std::string entry = at->first.substr(before.size(), end - before.size());
-    if (!entries.empty() && entries.back().name == entry) continue;
-    entries.push_back({std::move(entry), end != std::string::npos});
+    found[at->first.substr(before.size(), end - before.size())] |=
+        end != std::string::npos || at->second->is_directory;
   }
+  for (const auto& [entry, holds_entries] : found) entries.push_back({entry, holds_entries});
   return {};
 }
 

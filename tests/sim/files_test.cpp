@@ -7,6 +7,7 @@
 #include <weft/go.hpp>
 #include <weft/net/unix_stream.hpp>
 #include <weft/sim.hpp>
+#include <weft/temporary_files.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -79,6 +80,63 @@ TEST_CASE("simulated files are opened, replaced, listed and refused as real ones
     world.limit_disk("world", 100);
     CHECK(files::write_file("/big", std::string(200, 'x')) == std::errc::no_space_on_device);
   });
+}
+
+TEST_CASE("simulated paths are renamed, removed and described as real ones are") {
+  const weft::test::TestGuard guard("simulated paths are as real ones");
+  sim::explore({.seeds = 3}, [](sim::World&) {
+    CHECK(files::create_directory("/d"));
+    CHECK(files::create_directory("/d") == std::errc::file_exists);
+    CHECK(files::status("/d").value.kind == files::Kind::directory);
+    CHECK(files::list_directory("/d").value.empty());
+    CHECK(files::write_file("/d/e/file", "12"));
+    CHECK(files::write_file("/d/e-f", ""));
+    CHECK(files::create_directory("/d/e") == std::errc::file_exists);
+    CHECK(files::create_directory("/d/e-f/g") == std::errc::not_a_directory);
+    CHECK(files::list_directory("/d").value.size() == 2);
+    CHECK(files::status("/d/e/file").value.size == 2);
+    CHECK(files::link_status("/d/none").error == std::errc::no_such_file_or_directory);
+    CHECK(files::rename("/d", "/d/in") == std::errc::invalid_argument);
+    CHECK(files::rename("/d", "/d/e-f") == std::errc::invalid_argument);
+    CHECK(files::rename("/d/e", "/d/e-f") == std::errc::not_a_directory);
+    CHECK(files::rename("/d/e-f", "/d/e") == std::errc::is_a_directory);
+    CHECK(files::create_directory("/to"));
+    CHECK(files::rename("/d", "/to"));
+    CHECK(files::read_file("/to/e/file").value == "12");
+    CHECK(files::status("/d").error == std::errc::no_such_file_or_directory);
+    CHECK(files::remove("/to") == std::errc::directory_not_empty);
+    CHECK(files::remove("/to/e/file"));
+    CHECK(files::remove_all("/to"));
+    CHECK(files::remove_all("/to"));
+    CHECK(files::list_directory("/").value.empty());
+    {
+      auto file = files::TemporaryFile::create().value;
+      const auto directory = files::TemporaryDirectory::create({.folder = "/t"}).value;
+      CHECK(file.path() == "/tmp/weft-0");
+      CHECK(file.file().write_all("text", 0).value == 4);
+      CHECK(file.keep_as(directory.path() + "/kept"));
+      CHECK(files::read_file("/t/weft-0/kept").value == "text");
+    }
+    CHECK(files::list_directory("/").value.empty());
+  });
+}
+
+TEST_CASE("a power cut leaves a renamed directory whole, under its old or its new name") {
+  const weft::test::TestGuard guard("a power cut leaves a renamed directory whole");
+  std::set<bool> is_renamed;
+  sim::explore({.seeds = 50}, [&](sim::World& world) {
+    world.host("store", [] { CHECK(files::rename("/old", "/new")); });
+    world.put_file("store", "/old/a", "a");
+    world.put_file("store", "/old/b", "b");
+    world.run_for(1ms);
+    world.power_off("store");
+    const bool has_new = world.file("store", "/new/a").has_value();
+    const std::string left = has_new ? "/new" : "/old";
+    sim::check(world.file("store", left + "/a") == "a", "a file is there");
+    sim::check(world.file("store", left + "/b") == "b", "so is the other one");
+    is_renamed.insert(has_new);
+  });
+  CHECK(is_renamed.size() == 2);
 }
 
 TEST_CASE("a power cut loses no number that was synced, and sometimes one that was not") {

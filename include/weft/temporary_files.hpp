@@ -1,0 +1,103 @@
+// Temporary files and directories, which their owner's destructor removes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <weft/files.hpp>
+#include <weft/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::files {
+
+struct TemporaryOptions {
+  // The directory to make it in. Empty: that of the environment's TMPDIR, or "/tmp".
+  std::string folder = {};
+  // The name begins and ends with these; random letters are between them.
+  std::string prefix = "weft-";
+  std::string suffix = {};
+};
+
+// Owns a path that has been made for it. The owners below have one.
+// Context: plain value; the destructor and an assignment park if there is a path.
+class TemporaryPath {
+ public:
+  TemporaryPath() noexcept = default;
+  // Owns `path`.
+  explicit TemporaryPath(std::string path) noexcept : path_(std::move(path)) {}
+  TemporaryPath(TemporaryPath&& other) noexcept : path_(other.release()) {}
+  // Removes its own path and takes that of `other`.
+  TemporaryPath& operator=(TemporaryPath&& other) noexcept;
+  // Removes the path with all that is below it, whatever the caller's context. Errors are dropped.
+  // A thread of file_group() does that, or the calling thread if there is none.
+  ~TemporaryPath() { discard(); }
+
+  // Returns the path; empty if there is none.
+  [[nodiscard]] const std::string& get() const noexcept { return path_; }
+  // Gives the path to the caller, and no longer removes it.
+  [[nodiscard]] std::string release() noexcept { return std::exchange(path_, {}); }
+
+ private:
+  void discard() noexcept;
+
+  std::string path_;
+};
+
+// A new, empty file with a name of its own, open for reads and writes, which only its owner may
+// read. The destructor removes it; a process that is killed leaves it.
+//
+//   auto [upload, error] = files::TemporaryFile::create({.folder = "/srv/uploads"});
+//   if (!error && upload.file().write_all(text, 0)) (void)upload.keep_as("/srv/uploads/7");
+//
+// Context: fibers and plain threads, one caller at a time; create(), keep_as(), the destructor and
+// an assignment park.
+// Errors: as File::open(); invalid_argument for a slash in the options' prefix or suffix.
+// Throws: std::bad_alloc.
+class TemporaryFile {
+ public:
+  TemporaryFile() noexcept = default;
+
+  // Makes a file. If `until` ends the wait, no file is left.
+  static Result<TemporaryFile> create(const TemporaryOptions& options = {},
+                                      const Until& until = Until::ambient());
+
+  // Returns the open file. It outlives the name if it is copied.
+  [[nodiscard]] File& file() noexcept { return file_; }
+  // Returns the path; empty without a file.
+  [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
+  // Keeps the file under another name, as rename() does; sync() it before, so that a power cut does
+  // not leave the name without the data. After an error it stays temporary, unless `until` has
+  // ended the wait: then it may be there under either name.
+  // Errors: also as rename(); Errc::closed without a file.
+  [[nodiscard]] Result<void> keep_as(std::string path, const Until& until = Until::ambient());
+  // Keeps the file where it is, and returns its path.
+  [[nodiscard]] std::string keep() noexcept { return path_.release(); }
+
+ private:
+  File file_;
+  TemporaryPath path_;
+};
+
+// A new, empty directory with a name of its own, which only its owner may enter. The destructor
+// removes it with all that is in it; a process that is killed leaves it.
+// Context: fibers and plain threads, one caller at a time; create(), the destructor and an
+// assignment park.
+// Errors: as create_directory(); invalid_argument for a slash in the options' prefix or suffix.
+// Throws: std::bad_alloc.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() noexcept = default;
+
+  // Makes a directory. If `until` ends the wait, no directory is left.
+  static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
+                                           const Until& until = Until::ambient());
+
+  // Returns the path; empty without a directory.
+  [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
+  // Keeps the directory, and returns its path.
+  [[nodiscard]] std::string keep() noexcept { return path_.release(); }
+
+ private:
+  TemporaryPath path_;
+};
+
+}  // namespace weft::files
