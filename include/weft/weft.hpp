@@ -18,6 +18,7 @@
 #include <weft/dump.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
+#include <weft/expected.hpp>
 #include <weft/fiber_local.hpp>
 #include <weft/file_changes.hpp>
 #include <weft/files.hpp>

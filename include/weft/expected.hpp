@@ -1,0 +1,41 @@
+// Conversions between Result and std::expected, where the compiler has it (C++23).
+#pragma once
+
+#include <version>
+
+#if defined(__cpp_lib_expected)
+#include <expected>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <weft/result.hpp>
+
+namespace weft {
+
+// Converts a result, so that it can be used with and_then() and the like. The progress that comes
+// with some errors is dropped.
+// Context: plain value; throws what moving T throws.
+template <class T>
+[[nodiscard]] std::expected<T, std::error_code> to_expected(Result<T> result) {
+  if (result.error) return std::unexpected(result.error);
+  if constexpr (std::is_void_v<T>) {
+    return {};
+  } else {
+    return std::move(result.value);
+  }
+}
+
+// Converts back; an error comes with the value T().
+// Context: plain value; throws what moving T throws.
+template <class T>
+[[nodiscard]] Result<T> to_result(std::expected<T, std::error_code> expected) {
+  if constexpr (std::is_void_v<T>) {
+    return expected ? std::error_code() : expected.error();
+  } else {
+    if (!expected) return {.error = expected.error()};
+    return {.value = std::move(*expected)};
+  }
+}
+
+}  // namespace weft
+#endif
