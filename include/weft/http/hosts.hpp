@@ -1,0 +1,46 @@
+// Selects a handler by the host that a request names.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <weft/http/server.hpp>
+
+namespace weft::http {
+
+// A Handler that selects another one by Request::host(), so that one server has several sites:
+//
+//   Hosts hosts;
+//   hosts.host("example.org", site).host("*.example.org", tenants).otherwise(unknown);
+//   Server server(std::move(hosts));
+//
+// "*." stands for exactly one label, as in certificates: "*.example.org" is for "a.example.org",
+// neither for "example.org" nor for "b.a.example.org". A name without it precedes. Names are
+// compared without regard to case, port and a final dot. A request for no host that is known, or
+// with none (HTTP/1.0), gets otherwise()'s handler; without that it is answered with 421. The
+// handlers may be Routers. tls::ServerOptions::more_certificates has the hosts' certificates.
+// Copies share their hosts.
+// Context: any number of fibers once it serves, which park as handlers do. Before, one caller at a
+// time adds hosts, which does not park.
+// Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty one, or
+// if there is a handler already.
+class Hosts {
+ public:
+  // Has no hosts.
+  Hosts();
+
+  // Adds a host: "example.org", "*.example.org", "192.0.2.1" or "[2001:db8::1]".
+  // Throws: also std::invalid_argument for a name with a port, or that is none.
+  Hosts& host(std::string_view name, Handler handler);
+  // Sets the handler for all other requests.
+  Hosts& otherwise(Handler handler);
+
+  // Answers a request by its host's handler; the server calls it.
+  // Throws: as the handler.
+  void operator()(Request& request, Response& response) const;
+
+ private:
+  struct Table;
+  std::shared_ptr<Table> table_;
+};
+
+}  // namespace weft::http
