@@ -44,12 +44,21 @@ struct ClientOptions {
   std::size_t headers = 128;
   // The limit of Reply::read_all().
   std::uint64_t body_bytes = 64 * 1024 * 1024;
+  // Asks for compressed answers, unless a call has an Accept-Encoding or a Range. Bodies that are
+  // compressed by gzip, once, are decompressed as they are read: body_bytes bounds the text, and
+  // content_length() is unknown. The headers stay as they came. It requires zlib.
+  bool decompress = false;
   // With 0, redirects are returned as answers.
   std::size_t max_redirects = 10;
   // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
   ClientLayer secure = {};
   // Connects to this address, whatever the host and port of a URL. Nothing: by TCP to the host.
   std::optional<net::UnixAddress> unix_socket = {};
+  // The URL of a proxy, "http://127.0.0.1:3128". It gets the requests for http with their whole
+  // URL; for https it is asked for a tunnel (CONNECT). Empty: none.
+  std::string proxy = {};
+  // The Proxy-Authorization that the proxy gets, "Basic bmFtZTp3b3Jk". Empty: none.
+  std::string proxy_authorization = {};
   // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
   // Stores the cookies of answers, including redirects, and sends them with later requests. It must
@@ -106,7 +115,8 @@ class Reply {
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
   // after weft::Errc::timed_out or cancelled.
-  // Errors: also ErrorKind::malformed's, Errc::unexpected_end; the stream's.
+  // Errors: also ErrorKind::malformed's, which ClientOptions::decompress adds malformed_coding to;
+  // Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Reads the body. After an error `value` is the part read so far.
@@ -134,7 +144,7 @@ struct ClientStats {
 
 class ClientCore;
 
-// Sends requests over connections that it keeps. It has no proxies or caches.
+// Sends requests over connections that it keeps. It has no cache.
 // Context: fibers and plain threads of one runtime; send() and get() park.
 // Throws: std::bad_alloc; send() and get() also as go().
 // Lifetime: it must not outlive the runtime.
@@ -159,8 +169,8 @@ class Client {
   // (GET, HEAD, PUT, DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the
   // sending and the connection.
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
-  // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; the errors of dial(),
-  // the layer and the stream.
+  // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
+  // errors of dial(), the layer and the stream.
   net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
   // Sends a GET without extra headers, as send() does.
   net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {

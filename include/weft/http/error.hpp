@@ -42,6 +42,7 @@ enum class Errc {
   unsupported_form,   // The Content-Type of a body is not the one expected for the form.
   message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
   message_too_slow,   // The message took longer than WebSocketOptions::message.
+  refused_by_proxy,   // ClientOptions::proxy opens no tunnel to the server.
 };
 
 // The common property of several of these.

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
 #include <weft/http/cookie_jar.hpp>
@@ -17,7 +19,10 @@
 
 #include "libs/http/client/client_core.hpp"
 #include "libs/http/client/reply_state.hpp"
+#include "libs/http/coding/gunzip.hpp"
 #include "libs/http/wire/as_tcp.hpp"
+#include "libs/http/wire/bytes.hpp"
+#include "libs/http/wire/head_parser.hpp"
 
 namespace weft::http {
 
@@ -40,9 +45,26 @@ ClientOptions checked(ClientOptions options) {
   require(options.headers >= 1, "headers", 0, "; must be at least 1");
   require(options.continue_wait >= std::chrono::nanoseconds(0), "continue_wait",
           options.continue_wait.count(), " ns; must be at least 0");
+  require(!options.decompress || Gunzip::is_built_in(), "decompress", 1,
+          "; must be false: the library is built without zlib");
   require(options.connect > std::chrono::nanoseconds(0), "connect", options.connect.count(),
           " ns; must be above 0");
   return options;
+}
+
+std::optional<ProxyRoute> proxy_of(const ClientOptions& options) {
+  if (options.proxy.empty()) return std::nullopt;
+  const auto refuse = [](const char* why) {
+    throw std::invalid_argument(std::string("weft::http::ClientOptions: proxy: ") + why);
+  };
+  auto [url, malformed] = Url::parse(options.proxy);
+  if (malformed || url.scheme != "http") refuse("must be a URL of http");
+  if (options.unix_socket) refuse("cannot be combined with unix_socket");
+  const std::string& authorization = options.proxy_authorization;
+  if (!std::all_of(authorization.begin(), authorization.end(), is_value_char)) {
+    refuse("proxy_authorization must be the value of a header");
+  }
+  return ProxyRoute{std::move(url), authorization};
 }
 
 bool may_be_repeated(const Call& call) noexcept {
@@ -100,7 +122,8 @@ bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
 
 }  // namespace
 
-ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(options))) {}
+ClientCore::ClientCore(ClientOptions options)
+    : options_(checked(std::move(options))), proxy_(proxy_of(options_)) {}
 
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
@@ -127,9 +150,32 @@ net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const 
     if (error) return {.error = error};
     return {.value = as_tcp(std::move(stream))};
   }
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, route.resolver, until);
+  const Url& next = route.proxy != nullptr ? route.proxy->url : url;
+  const auto [addresses, unknown] = net::resolve(next.host, next.port, route.resolver, until);
   if (unknown) return {.error = unknown};
   return net::dial(addresses, until);
+}
+
+// Asks the proxy at the other end for a tunnel to the URL's server.
+std::error_code open_tunnel(ClientConnection& connection, const Url& url, const ProxyRoute& proxy,
+                            const Until& until) {
+  constexpr std::size_t kMost = 16 * 1024;
+  Call call{.method = "CONNECT"};
+  if (!proxy.authorization.empty()) {
+    call.headers.emplace_back("Proxy-Authorization", proxy.authorization);
+  }
+  if (const auto error = connection.write(make_call_head(url, call), until)) return error;
+  for (;;) {
+    std::string text;
+    if (const auto error = receive_head(connection, kMost, text, until)) return error;
+    Head head;
+    if (const Fault fault = parse_response_head(text, Limits::kMaxHeaders, head)) return *fault;
+    if (head.status >= 300) return Errc::refused_by_proxy;
+    // The server behind the tunnel waits for the client, so bytes that follow are the proxy's.
+    if (head.status >= 200 && !connection.input.rest().empty()) return Errc::malformed_start;
+    if (head.status >= 200) return {};
+    if (until.is_over()) return until.reason();
+  }
 }
 
 }  // namespace
@@ -142,6 +188,11 @@ net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const
   if (unreachable) return {.error = unreachable};
   auto connection = std::make_unique<ClientConnection>();
   connection->stream = std::move(stream);
+  if (is_secure && route.proxy != nullptr) {
+    if (const auto error = open_tunnel(*connection, url, *route.proxy, until)) {
+      return {.error = error};
+    }
+  }
   if (is_secure) {
     auto [layer, refused] =
         route.secure(connection->stream, url.host.substr(0, url.host.find('%')), until);
@@ -155,7 +206,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
                                                                    const Until& until) {
   const Until limit = until.but_before(Deadline::after(options_.connect));
   auto connection =
-      dial_server(url, {options_.secure, options_.unix_socket, options_.resolver}, limit);
+      dial_server(url, {options_.secure, options_.unix_socket, options_.resolver, proxy()}, limit);
   // Relaxed here and below: the numbers publish nothing.
   if (!connection.error) connections_.fetch_add(1, relaxed);
   return connection;
@@ -190,7 +241,7 @@ net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, con
 }
 
 net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const Until& until) {
-  const std::string head = make_call_head(url, call);
+  const std::string head = make_call_head(url, call, proxy());
   if (head.empty()) return {.error = Errc::malformed_call};
   auto pool = pool_of(url);
   if (!pool->slots.try_acquire_until(until)) return {.error = until.reason()};
@@ -221,6 +272,12 @@ bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
 net::Result<Reply> ClientCore::send(Call call, const Until& until) {
   auto [url, malformed] = Url::parse(call.url);
   if (malformed) return {.error = malformed};
+  const auto decides_coding = [](const auto& header) {
+    return equal_tokens(header.first, "accept-encoding") || equal_tokens(header.first, "range");
+  };
+  if (options_.decompress && std::ranges::none_of(call.headers, decides_coding)) {
+    call.headers.emplace_back("Accept-Encoding", "gzip");
+  }
   for (std::size_t count = 0;; ++count) {
     auto result = options_.cookies != nullptr ? send_with_cookies(url, call, until)
                                               : send_to(url, call, until);

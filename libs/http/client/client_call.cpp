@@ -202,7 +202,7 @@ std::error_code ask_for_body(ClientConnection& connection, const std::string& he
 
 }  // namespace
 
-std::string make_call_head(const Url& url, const Call& call) {
+std::string make_call_head(const Url& url, const Call& call, const ProxyRoute* proxy) {
   if (!is_token(call.method) || !std::all_of(call.headers.begin(), call.headers.end(), is_proper)) {
     return {};
   }
@@ -213,8 +213,13 @@ std::string make_call_head(const Url& url, const Call& call) {
     host = tunnel_target(url, *host);
     if (!host || has_body(call)) return {};
   }
-  std::string head = call.method + " " + (is_tunnel ? *host : url.target) + " HTTP/1.1\r\n";
+  const bool is_relayed = proxy != nullptr && !is_tunnel && url.scheme == "http";
+  const std::string target = is_relayed ? "http://" + url.authority() + url.target : url.target;
+  std::string head = call.method + " " + (is_tunnel ? *host : target) + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
+  if (is_relayed && !proxy->authorization.empty()) {
+    head += "Proxy-Authorization: " + proxy->authorization + "\r\n";
+  }
   for (const auto& header : call.headers) {
     // Without a body no continuation can be awaited (RFC 9110, 10.1.1).
     const bool is_idle = !has_body(call) && asks_before_body(header);

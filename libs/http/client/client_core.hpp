@@ -20,14 +20,23 @@
 
 namespace weft::http {
 
-// Returns the head of a request. An empty text means that a part of the call must not be sent.
-[[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
+// A proxy between the client and all servers; see ClientOptions.
+struct ProxyRoute {
+  Url url;
+  std::string authorization;
+};
+
+// Returns the head of a request, which goes to `proxy` unless that is null. An empty text means
+// that a part of the call must not be sent.
+[[nodiscard]] std::string make_call_head(const Url& url, const Call& call,
+                                         const ProxyRoute* proxy = nullptr);
 
 // How to reach a server; see ClientOptions.
 struct DialRoute {
   const ClientLayer& secure;
   const std::optional<net::UnixAddress>& unix_socket;
   net::AnyResolver* resolver = nullptr;
+  const ProxyRoute* proxy = nullptr;
 };
 
 // Dials the URL's server. Returns Errc::unsupported if https is needed and DialRoute::secure is
@@ -67,7 +76,10 @@ class ClientCore {
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);
 
+  [[nodiscard]] const ProxyRoute* proxy() const noexcept { return proxy_ ? &*proxy_ : nullptr; }
+
   const ClientOptions options_;
+  const std::optional<ProxyRoute> proxy_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
   // Relaxed, all of them: they publish nothing.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <new>
 #include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>
 #include <weft/http/client.hpp>
@@ -11,6 +12,17 @@
 namespace weft::http {
 
 namespace {
+
+bool is_gzip(std::span<const Header> headers) noexcept {
+  std::size_t codings = 0;
+  bool is_known = false;
+  for (const Header& header : headers) {
+    if (!equal_tokens(header.name, "content-encoding")) continue;
+    is_known = equal_tokens(header.value, "gzip") || equal_tokens(header.value, "x-gzip");
+    ++codings;
+  }
+  return codings == 1 && is_known;
+}
 
 // The bytes of a body, for Body::read_some().
 struct Source {
@@ -56,10 +68,34 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   if (head_.framing == Framing::chunked) {
     body_.decode_by({head_bytes_, max_headers_, ChunkDecoder::Folds::replaced});
   }
+  // A part of a compressed body cannot be decompressed.
+  constexpr int kPartial = 206;
+  if (decompresses_ && !body_.over() && head_.status != kPartial && is_gzip(head_.headers())) {
+    gunzip_ = Gunzip::make();
+    if (gunzip_ == nullptr) throw std::bad_alloc();
+  }
   if (body_.over()) end_body();
 }
 
 net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (gunzip_ == nullptr || buffer.empty()) return read_sent(buffer, until);
+  if (error_) return {.error = error_};
+  for (bool is_first = true;; is_first = false) {
+    const auto text = gunzip_->take(buffer);
+    if (text.error) return fail(text.error);
+    if (text.value > 0) return text;
+    // A server that sends members without text must not extend the wait.
+    if (!is_first && until.is_over()) return {.error = until.reason()};
+    const auto [count, error] = read_sent(gunzip_->room(), until);
+    if (error == weft::Errc::end_of_stream && !gunzip_->is_complete()) {
+      return fail(Errc::unexpected_end);
+    }
+    if (error) return {.error = error};
+    gunzip_->add(count);
+  }
+}
+
+net::Result<std::size_t> Reply::State::read_sent(std::span<std::byte> buffer, const Until& until) {
   if (error_) return {.error = error_};
   WEFT_INVARIANT(body_.over() || lease_.has_value(),
                  "Reply::State I2: an unfinished body has its connection");
@@ -143,7 +179,8 @@ const Url& Reply::url() const noexcept { return state_->url(); }
 std::optional<std::uint64_t> Reply::content_length() const noexcept {
   const Head& head = state_->head();
   if (head.status == 204) return 0;
-  return head.has_length ? std::optional(head.content_length) : std::nullopt;
+  if (!head.has_length || state_->is_decompressed()) return std::nullopt;
+  return head.content_length;
 }
 
 net::Result<std::size_t> Reply::read_some(std::span<std::byte> buffer, const Until& until) {

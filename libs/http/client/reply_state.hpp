@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <weft/http/client.hpp>
 
 #include "libs/http/client/client_core.hpp"
+#include "libs/http/coding/gunzip.hpp"
 #include "libs/http/wire/body.hpp"
 #include "libs/http/wire/head_parser.hpp"
 
@@ -22,7 +24,8 @@ class Reply::State {
       : url_(std::move(url)),
         head_bytes_(options.head_bytes),
         max_headers_(options.headers),
-        body_bytes_(options.body_bytes) {}
+        body_bytes_(options.body_bytes),
+        decompresses_(options.decompress) {}
 
   // Parses the head.
   [[nodiscard]] Fault parse(std::string text);
@@ -33,6 +36,7 @@ class Reply::State {
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] const Url& url() const noexcept { return url_; }
+  [[nodiscard]] bool is_decompressed() const noexcept { return gunzip_ != nullptr; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   net::Result<std::string> read_all(const Until& until);
   // Reads the rest of an unwanted body if it is small, to keep the connection.
@@ -46,6 +50,8 @@ class Reply::State {
     const std::string_view last = head_.headers().back().name;
     return last.data() >= text_.data() && last.data() + last.size() <= text_.data() + text_.size();
   }
+  // Reads bytes of the body as the server has sent them.
+  net::Result<std::size_t> read_sent(std::span<std::byte> buffer, const Until& until);
   void end_body();
   net::Result<std::size_t> fail(std::error_code error);
 
@@ -53,10 +59,12 @@ class Reply::State {
   const std::size_t head_bytes_;
   const std::size_t max_headers_;
   const std::uint64_t body_bytes_;
+  const bool decompresses_;
   std::string text_;
   Head head_;
   std::optional<Lease> lease_;
   Body body_;
+  std::unique_ptr<Gunzip> gunzip_;  // Null: the body is not compressed.
   std::error_code error_;
 };
 

@@ -63,6 +63,8 @@ const char* message_of(Errc code) noexcept {
     case Errc::wrong_length:
       return "the body is not as long as its Content-Length says: write so many bytes, or set "
              "none";
+    case Errc::refused_by_proxy:
+      return "the proxy opens no tunnel: look at ClientOptions::proxy and proxy_authorization";
     case Errc::too_many_redirects:
       return "more redirects than ClientOptions::max_redirects allows: raise it, or look for a "
              "loop of redirects";

@@ -1,0 +1,36 @@
+// A decompressor.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <weft/net/result.hpp>
+
+namespace weft::http {
+
+// Decompresses a gzip stream of one or more members (RFC 1952). Without zlib, make() returns null.
+// One fiber uses it at a time.
+class Gunzip {
+ public:
+  // Returns null without zlib, or without memory.
+  [[nodiscard]] static std::unique_ptr<Gunzip> make() noexcept;
+  [[nodiscard]] static bool is_built_in() noexcept;
+  virtual ~Gunzip() = default;
+  Gunzip(const Gunzip&) = delete;
+  Gunzip& operator=(const Gunzip&) = delete;
+
+  // Returns where the next compressed bytes go. Call it after take() has returned 0.
+  [[nodiscard]] virtual std::span<std::byte> room() noexcept = 0;
+  // Adds that many bytes, which are in room().
+  virtual void add(std::size_t size) noexcept = 0;
+  // Fills the buffer as far as the input suffices.
+  // Errors: Errc::malformed_coding.
+  virtual net::Result<std::size_t> take(std::span<std::byte> buffer) noexcept = 0;
+  // Returns whether the input may end here.
+  [[nodiscard]] virtual bool is_complete() const noexcept = 0;
+
+ protected:
+  Gunzip() noexcept = default;
+};
+
+}  // namespace weft::http
