@@ -7,8 +7,14 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <list>
+#include <map>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 #include <weft/blocking.hpp>
 #include <weft/descriptor.hpp>
 #include <weft/detail/thread_mutex.hpp>
@@ -91,7 +97,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments);
+  [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments,
+                                      const CommandOptions& options);
   // Parks until the program has ended by itself.
   Result<ExitStatus> wait(const Until& until) {
     const Result<ExitStatus> ended = wait_process(process_.front(), until);
@@ -127,9 +134,31 @@ ExitStatus Child::kill() noexcept {
   return error ? reap_killed(process) : status;
 }
 
-// Starts the program; blocks for some milliseconds.
-int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
-                  int& process) noexcept {
+// For calls of C. The texts must outlive the result.
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Returns the process's environment with changes, of which the last one of a name counts.
+std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
+  std::map<std::string, std::string> values;
+  const auto add = [&values](const std::string& text) {
+    values.insert_or_assign(text.substr(0, text.find('=')), text);
+  };
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) add(*at);
+  for (const std::string& text : changes) add(text);
+  std::vector<std::string> all;
+  for (auto& [name, text] : values) all.push_back(std::move(text));
+  return all;
+}
+
+// Starts the program; blocks for some milliseconds. `folder`: null for the process's.
+int spawn_process(char* const* words, char* const* environment, const char* folder,
+                  const std::array<Descriptor, 3>& ends, int& process) noexcept {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
@@ -137,6 +166,7 @@ int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
   for (int i = 0; i < 3; ++i) {
     ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)].get(), i);
   }
+  if (folder != nullptr) ::posix_spawn_file_actions_addchdir_np(&actions, folder);
   // The program has its own group, so that all of it can be killed, and default signal handling.
   sigset_t none;
   sigset_t defaults;
@@ -147,7 +177,7 @@ int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(
       &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawnp(&process, words[0], &actions, &attributes, words, environ);
+  const int error = ::posix_spawnp(&process, words[0], &actions, &attributes, words, environment);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -164,7 +194,8 @@ int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
       .code();
 }
 
-std::error_code Child::start(const std::vector<std::string>& arguments) {
+std::error_code Child::start(const std::vector<std::string>& arguments,
+                             const CommandOptions& options) {
   std::array<Pipe, 3> pipes;
   for (Pipe& pipe : pipes) {
     auto [made, refused] = make_pipe();
@@ -176,13 +207,16 @@ std::error_code Child::start(const std::vector<std::string>& arguments) {
   if (!error) error = take_end(pipes[1].write, ends[1]);
   if (!error) error = take_end(pipes[2].write, ends[2]);
   if (error) return error;
-  std::vector<char*> words;
-  words.reserve(arguments.size() + 1);
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = pointers_to(arguments);
+  std::vector<std::string> changed;
+  if (!options.environment.empty()) changed = environment_with(options.environment);
+  const std::vector<char*> own = pointers_to(changed);
+  char* const* const environment = options.environment.empty() ? environ : own.data();
+  const char* const folder = options.folder.empty() ? nullptr : options.folder.c_str();
   try {
     std::list<int> process{-1};
-    const int failed = blocking([&] { return spawn_process(words.data(), ends, process.front()); });
+    const int failed = blocking(
+        [&] { return spawn_process(words.data(), environment, folder, ends, process.front()); });
     if (failed != 0) return {failed, std::system_category()};
     process_.swap(process);
   } catch (const std::system_error& no_thread) {
@@ -194,8 +228,10 @@ std::error_code Child::start(const std::vector<std::string>& arguments) {
   return {};
 }
 
-// Appends what the pipe has, and ends the watch at the end of the pipe.
-std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
+using Sink = std::function<void(std::string_view)>;
+
+// Passes on what the pipe has, or appends it, and ends the watch at the end of the pipe.
+std::error_code collect(Watch& watch, std::string& text, std::size_t most, const Sink& sink) {
   std::array<char, 8192> buffer;
   const auto [count, error] =
       read_some(watch, std::as_writable_bytes(std::span(buffer)), Deadline::past());
@@ -203,6 +239,10 @@ std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
   if (error) {
     watch = {};
     return error == Errc::end_of_stream ? std::error_code{} : error;
+  }
+  if (sink) {
+    sink({buffer.data(), count});
+    return {};
   }
   if (text.size() + count > most) return std::make_error_code(std::errc::file_too_large);
   text.append(buffer.data(), count);
@@ -236,9 +276,11 @@ std::error_code converse(Child& child, const CommandOptions& options, CommandRes
     }
     std::error_code error;
     if (cases[chosen] == &writes) feed(child.input, input);
-    if (cases[chosen] == &reads) error = collect(child.output, result.output, options.most_output);
-    if (cases[chosen] == &reads_errors) {
-      error = collect(child.errors, result.errors, options.most_output);
+    const std::size_t most = options.most_output;
+    if (cases[chosen] == &reads) {
+      error = collect(child.output, result.output, most, options.on_output);
+    } else if (cases[chosen] == &reads_errors) {
+      error = collect(child.errors, result.errors, most, options.on_errors);
     }
     if (error) return error;
   }
@@ -276,7 +318,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& arguments,
   strays().reap_ended();
   Child child;
   Result<CommandResult> result;
-  result.error = child.start(arguments);
+  result.error = child.start(arguments, options);
   if (result.error) return result;
   result.error = converse(child, options, result.value, until);
   if (!result.error) {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -192,6 +193,15 @@ Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient
 struct CommandOptions {
   std::string input = {};                // The bytes of its standard input.
   std::size_t most_output = 64UL << 20;  // The limit of its output, in bytes; more is an error.
+  // Its environment, "NAME=value", besides or instead of what the process has of these names.
+  std::vector<std::string> environment = {};
+  // Its working directory, to which a relative path of the program also refers. Empty: the
+  // process's.
+  std::string folder = {};
+  // Receive its output as it comes, in the calling fiber, which may park; what they throw ends the
+  // program. Empty: the result has the output.
+  std::function<void(std::string_view)> on_output = {};
+  std::function<void(std::string_view)> on_errors = {};
 };
 struct CommandResult {
   ExitStatus status;

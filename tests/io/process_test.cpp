@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <weft/go.hpp>
@@ -173,6 +176,42 @@ FIBER_TEST_CASE("a command's output is collected, with its status") {
   CHECK(much.value.output == options.input);
   CHECK(io::run_command({"weft-has-no-such-program"}).error ==
         std::errc::no_such_file_or_directory);
+}
+
+FIBER_TEST_CASE("a command has the environment and the folder that it is given") {
+  ::setenv("WEFT_TEST_OLD", "old", 1);
+  const auto told = io::run_command(
+      {"sh", "-c", "pwd; echo $WEFT_TEST_OLD $WEFT_TEST_NEW $HOME"},
+      {.environment = {"WEFT_TEST_NEW=1", "HOME=/a=b", "WEFT_TEST_NEW=2"}, .folder = "/proc"});
+  CHECK(told.value.output == "/proc\nold 2 /a=b\n");
+  CHECK(io::run_command({"sh", "-c", "pwd"}, {.folder = "/no/such"}).error ==
+        std::errc::no_such_file_or_directory);
+}
+
+FIBER_TEST_CASE("a command's output is received while the command runs") {
+  // The command ends only after its first line has been received.
+  auto [gate, refused] = io::make_pipe();
+  REQUIRE(refused == std::error_code{});
+  const std::string wait = "read line < /proc/" + std::to_string(::getpid()) + "/fd/" +
+                           std::to_string(gate.read.native_handle());
+  std::string output;
+  std::string errors;
+  io::CommandOptions options;
+  options.on_output = [&, &opened = gate](std::string_view text) {
+    if (output.empty()) CHECK(io::write_all(opened.write, "go\n").value == 3);
+    output += text;
+  };
+  options.on_errors = [&](std::string_view text) { errors += text; };
+  options.most_output = 1;
+  const auto done =
+      io::run_command({"sh", "-c", "echo first; " + wait + "; echo second; echo bad >&2"}, options);
+  CHECK(done.error == std::error_code{});
+  CHECK(done.value.status.success());
+  CHECK(output == "first\nsecond\n");
+  CHECK(errors == "bad\n");
+  CHECK(done.value.output.empty());
+  options.on_output = [](std::string_view) { throw std::runtime_error("enough"); };
+  CHECK_THROWS_AS((void)io::run_command({"yes"}, options), std::runtime_error);
 }
 
 FIBER_TEST_CASE("a command that exceeds its time or its output limit is killed") {
