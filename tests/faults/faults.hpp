@@ -34,7 +34,9 @@ enum class Call : std::uint8_t {
   get_status,        // stat, lstat, fstat
   sync_file,         // fdatasync
   rename_file,       // rename
-  open_directory,    // opendir
+  remove_file,       // unlink, rmdir, unlinkat
+  make_directory,    // mkdir
+  open_directory,    // opendir, openat, fdopendir
   read_directory,    // readdir
   control_file,      // fcntl
   make_pipe,         // pipe2

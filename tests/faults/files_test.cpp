@@ -3,11 +3,13 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <system_error>
 #include <weft/files.hpp>
+#include <weft/temporary_files.hpp>
 
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -28,8 +30,8 @@ class Folder {
  public:
   Folder() { demand(::mkdtemp(path_) != nullptr && ::chdir(path_) == 0, "there is a folder"); }
   ~Folder() {
-    for (const char* name : {"old", "parts", "new"}) ::unlink(name);
-    demand(::chdir("/") == 0 && ::rmdir(path_) == 0, "nothing else is left in the folder");
+    for (const char* name : {"parts/file", "new/file", "old", "parts", "new"}) std::remove(name);
+    demand(::chdir("/") == 0 && std::remove(path_) == 0, "nothing else is left in the folder");
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
@@ -109,6 +111,55 @@ TEST_CASE("a file is replaced as a whole, or stays as it was") {
                     {Call::start_thread, EAGAIN},
                     {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+void change_names() {
+  const Folder folder;
+  expect_none(weft::files::create_directory("new"));
+  expect_none(weft::files::write_file("new/file", "x"));
+  expect_none(weft::files::rename("new", "parts"));
+  const auto [found, unknown] = weft::files::status("parts/file");
+  expect_none(unknown);
+  demand(found.size == 1, "a directory is renamed with its files");
+  expect_none(weft::files::remove("parts/file"));
+  expect_none(weft::files::write_file("parts/file", "y"));
+  expect_none(weft::files::remove_all("parts"));
+  demand(weft::files::list_directory(".").value.empty(), "all is removed");
+}
+TEST_CASE("names are changed, or an error is returned, for each failing call") {
+  sweep_in_runtime(&change_names, {{Call::make_directory, ENOSPC},
+                                   {Call::rename_file, EXDEV},
+                                   {Call::get_status, EIO},
+                                   {Call::remove_file, EIO},
+                                   {Call::remove_file, EPERM},
+                                   {Call::remove_file, EINTR},
+                                   {Call::open_directory, EMFILE},
+                                   {Call::read_directory, EIO},
+                                   {Call::start_thread, EAGAIN},
+                                   {Call::allocate, ENOMEM}});
+}
+
+// Whatever fails, the folder has nothing in it afterwards, as its destructor checks.
+void make_temporary() {
+  const Folder folder;
+  auto [file, unmade] = weft::files::TemporaryFile::create({.folder = "."});
+  expect_none(unmade);
+  expect_none(file.file().write_all("text", 0).error);
+  const auto [directory, missing] = weft::files::TemporaryDirectory::create({.folder = "."});
+  expect_none(missing);
+  expect_none(weft::files::write_file(directory.path() + "/file", "x"));
+  expect_none(file.keep_as("new"));
+  demand(weft::files::read_file("new").value == "text", "a file that is kept has its bytes");
+}
+TEST_CASE("temporary files are removed, whichever call fails") {
+  sweep_in_runtime(&make_temporary, {{Call::open_file, EMFILE},
+                                     {Call::open_file, EEXIST},
+                                     {Call::make_directory, ENOSPC},
+                                     {Call::make_directory, EEXIST},
+                                     {Call::write_at, ENOSPC},
+                                     {Call::rename_file, EXDEV},
+                                     {Call::start_thread, EAGAIN},
+                                     {Call::allocate, ENOMEM}});
 }
 
 void walk() {

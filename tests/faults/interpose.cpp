@@ -175,6 +175,8 @@ const char* to_string(Call call) noexcept {
                                  "stat",
                                  "fdatasync",
                                  "rename",
+                                 "unlink",
+                                 "mkdir",
                                  "opendir",
                                  "readdir",
                                  "fcntl",

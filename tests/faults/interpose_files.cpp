@@ -90,6 +90,26 @@ int fdatasync(int file) {
 int rename(const char* from, const char* to) noexcept {
   return fails(Call::rename_file) ? -1 : real<decltype(rename)>("rename")(from, to);
 }
+int unlink(const char* path) noexcept {
+  return fails(Call::remove_file) ? -1 : real<decltype(unlink)>("unlink")(path);
+}
+int rmdir(const char* path) noexcept {
+  return fails(Call::remove_file) ? -1 : real<decltype(rmdir)>("rmdir")(path);
+}
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  return fails(Call::remove_file) ? -1 : real<decltype(unlinkat)>("unlinkat")(folder, path, flags);
+}
+int mkdir(const char* path, mode_t mode) noexcept {
+  return fails(Call::make_directory) ? -1 : real<decltype(mkdir)>("mkdir")(path, mode);
+}
+// Directories alone are opened in this way, without a mode.
+int openat(int folder, const char* path, int flags, ...) {
+  using Function = int(int, const char*, int, ...);
+  return fails(Call::open_directory) ? -1 : real<Function>("openat")(folder, path, flags);
+}
+DIR* fdopendir(int folder) {
+  return fails(Call::open_directory) ? nullptr : real<decltype(fdopendir)>("fdopendir")(folder);
+}
 DIR* opendir(const char* path) {
   return fails(Call::open_directory) ? nullptr : real<decltype(opendir)>("opendir")(path);
 }

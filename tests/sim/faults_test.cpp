@@ -115,6 +115,27 @@ TEST_CASE("a file is whole, or a call has failed") {
   CHECK(errors > 10);
 }
 
+TEST_CASE("calls on paths that fail by the seed change nothing") {
+  const weft::test::TestGuard guard("calls on paths that fail by the seed change nothing");
+  int failed = 0;
+  int done = 0;
+  sim::explore({.seeds = 20}, [&](sim::World& world) {
+    world.host("store", [&] {
+      const auto count = [&](const weft::Result<void>& result) {
+        ++(result ? done : failed);
+        return static_cast<bool>(result);
+      };
+      while (!count(files::create_directory("/d"))) continue;
+      while (!count(files::rename("/d", "/e"))) continue;
+      while (!count(files::remove_all("/e"))) continue;
+    });
+    world.fail_calls("store", {.files = 0.3});
+    world.run_for(1s);
+  });
+  CHECK(done == 60);
+  CHECK(failed > 5);
+}
+
 TEST_CASE("an allocation that fails is a std::bad_alloc of a host's fiber, and of no other") {
   if (!kFailsMemory) {
     MESSAGE("skipped: a sanitizer has an operator new of its own");
