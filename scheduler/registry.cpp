@@ -12,6 +12,7 @@
 
 #include "base/lock_until.hpp"
 #include "base/thread.hpp"
+#include "scheduler/record/lock_owners.hpp"
 #include "scheduler/sleep/parked_threads.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
@@ -80,6 +81,7 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   for (auto& side : choosing) side.store(0, relaxed);
   bound_scheduler() = nullptr;
   ParkedThreads::reset();
+  if (detail::notes_lock_owners()) shared_owners.reset();
   fork_count.fetch_add(1, relaxed);
   if (Worker* worker = current_worker()) {
     // The fiber continues as a plain thread would. It must not end: its worker is gone.

@@ -16,6 +16,25 @@ using detail::WaitReason;
 // Relaxed throughout this file: changes of kWaiters are made under waiters_lock_, which orders
 // them.
 
+// Where a lock arrives at the end of a turn, and each time while locks note their owners.
+void SharedMutex::give_way_and_lock(std::uint32_t owner) noexcept {
+  detail::give_way();
+  if (!take_and_note(owner)) (void)lock_contended(owner, {});
+}
+
+bool SharedMutex::take_and_note(std::uint32_t owner) noexcept {
+  if (!take(owner)) return false;
+  note_owner();
+  return true;
+}
+
+// An owner calls it. Relaxed: the note is not for the mutex's other callers.
+void SharedMutex::note_owner() noexcept {
+  if (!detail::notes_lock_owners()) return;
+  state_.fetch_or(kNoted, relaxed);
+  detail::note_owner_of(this);
+}
+
 bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexcept {
   const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
   waiters_lock_.lock();
@@ -26,6 +45,7 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
       if (!state_.compare_exchange_weak(state, state + owner, acquire, relaxed))
         continue;  // [shared]
       waiters_lock_.unlock();
+      note_owner();
       return true;
     }
     if (until.is_over()) {
@@ -42,6 +62,7 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
       owner == kWriter ? WaitReason::shared_mutex_write : WaitReason::shared_mutex_read;
   if (detail::wait_in_until(waiters_, waiters_lock_, self, reason, until) ==
       detail::Claim::kNotifier) {
+    note_owner();
     return true;
   }
   let_in_after_withdrawal();
@@ -56,7 +77,8 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
   const std::uint32_t state = state_.load(relaxed);
   if ((state & kWaiters) != 0) {
     const std::uint32_t before = state & ~kWaiters;
-    WEFT_INVARIANT(before != 0, "SharedMutex I3: while kWaiters is set the last owner stays");
+    WEFT_INVARIANT((before & ~kNoted) != 0,
+                   "SharedMutex I3: while kWaiters is set the last owner stays");
     std::uint32_t owners = before;
     admitted = admit(owners);
     // There may be fewer readers than `before` now, but at least one (I3).
@@ -70,10 +92,11 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
 // The mutex does not become free while a caller waits: a caller that may destroy it comes after the
 // hand-over.
 void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
+  if ((state_.load(relaxed) & kNoted) != 0) detail::forget_owner_of(this);
   do {
     waiters_lock_.lock();
     // Acquire, on behalf of the next owner: all readers that have left.
-    const std::uint32_t state = state_.load(acquire);  // [shared]
+    const std::uint32_t state = state_.load(acquire) & ~kNoted;  // [shared]
     WEFT_CHECK(is_owned_by(state, owner),
                owner == kWriter
                    ? sync::of_object(this,
@@ -90,7 +113,18 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
       waiters_lock_.unlock();
     }
     // All waiters have given up, or other readers have come.
-  } while (!leave(owner));
+  } while (!leave_contended(owner));
+}
+
+// Does what leave() does, for an owner that has no note any more.
+bool SharedMutex::leave_contended(std::uint32_t owner) noexcept {
+  std::uint32_t state = state_.load(relaxed);
+  while (may_leave(state & ~kNoted, owner)) {
+    std::uint32_t next = state - owner;
+    if (next == kNoted) next = 0;
+    if (state_.compare_exchange_weak(state, next, release, relaxed)) return true;  // [shared]
+  }
+  return false;
 }
 
 // The only owner calls it. Returns false if no waiter takes the mutex: the caller then keeps it.

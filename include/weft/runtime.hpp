@@ -77,14 +77,14 @@ struct RuntimeOptions {
   // weft::blocking runs in place there, and yields have no effect.
   std::function<void(std::string_view report)> on_deadlock = {};
   // Receives a report, once, of each circle of fibers that wait for each other while other fibers
-  // live: for the end of a fiber by a JoinHandle, a WaitGroup or a TaskGroup, or for a Mutex,
-  // without a deadline or a stop token. The report has the calls of each. There are no false
-  // alarms. The monitor looks every minute, and once when all workers have slept for 0.5 s. It
-  // calls this on its own thread, on the terms of on_stall. Empty: the report goes to stderr.
+  // live: for the end of a fiber by a JoinHandle, a WaitGroup or a TaskGroup, or for a Mutex or a
+  // SharedMutex, without a deadline or a stop token. The report has the calls of each. There are no
+  // false alarms. The monitor looks every minute, and once when all workers have slept for 0.5 s.
+  // It calls this on its own thread, on the terms of on_stall. Empty: the report goes to stderr.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
-  // Whether a Mutex notes its owner, in all runtimes of the process from now on, so that circles
-  // are found in which a fiber waits for a mutex. Each call that may park then takes some
-  // nanoseconds longer. The variable WEFT_LOCK_OWNERS=1 of the environment does the same.
+  // Whether a Mutex or a SharedMutex notes its owners, in all runtimes of the process from now on,
+  // so that circles are found in which a fiber waits for one. Each call that may park then takes
+  // some nanoseconds longer. The variable WEFT_LOCK_OWNERS=1 of the environment does the same.
   bool lock_owners = false;
   // A signal on which the process writes all fibers to stderr, as dump_fibers() does, and
   // continues. An example is SIGQUIT, which a terminal sends for Ctrl-\. 0: none. WEFT_DUMP_SIGNAL

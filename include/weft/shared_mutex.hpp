@@ -18,13 +18,16 @@ namespace weft {
 // Fairness: FIFO, for readers too. The mutex is handed over, so no caller overtakes a waiter;
 // neighbouring readers in the queue enter together.
 // Invariants
-//   I1  state_ = kWriter or a multiple of kReaders, one for each owner, + kWaiters.
+//   I1  state_ = kWriter or a multiple of kReader, one for each owner, + kWaiters + kNoted.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner. It
 //       changes under waiters_lock_ only.
 //   I3  While it is set, a caller becomes an owner, and the last owner ceases to be one, only under
 //       waiters_lock_.
 //   I4  An unlock that has freed the mutex, and wakes no waiter, does not access it any more.
 //       Unchecked: the absence of an access cannot be observed.
+//   I5  An owner that notes itself has set kNoted first, and no unlock takes the fast path while
+//       it is set: so each noted owner removes its note before it leaves. The last owner clears it.
+//       Unchecked: the notes are in the scheduler.
 // Order
 //   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), as does a caller
 //             that passes the mutex on: the effects of earlier locks are visible.
@@ -36,15 +39,16 @@ class SharedMutex {
 
   // Parks until the caller is the only owner.
   void lock() noexcept {
-    detail::give_way_if_due();
-    if (!try_lock()) [[unlikely]]
+    if (detail::is_turn_over()) [[unlikely]]
+      return give_way_and_lock(kWriter);
+    if (!take(kWriter)) [[unlikely]]
       (void)lock_contended(kWriter, {});
   }
   // Locks for writing if the mutex is free; returns false otherwise.
   [[nodiscard]] bool try_lock() noexcept {
-    std::uint32_t expected = 0;
-    return state_.compare_exchange_strong(expected, kWriter, detail::acquire,  // [shared]
-                                          detail::relaxed);
+    if (detail::is_turn_over()) [[unlikely]]
+      return take_and_note(kWriter);
+    return take(kWriter);
   }
   // Waits as lock() does; returns false if `until` ended the wait. Readers that waited only for
   // this writer then enter.
@@ -64,20 +68,16 @@ class SharedMutex {
 
   // Parks until the caller is a reader, perhaps one of several.
   void lock_shared() noexcept {
-    detail::give_way_if_due();
-    if (!try_lock_shared()) [[unlikely]]
+    if (detail::is_turn_over()) [[unlikely]]
+      return give_way_and_lock(kReader);
+    if (!take(kReader)) [[unlikely]]
       (void)lock_contended(kReader, {});
   }
   // Locks for reading at once. Returns false if there is a writer or a waiter.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    std::uint32_t state = state_.load(detail::relaxed);
-    while ((state & (kWriter | kWaiters)) == 0) {
-      if (state_.compare_exchange_weak(state, state + kReader, detail::acquire,  // [shared]
-                                       detail::relaxed)) {
-        return true;
-      }
-    }
-    return false;
+    if (detail::is_turn_over()) [[unlikely]]
+      return take_and_note(kReader);
+    return take(kReader);
   }
   // Waits as lock_shared() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_shared_until(const Until& until) noexcept {
@@ -99,15 +99,37 @@ class SharedMutex {
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
+  // Some owner is noted, for reports of deadlocks: see waist.hpp. It makes the state negative.
+  static constexpr std::uint32_t kNoted = 1U << 31;
 
+  // Requires a state without kNoted.
   [[nodiscard]] static bool is_owned_by(std::uint32_t state, std::uint32_t owner) noexcept {
     return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
   }
-  // Gives up the caller's ownership, unless the mutex must be handed to a waiter. Relaxed loads of
-  // state_, here and elsewhere, are only checks before a compare-exchange decides.
+  // Returns whether an unlock may take the fast path: it hands the mutex to no waiter, and removes
+  // no note.
+  [[nodiscard]] static bool may_leave(std::uint32_t state, std::uint32_t owner) noexcept {
+    if (owner == kWriter) return state == kWriter;
+    return static_cast<std::int32_t>(state) >= static_cast<std::int32_t>(kReader) &&
+           state != (kReader | kWaiters);
+  }
+  // Becomes an owner if that takes no wait. Relaxed loads of state_, here and elsewhere, are only
+  // checks before a compare-exchange decides.
+  [[nodiscard]] bool take(std::uint32_t owner) noexcept {
+    const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
+    std::uint32_t state = owner == kWriter ? 0 : state_.load(detail::relaxed);
+    while ((state & obstacles) == 0) {
+      if (state_.compare_exchange_weak(state, state + owner, detail::acquire,  // [shared]
+                                       detail::relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // Gives up the caller's ownership, unless the mutex must be handed to a waiter.
   [[nodiscard]] bool leave(std::uint32_t owner) noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
-    while (is_owned_by(state, owner) && state != (owner | kWaiters)) {
+    while (may_leave(state, owner)) {
       if (state_.compare_exchange_weak(state, state - owner, detail::release,  // [shared]
                                        detail::relaxed)) {
         return true;
@@ -116,7 +138,11 @@ class SharedMutex {
     return false;
   }
 
+  void give_way_and_lock(std::uint32_t owner) noexcept;
+  [[nodiscard]] bool take_and_note(std::uint32_t owner) noexcept;
+  void note_owner() noexcept;
   [[nodiscard]] bool lock_contended(std::uint32_t owner, const Until& until) noexcept;
+  [[nodiscard]] bool leave_contended(std::uint32_t owner) noexcept;
   void unlock_contended(std::uint32_t owner) noexcept;
   [[nodiscard]] bool hand_over() noexcept WEFT_RELEASES(waiters_lock_);
   void let_in_after_withdrawal() noexcept;

@@ -1,11 +1,47 @@
-// Whether locks note their owners.
+// Whether locks note their owners, and the notes of locks that have several.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
 
 namespace weft::scheduler {
 
 // Relaxed: a lock whose owner does not see it yet has no note, or a former one for a moment.
 inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
+
+// The owners of locks that may have several at once. A table of fixed size: an owner that finds no
+// place has no note. Any thread may call.
+class SharedOwners {
+ public:
+  void add(const void* lock, std::uint64_t fiber) noexcept;
+  // Removes one note of the fiber; all notes of the lock if there is none.
+  void remove(const void* lock, std::uint64_t fiber) noexcept;
+  // Returns the numbers of the owners, 0 for a plain thread. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<std::uint64_t> owners_of(const void* lock);
+  // In the child of a fork, which may have copied locks that were held.
+  void reset() noexcept;
+
+ private:
+  static constexpr std::size_t kBuckets = 1024;
+  static constexpr std::size_t kPlaces = 15;
+  struct Place {
+    const void* lock = nullptr;
+    std::uint64_t fiber = 0;
+  };
+  struct Bucket {
+    detail::SpinLock lock;
+    std::array<Place, kPlaces> places WEFT_GUARDED_BY(lock);
+  };
+
+  [[nodiscard]] Bucket& bucket_of(const void* lock) noexcept;
+
+  std::array<Bucket, kBuckets> buckets_;
+};
+
+extern constinit SharedOwners shared_owners;
 
 }  // namespace weft::scheduler

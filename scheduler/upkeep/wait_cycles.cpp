@@ -8,7 +8,6 @@
 #include <new>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <weft/detail/lock_owner.hpp>
 #include <weft/detail/waiter.hpp>
@@ -17,6 +16,7 @@
 #include "fibers/calls/call_walk.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/sanitizer.hpp"
+#include "scheduler/record/lock_owners.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/upkeep/census.hpp"
@@ -38,13 +38,16 @@ const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// What a parked fiber waits for, as found on its stack: the object's lock, and the Waiter in the
-// object's list. All these objects have the list in the first aligned word after the lock. A mutex
-// has its state before the lock, and its LockOwner between lock and list.
+// What a parked fiber waits in, as a reader of its stack finds it: the lock of the object, and the
+// Waiter in the object's list. All objects in question have the list in the first aligned word
+// behind the lock, and both kinds of mutexes have their state before. A Mutex has its LockOwner
+// between.
 struct ParkedWait {
   Word lock = 0;  // 0: unknown.
   Word waiter = 0;
-  std::uint32_t owner = 0;  // A LockOwner's digest.
+  Word ahead = 0;              // The fiber of the last waiter without a limit before it.
+  std::uint32_t owner = 0;     // A LockOwner's digest.
+  bool has_one_owner = false;  // The mutex is locked, and not by readers.
 
   friend bool operator==(const ParkedWait&, const ParkedWait&) = default;
 };
@@ -53,20 +56,27 @@ constexpr Word kMutexStateBytes = 4;
 constexpr std::uint32_t kMutexIsLocked = 1;
 constexpr Word kWaitGroupCountBytes = 8;
 constexpr std::size_t kMostInList = 10'000;
+// The words of a Waiter.
+constexpr std::size_t kNext = offsetof(Waiter, next) / sizeof(Word);
+constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
+constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
+constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
 
 // Reads the lock and the list of an object.
 struct ListView {
   std::uint32_t owner = 0;
-  std::unordered_set<Word> waiters;
+  bool has_one_owner = false;
+  std::unordered_map<Word, Word> waiters;  // With what is `ahead` of each.
 };
 
-std::uint32_t read_owner(Word lock) noexcept {
+void read_state(Word lock, ListView& view) noexcept {
   std::array<std::uint32_t, 2> words{};
-  if (!base::read_memory(address_of(lock - kMutexStateBytes), words.data(), sizeof words)) return 0;
+  if (!base::read_memory(address_of(lock - kMutexStateBytes), words.data(), sizeof words)) return;
   // The second word is the lock, which is not held, and three bytes of a LockOwner.
   constexpr std::uint32_t kLockBits = 0xff;
-  if ((words[0] & kMutexIsLocked) == 0 || (words[1] & kLockBits) != 0) return 0;
-  return words[1] >> 8;
+  if ((words[0] & kMutexIsLocked) == 0 || (words[1] & kLockBits) != 0) return;
+  view.has_one_owner = true;
+  view.owner = words[1] >> 8;
 }
 
 ListView read_list(Word lock, WaitReason reason) {
@@ -75,15 +85,17 @@ ListView read_list(Word lock, WaitReason reason) {
   std::uint8_t is_locked = 1;
   std::array<Word, 2> ends{};
   if (!base::read_memory(address_of(list), ends.data(), sizeof ends)) return view;
+  Word ahead = 0;
   for (Word waiter = ends[0]; waiter != 0 && view.waiters.size() < kMostInList;) {
-    if (!view.waiters.insert(waiter).second) break;
-    if (!base::read_memory(address_of(waiter + offsetof(Waiter, next)), &waiter, sizeof waiter)) {
-      break;
-    }
+    if (!view.waiters.emplace(waiter, ahead).second) break;
+    std::array<Word, kClaim + 1> words{};
+    if (!base::read_memory(address_of(waiter), words.data(), sizeof words)) break;
+    if (words[kClaim] == 0) ahead = words[kWaker];
+    waiter = words[kNext];
   }
   // While the lock is held, the list changes, or its last waiter has not left its stack yet.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
-  if (reason == WaitReason::mutex) view.owner = read_owner(lock);
+  if (reason == WaitReason::mutex || is_shared_lock(reason)) read_state(lock, view);
   return view;
 }
 
@@ -126,12 +138,20 @@ class WaitGraph {
       Node& node = nodes_[i];
       headers_.emplace(word_of(node.stack), i);
       if (!node.is_inlining) node.wait = read_wait(node);
-      if (node.wait.owner != 0) owners_.try_emplace(node.wait.owner);
+      if (node.wait.owner != 0 && node.reason == WaitReason::mutex) {
+        owners_.try_emplace(node.wait.owner);
+      }
+      if (is_shared_lock(node.reason)) has_shared_locks_ = true;
       if (node.fiber->target_digest.load(detail::relaxed) == 0) continue;
       const void* target = node.fiber->task.join_target_hint(&base::read_memory);
       if (target != nullptr) targets_.emplace(word_of(target), i);
     }
-    for (std::size_t i = 0; i < nodes_.size(); ++i) note_owner(nodes_[i].id, i);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      note_owner(nodes_[i].id, i);
+      if (!has_shared_locks_) continue;
+      numbers_.emplace(nodes_[i].id, i);
+      fibers_.emplace(word_of(nodes_[i].fiber), i);
+    }
   }
   // Must be called with each record after the waits have been read. An owner is known if no other
   // fiber has the same digest.
@@ -182,9 +202,6 @@ class WaitGraph {
   // a frame of the call that waits without a limit.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
-    constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
-    constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
-    constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
     const auto words = std::span(image_->words).first(image_->count);
     Word waiter = 0;
     for (std::size_t i = kWaker; i - kWaker + kFlags < words.size() && waiter == 0; ++i) {
@@ -199,7 +216,9 @@ class WaitGraph {
     for (std::size_t i = 0; i + 2 < words.size() && waiter != 0; ++i) {
       if (words[i] != word_of(node.stack) || words[i + 1] == 0 || words[i + 2] == 0) continue;
       const ListView& list = list_of(words[i + 2], node.reason);
-      if (list.waiters.contains(waiter)) return {words[i + 2], waiter, list.owner};
+      const auto found = list.waiters.find(waiter);
+      if (found == list.waiters.end()) continue;
+      return {words[i + 2], waiter, found->second, list.owner, list.has_one_owner};
     }
     return {};
   }
@@ -230,9 +249,27 @@ class WaitGraph {
       }
       return edges;
     }
+    if (is_shared_lock(node.reason)) return edges_of_shared(node);
     const Word before = node.reason == WaitReason::wait_group ? kWaitGroupCountBytes : 0;
     const auto [first, last] = targets_.equal_range(node.wait.lock - before);
     for (auto at = first; at != last; ++at) edges.push_back(at->second);
+    return edges;
+  }
+
+  // It waits for each waiter before it that does not give up. A writer also waits for each owner;
+  // a reader only for a writer.
+  [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {
+    std::vector<std::size_t> edges;
+    const auto add = [&edges](const auto& nodes, auto key) {
+      const auto found = nodes.find(key);
+      if (found != nodes.end()) edges.push_back(found->second);
+    };
+    add(fibers_, node.wait.ahead);
+    if (node.reason == WaitReason::shared_mutex_read && !node.wait.has_one_owner) return edges;
+    const void* mutex = address_of(node.wait.lock - kMutexStateBytes);
+    for (const std::uint64_t owner : shared_owners.owners_of(mutex)) {
+      if (owner != 0) add(numbers_, owner);
+    }
     return edges;
   }
 
@@ -297,7 +334,10 @@ class WaitGraph {
   std::map<Word, std::size_t> headers_;                 // The key is the header.
   std::unordered_multimap<Word, std::size_t> targets_;  // The key is the join target.
   std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the digest.
-  std::unordered_map<Word, ListView> lists_;            // As last read; the key is the lock.
+  bool has_shared_locks_ = false;
+  std::unordered_map<std::uint64_t, std::size_t> numbers_;  // For shared locks, as is the next one.
+  std::unordered_map<Word, std::size_t> fibers_;
+  std::unordered_map<Word, ListView> lists_;  // As read last; the key is the lock.
 };
 
 }  // namespace

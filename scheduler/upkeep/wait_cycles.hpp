@@ -30,11 +30,15 @@ struct WaitCycle {
   std::vector<Member> members;
 };
 
-// Returns whether the fiber waits for the ends of other fibers, or for a mutex that a fiber owns.
+[[nodiscard]] inline bool is_shared_lock(detail::WaitReason reason) noexcept {
+  return reason == detail::WaitReason::shared_mutex_read ||
+         reason == detail::WaitReason::shared_mutex_write;
+}
+// Whether the fiber waits for the end of other fibers, or for a mutex that some of them own.
 [[nodiscard]] inline bool may_be_in_cycle(const fibers::Fiber& fiber) noexcept {
   const auto reason = static_cast<detail::WaitReason>(fiber.reason());
   return reason == detail::WaitReason::join || reason == detail::WaitReason::wait_group ||
-         reason == detail::WaitReason::mutex;
+         reason == detail::WaitReason::mutex || is_shared_lock(reason);
 }
 
 // Finds the cycles among the fibers of one scheduler. README.md, "Deadlocks of some fibers",

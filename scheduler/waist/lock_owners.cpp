@@ -12,6 +12,13 @@ namespace weft::detail {
 
 std::uint64_t number_for_notes() noexcept { return this_fiber::id(); }
 
+void note_owner_of(const void* lock) noexcept {
+  scheduler::shared_owners.add(lock, number_for_notes());
+}
+void forget_owner_of(const void* lock) noexcept {
+  scheduler::shared_owners.remove(lock, number_for_notes());
+}
+
 void note_lock_owners() noexcept {
   if (scheduler::lock_owners_are_noted.exchange(true, relaxed)) return;
   weft_endless_turn.over.store(true, relaxed);

@@ -205,15 +205,22 @@ void give_way() noexcept;
     give_way();
 }
 
-// Whether locks note their owners, for reports of deadlocks: see lock_owner.hpp. Once set, it stays
-// set. A note is the calling fiber's number; plain threads have 0.
+// Whether locks note their owners, for reports of deadlocks: see lock_owner.hpp. Once set it stays
+// set. The notes have the calling fiber's number; 0 is that of plain threads. A lock that may have
+// several owners has no room for them: note_owner_of() notes the caller elsewhere, unless there are
+// too many. Only an owner calls it, and forget_owner_of() before it ceases to be one; a caller that
+// is not noted removes the notes of all.
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
 [[nodiscard]] inline std::uint64_t number_for_notes() noexcept { return 0; }
+inline void note_owner_of(const void* /*lock*/) noexcept {}
+inline void forget_owner_of(const void* /*lock*/) noexcept {}
 #else
 [[nodiscard]] bool notes_lock_owners() noexcept;
 void note_lock_owners() noexcept;
 [[nodiscard]] std::uint64_t number_for_notes() noexcept;
+void note_owner_of(const void* lock) noexcept;
+void forget_owner_of(const void* lock) noexcept;
 #endif
 
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
