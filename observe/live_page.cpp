@@ -13,6 +13,7 @@
 
 #include "base/printable.hpp"
 #include "observe/fiber_list.hpp"
+#include "observe/heap_page.hpp"
 #include "observe/json.hpp"
 #include "observe/leaks.hpp"
 #include "observe/live_page_html.hpp"
@@ -171,7 +172,13 @@ Answer answer_by(const std::function<Answer()>& make) {
   }
 }
 
-Answer answer_or_throw(std::string_view path) {
+Answer heap_now(std::string_view query) {
+  Answer answer;
+  observe::call_with_enough_stack([&] { answer = observe::answer_heap(query); });
+  return answer;
+}
+
+Answer answer_or_throw(std::string_view path, std::string_view query) {
   if (path == "/") return {200, "text/html; charset=utf-8", std::string(observe::kLivePage)};
   if (path == "/data.json") return {200, kJson, written_by(&write_data)};
   if (path == "/metrics") {
@@ -184,10 +191,11 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/deadlocks") return {200, kText, written_by(&dump::write_deadlocks)};
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
+  if (path == "/heap") return heap_now(query);
   return {404, kText,
           "no such page; the pages are /, /data.json, /metrics, /deadlocks, "
-          "/fibers, /fibers.json, /leaks, /requests, /stacks, /trace, /profile, /contention and "
-          "/blocked\n"};
+          "/fibers, /fibers.json, /leaks, /requests, /stacks, /heap, /trace, /profile, /contention "
+          "and /blocked\n"};
 }
 
 }  // namespace
@@ -195,7 +203,7 @@ Answer answer_or_throw(std::string_view path) {
 Answer answer(std::string_view target) {
   const Target wanted(target);
   return answer_by([&] {
-    if (!observe::is_timed_page(wanted.path)) return answer_or_throw(wanted.path);
+    if (!observe::is_timed_page(wanted.path)) return answer_or_throw(wanted.path, wanted.query);
     return observe::answer_timed(wanted.path, wanted.query, [](Deadline end) {
       return this_fiber::sleep_until(end, Until::ambient());
     });

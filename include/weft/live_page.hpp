@@ -28,6 +28,8 @@ struct Answer {
 //   /leaks       places where a growing number of fibers wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
+//   /heap        folded stacks with the bytes that they have allocated and that are not freed, from
+//                the allocator, if it has profiles (jemalloc, tcmalloc); also with format=pprof
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 //   /contention, /blocked  the same for weft::profile::contention() and blocked()
