@@ -99,6 +99,17 @@ std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled,
   return std::nullopt;
 }
 
+// The same for one of them, by a request.
+std::optional<int> request_poll(FiberState& state, pollfd& polled, Deadline limit) noexcept {
+  const Requested ended = make_request(state, limit, [&](const Until& until) {
+    return detail::poll_once(polled.fd, polled.events, until);
+  });
+  if (ended.outcome == Outcome::refused || ended.value < 0) return std::nullopt;
+  polled.revents = static_cast<short>(ended.value);
+  if (ended.outcome == Outcome::ready) return 1;
+  return ended.outcome == Outcome::limit ? 0 : -error_of(ended.outcome, 0);
+}
+
 // The same for one of them, which needs no set.
 std::optional<int> wait_for_one(FiberState& state, pollfd& polled, Deadline limit) noexcept {
   Place place(state, polled.fd);
@@ -129,18 +140,26 @@ int milliseconds_left(Deadline limit) noexcept {
 }
 
 int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled, Deadline limit) {
-  state.asked = -1;
-  const int ready = real_poll(polled.data(), polled.size(), 0);
-  if (ready != 0 || limit.passed()) return ready;
+  const bool may_park = reason_not_to_park() == nullptr;
+  const bool is_one = polled.size() == 1 && polled[0].fd >= 0;
+  const bool can_request = may_park && is_one && !limit.passed();
+  // An answer has not come yet, most likely; the request looks, too.
+  const int asked = std::exchange(state.asked, -1);
+  const bool waits_first = can_request && asked == polled[0].fd;
+  std::optional<int> result;
+  if (waits_first) result = request_poll(state, polled[0], limit);
+  if (!result) {
+    const int ready = real_poll(polled.data(), polled.size(), 0);
+    if (ready != 0 || limit.passed()) return ready;
+    if (can_request && !waits_first) result = request_poll(state, polled[0], limit);
+  }
+  if (!result && may_park && std::ranges::none_of(polled, is_odd))
+    result = is_one && wanted(polled[0].events) != io::Ready::either
+                 ? wait_for_one(state, polled[0], limit)
+                 : wait_for_several(state, polled, limit);
   const auto plain = [&] {
     return real_poll(polled.data(), polled.size(), milliseconds_left(limit));
   };
-  if (reason_not_to_park() != nullptr || std::ranges::any_of(polled, is_odd))
-    return on_helper(state, call, plain);
-  const bool is_one =
-      polled.size() == 1 && polled[0].fd >= 0 && wanted(polled[0].events) != io::Ready::either;
-  const std::optional<int> result =
-      is_one ? wait_for_one(state, polled[0], limit) : wait_for_several(state, polled, limit);
   if (!result) return on_helper(state, call, plain);
   return *result < 0 ? fail(-*result) : *result;
 }

@@ -26,11 +26,28 @@ constinit Real<decltype(::readv)> real_readv("readv");
 // A receive with one of these flags returns at once on a thread, too.
 constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 
-template <class Attempt, class Plain>
-ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain) {
+template <class Attempt, class Plain, class Request = NoRequest>
+ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain,
+                Request request = {}) {
   Place place(state, fd);
   return until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain,
-                    std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt);
+                    std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt, request);
+}
+
+// The request does the same as recvmsg(). Kernels before 6.4 refuse control data in it. MSG_WAITALL
+// and MSG_PEEK have rules of their own for what has come before the end of a wait.
+auto request_of(msghdr& message, int flags) noexcept {
+  return [&message, flags](int descriptor, const Until& until) -> detail::OneShot {
+    if ((flags & (MSG_WAITALL | MSG_PEEK)) != 0 || message.msg_control != nullptr) return {};
+    return detail::receive_once(descriptor, message, flags, until);
+  };
+}
+
+msghdr message_of(const iovec* parts, std::size_t count) noexcept {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = count;
+  return message;
 }
 
 // As on a thread, waits for all bytes, unless an error, the end or a signal comes first.
@@ -93,15 +110,11 @@ ssize_t read_parts(FiberState& state, const Call& call, int fd, const iovec* par
   if (count <= 0 || count > IOV_MAX || length_of(parts, static_cast<std::size_t>(count)) == 0)
     return real_readv(fd, parts, count);
   const auto plain = [=](int descriptor) { return real_readv(descriptor, parts, count); };
+  msghdr message = message_of(parts, static_cast<std::size_t>(count));
   const ssize_t received = receive(
       state, call, fd,
-      [=](int descriptor) {
-        msghdr message{};
-        message.msg_iov = const_cast<iovec*>(parts);
-        message.msg_iovlen = static_cast<std::size_t>(count);
-        return real_recvmsg(descriptor, &message, MSG_DONTWAIT);
-      },
-      plain);
+      [&](int descriptor) { return real_recvmsg(descriptor, &message, MSG_DONTWAIT); }, plain,
+      request_of(message, 0));
   if (received >= 0 || errno != ENOTSOCK) return received;
   struct stat status {};
   if (::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)))
@@ -125,10 +138,12 @@ WEFT_POSIX_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   const Call call{"recv", __builtin_return_address(0)};
   if ((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
     return receive_all(*state, call, fd, buffer, size, flags);
+  const iovec whole{buffer, size};
+  msghdr message = message_of(&whole, 1);
   return receive(
       *state, call, fd,
       [=](int place) { return real_recv(place, buffer, size, flags | MSG_DONTWAIT); },
-      [=](int place) { return real_recv(place, buffer, size, flags); });
+      [=](int place) { return real_recv(place, buffer, size, flags); }, request_of(message, flags));
 }
 
 WEFT_POSIX_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* address,
@@ -138,12 +153,24 @@ WEFT_POSIX_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags,
   const Call call{"recvfrom", __builtin_return_address(0)};
   if (address == nullptr && (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
     return receive_all(*state, call, fd, buffer, size, flags);
+  const iovec whole{buffer, size};
+  msghdr message = message_of(&whole, 1);
+  const auto by_message = request_of(message, flags);
   return receive(
       *state, call, fd,
       [=](int place) {
         return real_recvfrom(place, buffer, size, flags | MSG_DONTWAIT, address, length);
       },
-      [=](int place) { return real_recvfrom(place, buffer, size, flags, address, length); });
+      [=](int place) { return real_recvfrom(place, buffer, size, flags, address, length); },
+      [&](int place, const weft::Until& until) {
+        if (address != nullptr && length == nullptr) return weft::detail::OneShot{};
+        message.msg_name = address;
+        message.msg_namelen = address == nullptr ? 0 : *length;
+        const weft::detail::OneShot ended = by_message(place, until);
+        const bool is_received = ended.end == weft::detail::OneShotEnd::done && ended.value >= 0;
+        if (is_received && address != nullptr) *length = message.msg_namelen;
+        return ended;
+      });
 }
 
 WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
@@ -152,7 +179,7 @@ WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return receive(
       *state, {"recvmsg", __builtin_return_address(0)}, fd,
       [=](int place) { return real_recvmsg(place, message, flags | MSG_DONTWAIT); },
-      [=](int place) { return real_recvmsg(place, message, flags); });
+      [=](int place) { return real_recvmsg(place, message, flags); }, request_of(*message, flags));
 }
 
 // The fiber waits for the first message, and with MSG_WAITFORONE for no other. A helper thread

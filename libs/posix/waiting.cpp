@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <weft/context.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -20,7 +22,23 @@ namespace {
 
 constinit Real<decltype(::poll)> real_poll("poll");
 
+bool is_of_c_library(const char* function) noexcept {
+  Dl_info info{};
+  const void* found = ::dlsym(RTLD_NEXT, function);
+  if (found == nullptr || ::dladdr(found, &info) == 0) return false;
+  std::string_view file = info.dli_fname;
+  file = file.substr(file.rfind('/') + 1);
+  return std::ranges::any_of(std::array{"libc.", "libc-", "libpthread", "ld-musl"},
+                             [file](const char* begin) { return file.starts_with(begin); });
+}
+
 }  // namespace
+
+bool may_request() noexcept {
+  static const bool may = std::ranges::all_of(
+      std::array{"recv", "recvfrom", "recvmsg", "read", "readv", "poll"}, &is_of_c_library);
+  return may;
+}
 
 int fail(int error) noexcept {
   errno = error;
@@ -67,6 +85,20 @@ const char* reason_not_to_park() noexcept {
 int error_of(Outcome outcome, int at_limit) noexcept {
   if (outcome == Outcome::cancelled) return ECANCELED;
   return outcome == Outcome::context_deadline ? ETIMEDOUT : at_limit;
+}
+
+Requested requested(const detail::OneShot& ended, const Until& until) noexcept {
+  switch (ended.end) {
+    case detail::OneShotEnd::done:
+      return {Outcome::ready, ended.value};
+    case detail::OneShotEnd::stopped:
+      return {Outcome::cancelled};
+    case detail::OneShotEnd::timed_out:
+      return {until.deadline().passed() ? Outcome::context_deadline : Outcome::limit};
+    case detail::OneShotEnd::refused:
+      break;
+  }
+  return {};
 }
 
 Place::~Place() {

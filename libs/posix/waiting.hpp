@@ -12,6 +12,7 @@
 #include <utility>
 #include <weft/blocking.hpp>
 #include <weft/deadline.hpp>
+#include <weft/detail/one_shot.hpp>
 #include <weft/io.hpp>
 
 #include "libs/posix/blocked_calls.hpp"
@@ -44,9 +45,33 @@ enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, r
 // Returns the errno for a wait that ended before the descriptor was ready.
 [[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
 
-// The descriptor of a call. A wait is for a duplicate of it, which the call uses from then on: so
-// closing the number, giving it to another file, and waits by other callers mean what they mean for
-// a thread in the call, and no state is kept by number.
+// How a call has ended that the kernel was to make by a request of its own (one_shot.hpp).
+struct Requested {
+  Outcome outcome = Outcome::refused;
+  int value = 0;  // If the outcome is `ready`: the result, or an errno below 0.
+};
+// False where other functions stand between this library's and the C library's, as a preloaded
+// profiler's or a sanitizer's do: they are to see each call.
+[[nodiscard]] bool may_request() noexcept;
+[[nodiscard]] Requested requested(const detail::OneShot& ended, const Until& until) noexcept;
+// Makes `request`, which takes an Until and returns a OneShot. Parks.
+template <class Request>
+Requested make_request(FiberState& state, Deadline limit, Request request) noexcept {
+  if (!may_request()) return {};
+  const OwnCalls own(state);
+  const Until until = Until::ambient();
+  return requested(request(until.but_before(limit)), until);
+}
+// For calls that have no such request.
+struct NoRequest {
+  detail::OneShot operator()(int /*descriptor*/, const Until& /*until*/) const noexcept {
+    return {};
+  }
+};
+
+// The descriptor of a call. A wait without a request is for a duplicate of it, which the call uses
+// from then on. So closing the number, giving it to another file, and waits by other callers mean
+// what they mean for a thread in the call, and no state is kept by number.
 class Place {
  public:
   Place(FiberState& state, int descriptor) noexcept : state_(state), descriptor_(descriptor) {}
@@ -60,6 +85,12 @@ class Place {
   [[nodiscard]] bool is_non_blocking() const noexcept;
   // When SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
   [[nodiscard]] Deadline limit_by(int option) const noexcept;
+  // Makes a call by a request, for which no duplicate is needed. Parks.
+  template <class Request>
+  [[nodiscard]] Requested request(Request request, Deadline limit) noexcept {
+    return make_request(state_, limit,
+                        [&](const Until& until) { return request(descriptor_, until); });
+  }
   // The first wait after an attempt. Parks without a look at the descriptor, so it may return
   // ready by mistake.
   [[nodiscard]] Outcome wait_lightly(io::Ready what, Deadline limit) noexcept;
@@ -94,10 +125,11 @@ enum class Begin : std::uint8_t { attempt, wait };
 
 // Repeats `attempt`, which returns -1 and EAGAIN where it would wait, until it does not. `plain` is
 // the call that waits: made in place if the fiber must not park, and counted then. Both take the
-// descriptor.
-template <class Attempt, class Plain>
+// descriptor, and so does `request`, by which the kernel makes the call while the fiber is parked.
+template <class Attempt, class Plain, class Request = NoRequest>
 ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
-                   Attempt attempt, Plain plain, Begin begin = Begin::attempt) {
+                   Attempt attempt, Plain plain, Begin begin = Begin::attempt,
+                   Request request = {}) {
   Deadline limit = Deadline::never();
   for (int round = 0;; ++round) {
     const bool waits_first = round == 0 && begin == Begin::wait && reason_not_to_park() == nullptr;
@@ -113,6 +145,14 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
     // Other callers may be faster. What stays ready, and lets no call through, is waited for in
     // place: a datagram socket that has room while its peer has none.
     if (reason == nullptr && round == kMostRounds) reason = "ready, but not for this call";
+    if (reason == nullptr && round == 0) {
+      const Requested ended = place.request(request, limit);
+      if (ended.outcome == Outcome::ready) {
+        if (ended.value == -EAGAIN) continue;
+        return ended.value >= 0 ? ended.value : fail(-ended.value);
+      }
+      if (ended.outcome != Outcome::refused) return fail(error_of(ended.outcome, EAGAIN));
+    }
     if (reason == nullptr) {
       if (round > 0) place.give_way();
       // Later ones look first: of several callers that are woken one is served.

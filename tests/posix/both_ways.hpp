@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <weft/detail/one_shot.hpp>
 #include <weft/go.hpp>
 #include <weft/posix.hpp>
 
@@ -43,17 +44,28 @@ inline std::string text_of(const Log& log) {
   return text;
 }
 
-// `body` notes results and errnos in a Log. True if both logs are alike; otherwise both are shown.
+// Calls `body` twice: with requests to io_uring, where the system has it, and without.
+template <class Body>
+void with_and_without_requests(Body body) {
+  body();
+  detail::allow_one_shots(false);
+  body();
+  detail::allow_one_shots(true);
+}
+
+// `body` notes results and errnos in a Log. True if all logs are alike; otherwise they are shown.
 template <class Body>
 void check_both_ways(Body body) {
   Log threads;
-  Log fibers;
   std::thread([&] { body(threads); }).join();
-  weft::spawn([&] {
-    const posix::Scope scope;
-    body(fibers);
-  }).join();
-  CHECK(text_of(threads) == text_of(fibers));
+  with_and_without_requests([&] {
+    Log fibers;
+    weft::spawn([&] {
+      const posix::Scope scope;
+      body(fibers);
+    }).join();
+    CHECK(text_of(threads) == text_of(fibers));
+  });
 }
 
 // Notes a result, and errno if it is -1.

@@ -124,6 +124,46 @@ FIBER_TEST_CASE("sendmmsg and recvmmsg return in a scope what they return on a t
   });
 }
 
+FIBER_TEST_CASE("a datagram that is waited for tells its sender and its length, as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    const int receiver = ::socket(AF_INET, SOCK_DGRAM, 0);
+    const int sender = ::socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in from = loopback(0);
+    CHECK(::bind(receiver, generic, size) == 0);
+    CHECK(::getsockname(receiver, generic, &size) == 0);
+    CHECK(::bind(sender, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0);
+    CHECK(::getsockname(sender, reinterpret_cast<sockaddr*>(&from), &size) == 0);
+    std::thread answer([=] {
+      for (int i = 0; i < 2; ++i)
+        CHECK(::sendto(sender, "abcd", 4, 0, reinterpret_cast<const sockaddr*>(&address),
+                       sizeof address) == 4);
+    });
+    std::array<char, 2> buffer{};
+    sockaddr_in got{};
+    socklen_t got_size = sizeof got;
+    note(log, ::recvfrom(receiver, buffer.data(), buffer.size(), MSG_TRUNC,
+                         reinterpret_cast<sockaddr*>(&got), &got_size));
+    note(log, got_size);
+    note(log, got.sin_port == from.sin_port);
+    iovec part{buffer.data(), buffer.size()};
+    msghdr message{};
+    message.msg_name = &got;
+    message.msg_namelen = sizeof got;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    note(log, ::recvmsg(receiver, &message, 0));
+    note(log, message.msg_flags);
+    note(log, message.msg_namelen);
+    answer.join();
+    ::close(receiver);
+    ::close(sender);
+  });
+}
+
 // An unconnected datagram socket is writable even if its peer has no room.
 FIBER_TEST_CASE("sending a datagram waits, as on a thread, while the peer has no room") {
   if (!has_hooks()) return;
