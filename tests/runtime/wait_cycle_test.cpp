@@ -4,7 +4,6 @@
 #include <functional>
 #include <latch>
 #include <optional>
-#include <shared_mutex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -14,12 +13,10 @@
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
-#include <weft/shared_mutex.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "base/read_memory.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/upkeep/census.hpp"
@@ -29,6 +26,7 @@
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/one_worker.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/wait_cycles.hpp"
 
 namespace weft::test {
 namespace {
@@ -36,40 +34,12 @@ namespace {
 using namespace std::chrono_literals;
 using scheduler::WaitCycle;
 
-bool can_read_memory() {
-  int from = 1;
-  int to = 0;
-  if (base::read_memory(&from, &to, sizeof to)) return true;
-  MESSAGE("skipped: the system refuses process_vm_readv");
-  return false;
-}
-
-std::vector<WaitCycle> cycles_now() {
-  std::vector<WaitCycle> cycles;
-  (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
-    cycles = scheduler::find_wait_cycles(scheduler.shared(), Deadline::never(), SIZE_MAX).value();
-  });
-  return cycles;
-}
-
-// A fiber is in the list of a mutex a little earlier than it has left its stack.
-std::vector<WaitCycle> await_cycle() {
-  std::vector<WaitCycle> cycles = cycles_now();
-  while (cycles.empty()) {
-    this_fiber::yield();
-    cycles = cycles_now();
-  }
-  return cycles;
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 // The owner waits, and unlocks no more.
 void unlock_for_owner(Mutex& mutex) WEFT_NOT_ANALYZED { mutex.unlock(); }
-
-const Setup kWithOwners{.options = {.lock_owners = true}};
 
 // Two fibers, each of which owns one mutex and waits for the other one. Locks without a guard, as
 // the test unlocks `first` in place of its owner to end it.
@@ -287,93 +257,6 @@ FIBER_TEST_CASE_WITH("a search survives a header with a wrong lowest address", {
   group.wait();
   gate.done();
   others.wait();
-}
-
-FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are found", {kWithOwners}) {
-  if (!can_read_memory()) return;
-  SharedMutex mutex;
-  Mutex other;
-  Event go_on;
-  WaitGroup ended;
-  const auto expect_cycle = [&](std::size_t members, void (SharedMutex::*unlock)()) {
-    const std::vector<WaitCycle> cycles = await_cycle();
-    CHECK(cycles.size() == 1);
-    CHECK(cycles.at(0).members.size() == members);
-    (mutex.*unlock)();  // In place of a fiber of the cycle.
-    ended.wait();
-    CHECK(cycles_now().empty());
-  };
-  // A reader that locks to write. Of two readers the first one has left.
-  std::shared_lock former(mutex);
-  ended.go([&] {
-    mutex.lock_shared();
-    go_on.wait();
-    mutex.lock();
-    mutex.unlock();
-  });
-  await_parked(1);
-  former.unlock();
-  go_on.set();
-  expect_cycle(1, &SharedMutex::unlock_shared);
-  // A reader that locks to read again, after a writer has come.
-  go_on.reset();
-  ended.go([&] {
-    mutex.lock_shared();
-    go_on.wait();
-    mutex.lock_shared();
-    mutex.unlock_shared();
-  });
-  await_parked(1);
-  ended.go([&] {
-    mutex.lock();
-    mutex.unlock();
-  });
-  await_parked(2);
-  CHECK(cycles_now().empty());
-  go_on.set();
-  expect_cycle(2, &SharedMutex::unlock_shared);
-  // A writer and a reader, each of which has a mutex that the other one waits for.
-  go_on.reset();
-  ended.go([&] {
-    mutex.lock();
-    go_on.wait();
-    other.lock();
-    other.unlock();
-  });
-  ended.go([&] {
-    other.lock();
-    go_on.wait();
-    mutex.lock_shared();
-    mutex.unlock_shared();
-    other.unlock();
-  });
-  await_parked(2);
-  go_on.set();
-  expect_cycle(2, &SharedMutex::unlock);
-}
-
-FIBER_TEST_CASE_WITH("a reader behind a writer that gives up is in no cycle", {kWithOwners}) {
-  if (!can_read_memory()) return;
-  SharedMutex mutex;
-  std::stop_source stop;
-  WaitGroup ended;
-  Event go_on;
-  ended.go([&] {
-    const std::shared_lock first(mutex);
-    go_on.wait();
-    const std::shared_lock second(mutex);
-  });
-  await_parked(1);
-  ended.go([&] { CHECK_FALSE(mutex.try_lock_until(stop.get_token())); });
-  await_parked(2);
-  go_on.set();
-  await_parked(2);
-  for (int i = 0; i < 10; ++i) {
-    CHECK(cycles_now().empty());
-    this_fiber::yield();
-  }
-  stop.request_stop();
-  ended.wait();
 }
 
 TEST_CASE("each cycle is reported once, by the monitor") {
