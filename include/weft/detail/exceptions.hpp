@@ -5,9 +5,10 @@
 #pragma once
 
 #if defined(__cpp_exceptions)
-#include <cxxabi.h>
-
 #include <exception>
+#if defined(__GLIBCXX__)
+#include <bits/cxxabi_forced.h>  // The part of <cxxabi.h> that has the exception below.
+#endif
 
 namespace weft::detail {
 
@@ -19,10 +20,10 @@ namespace weft::detail {
 #define WEFT_TRY try
 #if defined(__GLIBCXX__)
 // The exception by which pthread_exit and a cancellation unwind must not be swallowed.
-#define WEFT_CATCH_ALL                 \
-  catch (abi::__forced_unwind&) {      \
-    ::weft::detail::end_with_thread(); \
-  }                                    \
+#define WEFT_CATCH_ALL                   \
+  catch (__cxxabiv1::__forced_unwind&) { \
+    ::weft::detail::end_with_thread();   \
+  }                                      \
   catch (...)
 #else
 #define WEFT_CATCH_ALL catch (...)

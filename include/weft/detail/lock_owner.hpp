@@ -1,7 +1,6 @@
 // The owner of a lock, for reports of deadlocks.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
 
@@ -18,8 +17,9 @@ class LockOwner {
   static constexpr std::uint32_t kBits = 24;
 
   void note(std::uint64_t fiber) noexcept {
-    for (std::size_t i = 0; i < bytes_.size(); ++i) {
-      bytes_[i].store(static_cast<std::uint8_t>(fiber >> (8 * i)), relaxed);
+    for (Atomic<std::uint8_t>& byte : bytes_) {
+      byte.store(static_cast<std::uint8_t>(fiber), relaxed);
+      fiber >>= 8U;
     }
   }
   [[nodiscard]] static constexpr std::uint32_t digest_of(std::uint64_t fiber) noexcept {
@@ -27,7 +27,8 @@ class LockOwner {
   }
 
  private:
-  std::array<Atomic<std::uint8_t>, kBits / 8> bytes_{};
+  // No std::array, because its header has 400 lines, and each program includes this one.
+  Atomic<std::uint8_t> bytes_[kBits / 8]{};
 };
 
 }  // namespace weft::detail

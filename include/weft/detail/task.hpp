@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -52,7 +51,7 @@ class Task {
       set_operations(kInline<Callable>);
     } else {
       auto* boxed = new Box<Callable>{{}, std::forward<F>(callable)};
-      std::memcpy(storage_, &boxed, sizeof boxed);
+      __builtin_memcpy(storage_, &boxed, sizeof boxed);
       set_operations(kBoxed<Callable>);
     }
   }
@@ -109,7 +108,7 @@ class Task {
     if (operations->box_bytes == 0) return operations->join_target(copy);
     alignas(std::max_align_t) std::byte box[kMostBoxBytes]{};
     const void* from = nullptr;
-    std::memcpy(&from, copy, sizeof from);
+    __builtin_memcpy(&from, copy, sizeof from);
     const std::size_t size =
         operations->box_bytes < sizeof box ? operations->box_bytes : sizeof box;
     if (!read(from, box, size)) return nullptr;
@@ -174,7 +173,7 @@ class Task {
   template <class Callable>
   static Box<Callable>* boxed(const void* storage) noexcept {
     Box<Callable>* pointer = nullptr;
-    std::memcpy(&pointer, storage, sizeof pointer);
+    __builtin_memcpy(&pointer, storage, sizeof pointer);
     return pointer;
   }
   template <class Callable>
@@ -247,9 +246,9 @@ class Task {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
       std::uintptr_t word;
-      std::memcpy(&word, from + i, sizeof word);
+      __builtin_memcpy(&word, from + i, sizeof word);
       asm("" : "+r"(word));  // Otherwise the compiler merges two reads into one.
-      std::memcpy(to + i, &word, sizeof word);
+      __builtin_memcpy(to + i, &word, sizeof word);
     }
   }
 
