@@ -208,7 +208,8 @@ FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status")
         request.path() == "/" ? "http://" + origin.address().to_string() : "https://a");
     if (!done) response.set_status(502);
   });
-  CHECK(ask(proxy, kUpgrade).at(0).status == 403);
+  net::TcpStream stream = proxy.connect();
+  CHECK(ask_once(stream, kUpgrade).status == 403);
   CHECK(ask(proxy, kGet).at(0).status == 502);
   const std::string rest = " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c, x\r\n\r\n";
   CHECK(ask(proxy, "GET /" + rest).at(0).status == 502);
