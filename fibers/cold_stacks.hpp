@@ -48,6 +48,9 @@ class ColdStacks {
   // with guards; none if there are no such blocks. strip() records that their guards are gone.
   [[nodiscard]] Run find_blocks(std::size_t most, std::size_t kept) const noexcept;
   void strip(const Run& run) noexcept;
+  [[nodiscard]] bool has_whole_block(std::size_t block) const noexcept {
+    return block < blocks_.size() && blocks_[block] >= kBlock;
+  }
   // Returns the run with stripped neighbours: adjacent blocks share page tables.
   [[nodiscard]] Run with_neighbours(const Run& run) const noexcept;
   // Makes stacks with guards the first to be taken again. Takes some milliseconds for a million.

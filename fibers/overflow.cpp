@@ -73,10 +73,12 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
     previous.sa_handler(number);
   } else if (!was_sent(*info)) {
     // Returning repeats the faulting instruction, now with the default outcome.
+    make_core_small();
     signal(number, SIG_DFL);
   } else if (previous.sa_handler == SIG_DFL) {
     // No instruction is repeated here, so the signal is sent again. It is blocked until the handler
     // returns, and ends the process then.
+    make_core_small();
     signal(number, SIG_DFL);
     (void)raise(number);
   }
@@ -136,6 +138,7 @@ void end_by_default(int number) noexcept {
   struct sigaction current {};
   if (sigaction(number, nullptr, &current) != 0) return;
   if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
+    make_core_small();
     signal(number, SIG_DFL);
   }
 }
@@ -168,6 +171,13 @@ void install_overflow_report() {
     return true;
   }();
   (void)installed;
+}
+
+void make_core_small() noexcept {
+  for (const auto& watched : watched_spaces) {
+    const StackSpace* space = watched.load(acquire);  // [spaces]
+    if (space != nullptr && !space->leave_unused_parts_out_of_core()) return;
+  }
 }
 
 void watch_for_overflow(const StackSpace& space) noexcept {

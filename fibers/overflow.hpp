@@ -8,14 +8,18 @@ namespace weft::fibers {
 // Installs the SIGSEGV and SIGBUS handler, once per process, and keeps the library loaded. For a
 // fault in a fiber's guard it writes `fiber 17 'name' overflowed its 64 KiB stack`, the fiber's
 // callable, the place where it was spawned and its innermost 20 calls. Every fault then goes to the
-// handler that was there before; an overflow that this handler returns from ends the process.
-// Throws std::system_error.
+// handler that was there before; an overflow that this handler returns from ends the process. If
+// the default ends it, make_core_small() precedes that. Throws std::system_error.
 void install_overflow_report();
 
 // Registers the space with the handler; at most 64 spaces at a time, and overflows in more are not
 // reported.
 void watch_for_overflow(const StackSpace& space) noexcept;
 void unwatch_for_overflow(const StackSpace& space) noexcept;
+
+// To be called before the process ends with a core file: excludes parts of stacks that no fiber
+// uses, in these spaces. Signal handlers may call it.
+void make_core_small() noexcept;
 
 // The stack on which the handler runs. Every worker thread needs one, because its fiber's stack has
 // no room. If the system refuses it, an overflow still ends the process, but without the report.

@@ -1,4 +1,4 @@
-// The size of a stack in its range.
+// The size of a stack in its range, and the place of its header.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,19 @@ constexpr std::size_t extent(unsigned size_class) noexcept {
 }
 constexpr std::size_t stride(unsigned size_class) noexcept {
   return extent(size_class) + kGuardBytes;
+}
+
+// Stacks start at slightly different offsets in their pages. With one offset for all, the busiest
+// lines of every stack would compete for the same few sets of the first-level cache.
+constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
+
+// `start` is the lowest address of the guard.
+inline char* top_of(char* start, unsigned size_class) noexcept {
+  return start + stride(size_class);
+}
+inline Stack* header_of(char* start, unsigned size_class, std::size_t index) noexcept {
+  constexpr std::size_t kHeader = (sizeof(Stack) + 63) / 64 * 64;
+  return reinterpret_cast<Stack*>(top_of(start, size_class) - color(index) - kHeader);
 }
 
 }  // namespace weft::fibers

@@ -30,7 +30,7 @@ bool StackDepot::trim(unsigned chains) noexcept {
       if (--chains == 0) return true;
     }
   }
-  return space_.give_tables_back();
+  return space_.leave_out_of_cores() || space_.give_tables_back();
 }
 
 void StackDepot::begin_decay_period() noexcept {
@@ -52,7 +52,7 @@ bool StackDepot::decay(unsigned chains) noexcept {
       --chains;
     }
   }
-  are_tables_due_ = are_tables_due_ && space_.give_tables_back();
+  are_tables_due_ = are_tables_due_ && (space_.leave_out_of_cores() || space_.give_tables_back());
   return are_tables_due_;
 }
 
@@ -64,7 +64,7 @@ bool StackDepot::has_surplus_hint() const noexcept {
   for (const Depot<Stack>& warm : warm_) {
     if (warm.count_hint() > 0) return true;
   }
-  return space_.has_spare_tables_hint();
+  return space_.has_cold_blocks_hint() || space_.has_spare_tables_hint();
 }
 
 StackPool::StackPool(StackDepot& depot) noexcept

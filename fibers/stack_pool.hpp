@@ -27,8 +27,8 @@ class StackDepot {
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
   void give_chain(Stack* chain) noexcept;
 
-  // Gives back the memory of up to `chains` warm chains; once there are none, page tables. Returns
-  // true if more is left to give back.
+  // Gives back the memory of up to `chains` warm chains. Once there are none, it leaves cold stacks
+  // out of core files, and gives page tables back. Returns true if more is left to do.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Does the same in steps: gives back up to `chains` of the chains that were unused in the whole

@@ -55,16 +55,6 @@ std::size_t most_protected() noexcept {
   return most;
 }
 
-// Stacks start at slightly different offsets in their pages. With one offset for all, the busiest
-// lines of every stack would compete for the same few sets of the first-level cache.
-constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
-
-char* top_of(char* start, unsigned size_class) noexcept { return start + stride(size_class); }
-Stack* header_of(char* start, unsigned size_class, std::size_t index) noexcept {
-  constexpr std::size_t kHeader = (sizeof(Stack) + 63) / 64 * 64;
-  return reinterpret_cast<Stack*>(top_of(start, size_class) - color(index) - kHeader);
-}
-
 // Returns whether the kernel supports lightweight guards, and allows them in this memory.
 GuardKind probe_guards() noexcept {
   void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -126,6 +116,10 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     if (base == MAP_FAILED) continue;
     // Best effort: a huge page under a stack would take 2 MiB where one page is enough.
     (void)madvise(base, bytes, MADV_NOHUGEPAGE);
+    // The block at the end of the chunk before goes on here.
+    if (madvise(base, bytes, MADV_DONTDUMP) == 0 && range.reserved != 0) {
+      range.in_cores[range.reserved / ColdStacks::kBlock] = false;
+    }
     Chunk& chunk = *std::ranges::find_if(
         range.chunks, [](const Chunk& each) { return each.count.load(relaxed) == 0; });
     // Relaxed: [range] publishes both.
@@ -149,6 +143,8 @@ bool StackSpace::extend(Range& range, unsigned size_class) {
   // Makes room for every index in advance: cooling a stack must not fail.
   try {
     range.cold.make_room(range.usable + usual);
+    const std::size_t blocks = (range.usable + usual) / ColdStacks::kBlock + 1;
+    range.in_cores.resize(std::max(range.in_cores.size(), blocks));
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -236,6 +232,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
   WEFT_INVARIANT(range.cold.size() + picks.count <= carved,
                  "StackSpace I2: cold stacks were carved");
   range.carved.store(carved, release);  // [range]
+  bring_into_cores(range, size_class, picks);
   return picks;
 }
 

@@ -42,6 +42,8 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 //   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
 //       have never been used.
 //   I2  A cold stack is in `cold`, its pages are gone, and nothing refers to it.
+//   I3  Core files have each block of ColdStacks::kBlock stacks that has a stack in use, unless the
+//       system has refused the advice. Unchecked: only the kernel's list of mappings tells.
 class StackSpace {
  public:
   // Cold stacks of each size that keep their guards and page tables, 288 bytes each.
@@ -64,6 +66,17 @@ class StackSpace {
   [[nodiscard]] bool has_spare_tables_hint() const noexcept {
     return has_spare_tables_.load(detail::relaxed);
   }
+
+  // Leaves blocks of cold stacks out of core files, some blocks at a time. Returns true if more may
+  // be left.
+  bool leave_out_of_cores() noexcept;
+  [[nodiscard]] bool has_cold_blocks_hint() const noexcept {
+    return has_cold_blocks_.load(detail::relaxed);
+  }
+
+  // Leaves the parts below the calls of parked fibers out of the core file of a process that is
+  // about to end: each takes two mappings. Takes no lock. Returns false once the system refuses.
+  bool leave_unused_parts_out_of_core() const noexcept;
 
   struct Counts {
     std::uint64_t carved = 0;
@@ -111,9 +124,12 @@ class StackSpace {
     std::size_t usable = 0;    // Stacks whose pages may be touched.
     detail::Atomic<std::size_t> carved{0};
     ColdStacks cold;
+    std::vector<bool> in_cores = {};  // I3; the index is that of a block in `cold`.
 
     // Returns the lowest address of the guard of a stack that has been reserved.
     [[nodiscard]] char* start_of(std::size_t index, unsigned size_class) const noexcept;
+    // Returns false if the system refuses the advice, for some of the stacks at least.
+    bool advise(const ColdStacks::Run& run, unsigned size_class, int advice) const noexcept;
     [[nodiscard]] bool may_grow() const noexcept {
       return reserved + kFewestStacks <= share && chunks.back().count.load(detail::relaxed) == 0;
     }
@@ -145,6 +161,7 @@ class StackSpace {
   [[nodiscard]] Stack* set_up(const Range& range, unsigned size_class, const Picks& picks,
                               unsigned number) noexcept;
 
+  void bring_into_cores(Range& range, unsigned size_class, const Picks& picks) noexcept;
   void note_cold(const Range& range) noexcept;
   [[nodiscard]] bool release_tables(const Range& range, unsigned size_class,
                                     const ColdStacks::Run& run) noexcept;
@@ -161,6 +178,7 @@ class StackSpace {
   detail::Atomic<bool> can_give_back_{true};
   // Relaxed: a hint.
   detail::Atomic<bool> has_spare_tables_{false};
+  detail::Atomic<bool> has_cold_blocks_{false};
   detail::ThreadMutex mutex_;
   std::array<Range, kStackSizes> ranges_;
 };

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "fibers/stack_layout.hpp"
@@ -41,23 +42,26 @@ char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const 
   return chunk->base.load(relaxed) + index * stride(size_class);
 }
 
+// Gives advice about all stacks of the run, which may lie in several chunks.
+bool StackSpace::Range::advise(const ColdStacks::Run& run, unsigned size_class,
+                               int advice) const noexcept {
+  bool is_taken = true;
+  const std::size_t last = std::min(run.first + run.count, reserved);
+  for (std::size_t index = run.first; index < last;) {
+    char* const start = start_of(index, size_class);
+    char* end = start;
+    for (; index < last && start_of(index, size_class) == end; ++index) end += stride(size_class);
+    is_taken = madvise(start, static_cast<std::size_t>(end - start), advice) == 0 && is_taken;
+  }
+  return is_taken;
+}
+
 // The guards keep the page tables from being empty, so they are removed, too.
 bool StackSpace::release_tables(const Range& range, unsigned size_class,
                                 const ColdStacks::Run& run) noexcept {
-  // A run may lie in several chunks.
-  bool is_done = true;
-  for (std::size_t index = run.first; index < run.first + run.count;) {
-    char* const start = range.start_of(index, size_class);
-    char* end = start;
-    for (; index < run.first + run.count && range.start_of(index, size_class) == end; ++index) {
-      end += stride(size_class);
-    }
-    const auto bytes = static_cast<std::size_t>(end - start);
-    // An empty page table goes when all of its addresses are given back.
-    is_done = madvise(start, bytes, kGuardRemove) == 0 &&
-              madvise(start, bytes, MADV_DONTNEED) == 0 && is_done;
-  }
-  return is_done;
+  // An empty page table goes when all of its addresses are given back.
+  return range.advise(run, size_class, kGuardRemove) &&
+         range.advise(run, size_class, MADV_DONTNEED);
 }
 
 // The lock is held meanwhile, so that none of these stacks is taken: for a fraction of a
@@ -79,6 +83,7 @@ bool StackSpace::give_tables_back() noexcept {
 }
 
 void StackSpace::note_cold(const Range& range) noexcept {
+  if (range.cold.size() >= ColdStacks::kBlock) has_cold_blocks_.store(true, relaxed);
   const bool has_spare = range.cold.guarded() >= tables_kept_ + ColdStacks::kBlock;
   if (has_spare && guard_kind_ == GuardKind::lightweight && reclaims_tables())
     has_spare_tables_.store(true, relaxed);

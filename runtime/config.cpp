@@ -16,6 +16,7 @@
 #include "base/cgroups.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace weft::runtime {
 
@@ -89,6 +90,7 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
     return;
   }
   write_to_stderr(report);
+  scheduler::make_core_small();
   std::abort();
 }
 

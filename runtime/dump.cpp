@@ -243,14 +243,14 @@ void write_report(Deadline patience, const Requests& requests) noexcept {
   }
 }
 
-// Runs on a separate thread, because the calling thread may hold any lock, including that of a
-// server. So the dump names no requests.
+// It runs on a separate thread and names no requests: the current one may hold any lock.
 void dump_after_panic() noexcept {
   try {
     std::thread([] { write_report(report_patience(), {}); }).join();
   } catch (const std::exception& refusal) {
     report_refusal(refusal);
   }
+  scheduler::make_core_small();
 }
 
 }  // namespace

@@ -245,4 +245,6 @@ void EventSource::announce_watch() noexcept {
   if (scheduler_ != nullptr) scheduler_->events_started();
 }
 
+void make_core_small() noexcept { fibers::make_core_small(); }
+
 }  // namespace weft::scheduler

@@ -102,4 +102,8 @@ class Scheduler {
   Monitor monitor_;
 };
 
+// To be called before the process ends with a core file: excludes the parts of stacks that no fiber
+// uses, in runtimes that report overflows. Takes no lock.
+void make_core_small() noexcept;
+
 }  // namespace weft::scheduler

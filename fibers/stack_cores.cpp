@@ -1,0 +1,84 @@
+// What a core file has of stacks.
+#include <sys/mman.h>
+
+#include <span>
+
+#include "fibers/fiber.hpp"
+#include "fibers/stack_layout.hpp"
+#include "fibers/stack_space.hpp"
+
+namespace weft::fibers {
+
+using detail::acquire;
+using detail::relaxed;
+
+namespace {
+
+// Returns where the used part of the stack begins if a parked fiber has it, otherwise its guard.
+// Relaxed: a fiber that is resumed meanwhile hardly reaches another page before the process ends.
+const char* first_used(const Stack* stack, const char* start) noexcept {
+  const Fiber* fiber = stack->fiber;
+  // An inlined child has the context, and a header of its own.
+  while (fiber != nullptr) {
+    const Stack* own = fiber->stack.load(relaxed);
+    if (own == nullptr) return start;
+    if (own == stack) break;
+    stack = own;
+    fiber = own->fiber;
+  }
+  if (fiber == nullptr || fiber->state.load(relaxed) != FiberState::parked) return start;
+  const auto* context = reinterpret_cast<const char*>(stack->context.load(relaxed));
+  // The page before has the bytes that a function may use below its stack pointer.
+  constexpr std::size_t kPage = 4096;
+  if (context < start + kGuardBytes + 2 * kPage || context > reinterpret_cast<const char*>(stack)) {
+    return start;
+  }
+  const auto offset = static_cast<std::size_t>(context - start);
+  return start + (offset / kPage - 1) * kPage;
+}
+
+}  // namespace
+
+void StackSpace::bring_into_cores(Range& range, unsigned size_class, const Picks& picks) noexcept {
+  constexpr std::size_t kBlock = ColdStacks::kBlock;
+  for (const std::uint32_t index : std::span(picks.indices).first(picks.count)) {
+    const std::size_t block = index / kBlock;
+    if (range.in_cores[block]) continue;
+    range.in_cores[block] = true;
+    (void)range.advise({block * kBlock, kBlock}, size_class, MADV_DODUMP);
+  }
+}
+
+bool StackSpace::leave_out_of_cores() noexcept {
+  constexpr std::size_t kBlock = ColdStacks::kBlock;
+  if (!has_cold_blocks_hint()) return false;
+  unsigned left = 16;
+  const detail::Guard lock(mutex_);
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    Range& range = ranges_[size_class];
+    for (std::size_t block = 0; block < range.in_cores.size(); ++block) {
+      if (!range.in_cores[block] || !range.cold.has_whole_block(block)) continue;
+      if (left-- == 0) return true;
+      range.in_cores[block] = false;
+      (void)range.advise({block * kBlock, kBlock}, size_class, MADV_DONTDUMP);
+    }
+  }
+  has_cold_blocks_.store(false, relaxed);
+  return false;
+}
+
+bool StackSpace::leave_unused_parts_out_of_core() const noexcept {
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    const Range& range = ranges_[size_class];
+    const std::size_t carved = range.carved.load(acquire);  // [range]
+    for (std::size_t index = 0; index < carved; ++index) {
+      char* const start = range.start_of(index, size_class);
+      const char* const end = first_used(header_of(start, size_class, index), start);
+      const auto bytes = static_cast<std::size_t>(end - start);
+      if (bytes != 0 && madvise(start, bytes, MADV_DONTDUMP) != 0) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace weft::fibers

@@ -1,0 +1,77 @@
+// What a core file has of parked fibers.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/wait_group.hpp>
+
+#include "scheduler/scheduler.hpp"
+#include "tests/support/core_files.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+
+// Where a fiber's frames are: the one of its callable and the one in which it waits.
+struct Frames {
+  const char* outermost = nullptr;
+  const char* innermost = nullptr;
+};
+
+[[gnu::noinline]] void wait_below(std::size_t bytes, Event& end, Frames& frames) {
+  auto* room = static_cast<volatile char*>(__builtin_alloca(bytes));
+  room[0] = 1;
+  frames.innermost = static_cast<const char*>(__builtin_frame_address(0)) - bytes;
+  end.wait();
+  room[0] = 2;
+}
+
+std::size_t page_in_core(const char* address) {
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) % kPage;
+  return bytes_in_core(address - offset, address - offset + kPage);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("runtime/core_files");
+
+FIBER_TEST_CASE("a small core has the calls of parked and running fibers, and no unused parts") {
+  if (kEmulated || kSanitized) {
+    MESSAGE("left out: an emulator shows no flags of mappings, and a sanitizer has larger frames");
+    return;
+  }
+  constexpr std::size_t kFibers = 20;
+  constexpr std::size_t kDeep = std::size_t{20} << 10;
+  Event end;
+  WaitGroup ended;
+  std::vector<Frames> frames(kFibers);
+  for (std::size_t i = 0; i < kFibers; ++i) {
+    ended.go([&, i] {
+      frames[i].outermost = static_cast<const char*>(__builtin_frame_address(0));
+      wait_below(i % 2 == 0 ? 64 : kDeep, end, frames[i]);
+    });
+  }
+  await_parked(kFibers);
+  // The last of them may not have left its stack, and has the event's lock until then.
+  CHECK_FALSE(end.wait_for(std::chrono::microseconds(100)));
+  const char* const own = static_cast<const char*>(__builtin_frame_address(0));
+  CHECK(page_in_core(own - 3 * kPage) == kPage);
+  scheduler::make_core_small();
+  CHECK(page_in_core(own) == kPage);
+  CHECK(page_in_core(own - 3 * kPage) == kPage);  // A fiber that runs keeps all.
+  for (const Frames& of : frames) {
+    CHECK(page_in_core(of.outermost) == kPage);
+    CHECK(page_in_core(of.innermost) == kPage);
+    CHECK(page_in_core(of.innermost - 3 * kPage) == 0);
+  }
+  end.set();
+  ended.wait();
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
