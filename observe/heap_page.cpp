@@ -25,7 +25,7 @@ namespace {
 
 using live::Answer;
 
-constexpr std::string_view kPlain = "text/plain; charset=utf-8";
+constexpr std::string_view kHeapText = "text/plain; charset=utf-8";
 
 // The symbol may come with a library that was loaded before the program's own.
 template <class Function>
@@ -167,15 +167,15 @@ std::string fold_heap_profile(std::string_view profile) {
 Answer answer_heap(std::string_view query) {
   const std::optional<std::string> profile = read_profile();
   if (!profile) {
-    return {503, kPlain,
+    return {503, kHeapText,
             "the allocator has no profile; start the program with LD_PRELOAD=libjemalloc.so.2 and "
             "MALLOC_CONF=prof:true,lg_prof_sample:17, or with heaptrack\n"};
   }
-  if (query == "format=pprof") return {200, kPlain, *profile};
+  if (query == "format=pprof") return {200, kHeapText, *profile};
   if (!query.empty() && query != "format=folded") {
-    return {400, kPlain, "format must be folded or pprof\n"};
+    return {400, kHeapText, "format must be folded or pprof\n"};
   }
-  return {200, kPlain, fold_heap_profile(*profile)};
+  return {200, kHeapText, fold_heap_profile(*profile)};
 }
 
 }  // namespace weft::observe
