@@ -21,8 +21,9 @@ struct FiberState : detail::LocalNode {
   };
   unsigned scopes = 0;
   unsigned own_calls = 0;  // Above 0: weft makes the calls, which go straight to the C library.
-  // The socket to which the fiber sent last, until it receives or polls; -1: none. A receive from
-  // that socket most likely precedes the answer. A wrong guess costs only time.
+  // The socket to which the fiber sent last, or where its last receive found nothing, until it
+  // receives or polls; -1: none. A receive from that socket most likely precedes the answer. A
+  // wrong guess costs only time.
   int asked = -1;
   std::vector<KeyValue> values;
 

@@ -26,12 +26,20 @@ constinit Real<decltype(::readv)> real_readv("readv");
 // A receive with one of these flags returns at once on a thread, too.
 constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 
+// Notes for the next wait whether a receive has found nothing. Keeps errno.
+ssize_t note_attempt(FiberState* state, int fd, ssize_t received) noexcept {
+  if (state != nullptr) state->asked = received < 0 && errno == EAGAIN ? fd : -1;
+  return received;
+}
+
 template <class Attempt, class Plain, class Request = NoRequest>
 ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain,
                 Request request = {}) {
   Place place(state, fd);
-  return until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain,
-                    std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt, request);
+  const Begin begin = std::exchange(state.asked, -1) == fd ? Begin::wait : Begin::attempt;
+  const ssize_t received =
+      until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain, begin, request);
+  return note_attempt(&state, fd, received);
 }
 
 // The request does the same as recvmsg(). Kernels before 6.4 refuse control data in it. MSG_WAITALL
@@ -133,8 +141,9 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 extern "C" {
 
 WEFT_POSIX_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
-  FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
-  if (state == nullptr) return real_recv(fd, buffer, size, flags);
+  FiberState* state = current_scope();
+  if (state == nullptr || (flags & kNeverWaits) != 0)
+    return note_attempt(state, fd, real_recv(fd, buffer, size, flags));
   const Call call{"recv", __builtin_return_address(0)};
   if ((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
     return receive_all(*state, call, fd, buffer, size, flags);

@@ -161,8 +161,13 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 extern "C" {
 
 WEFT_POSIX_EXPORT ssize_t send(int fd, const void* buffer, size_t size, int flags) {
-  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  FiberState* state = current_scope();
   if (state == nullptr) return real_send(fd, buffer, size, flags);
+  if ((flags & MSG_DONTWAIT) != 0) {
+    const ssize_t sent = real_send(fd, buffer, size, flags);
+    state->asked = sent > 0 ? fd : -1;
+    return sent;
+  }
   return send_buffer(*state, {"send", __builtin_return_address(0)}, fd, buffer, size, flags,
                      nullptr, 0);
 }
