@@ -184,6 +184,7 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
   if (phase_ == Phase::before) {
     phase_ = Phase::running;
     ignore_leaks_of_this_thread();
+    woken_from_outside_.store(nullptr, detail::relaxed);  // The plain thread has spawned the body.
   } else if (&fiber == woken_from_outside_.load(detail::relaxed)) {
     woken_from_outside_.store(nullptr, detail::relaxed);
     if (!wires_->events().lets_in_threads()) return refuse_wake(fiber);
