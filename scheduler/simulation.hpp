@@ -56,13 +56,13 @@ class Simulation {
   // Nanoseconds of the simulation's own monotonic clock, which drives the timers. They only grow.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
 
- protected:
   // The monotonic clock's time at the beginning of every simulation; large, because programs
   // subtract from it.
   static constexpr std::int64_t kBeginning = 1'000'000'000'000'000;
-  // 2030-01-01 00:00:00 UTC.
+  // The wall clock's time at that moment: 2030-01-01 00:00:00 UTC.
   static constexpr std::int64_t kWallClock = 1'893'456'000'000'000'000;
 
+ protected:
   std::int64_t now_ = kBeginning;
 };
 

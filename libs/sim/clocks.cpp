@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "libs/sim/core.hpp"
+#include "libs/sim/run_state.hpp"
 
 namespace weft::sim {
 
@@ -30,18 +30,18 @@ std::int64_t HostClock::machine_time(std::int64_t own) const noexcept {
                                          : machine_base + static_cast<std::int64_t>(elapsed);
 }
 
-std::int64_t Core::host_now() const noexcept { return hosts_[current_host_]->clock.at(now_); }
+std::int64_t RunState::host_now() const noexcept { return hosts_[current_host_]->clock.at(now()); }
 
-std::int64_t Core::machine_time(std::int64_t host_time) const noexcept {
+std::int64_t RunState::machine_time(std::int64_t host_time) const noexcept {
   return hosts_[current_host_]->clock.machine_time(host_time);
 }
 
-std::int64_t Core::wall_clock() const noexcept {
+std::int64_t RunState::wall_clock() const noexcept {
   const HostClock& clock = hosts_[current_host_]->clock;
-  return kWallClock + clock.at(now_) - kBeginning + clock.wall_offset;
+  return detail::Simulation::kWallClock + clock.at(now()) - beginning_ + clock.wall_offset;
 }
 
-void Core::drift(std::uint32_t number, double parts_per_million) {
+void RunState::drift(std::uint32_t number, double parts_per_million) {
   if (number == 0) {
     throw std::invalid_argument(
         "weft::sim::World::clock_drift(): the host is the world itself, "
@@ -54,8 +54,8 @@ void Core::drift(std::uint32_t number, double parts_per_million) {
                                 "; must be in (-1 000 000, 1 000 000]");
   }
   HostClock& clock = hosts_[number]->clock;
-  clock.own_base = clock.at(now_);
-  clock.machine_base = now_;
+  clock.own_base = clock.at(now());
+  clock.machine_base = now();
   clock.drift = std::llround(parts_per_million * 1e3);
   if (clock.drift <= -kSecond) clock.drift = -kSecond + 1;
   note(number, "has a clock that drifts by " + std::to_string(clock.drift) + " ns a second");

@@ -9,19 +9,19 @@
 #include <weft/this_fiber.hpp>
 
 #include "libs/sim/disks.hpp"
-#include "libs/sim/events.hpp"
 #include "libs/sim/faults.hpp"
 #include "libs/sim/leaks.hpp"
 #include "libs/sim/races.hpp"
+#include "libs/sim/shelter.hpp"
+#include "libs/sim/story.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
 
 namespace {
 
-// Numbers of streams of a seed. The schedule has stream 1.
+// The number of a stream of a seed. The schedule has stream 1, and disturbances have stream 3.
 constexpr std::uint64_t kRandomStream = 2;
-constexpr std::uint64_t kDisturbanceStream = 3;
 
 // The world that runs; there is one at a time. The plain thread writes it before the worker starts,
 // and after the worker has ended.
@@ -41,17 +41,15 @@ std::string text_of(const std::exception_ptr& failure) {
 
 Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule)
     : options_(options),
-      seed_(seed),
-      plan_(plan),
       schedule_(schedule),
+      state_(options, seed, plan, *this),
       random_(seed, kRandomStream),
-      disturbance_(seed, kDisturbanceStream),
-      story_(options.story_rows),
+      disturbances_(seed, plan),
       watch_(options),
-      disks_(std::make_unique<Disks>(*this, seed)),
-      wires_(std::make_unique<Wires>(*this, seed, plan)),
-      kernel_(std::make_unique<CallFaultsKernel>(*this)) {
-  add_host("world", nullptr);
+      disks_(std::make_unique<Disks>(state_)),
+      wires_(std::make_unique<Wires>(state_)),
+      events_(std::make_unique<Events>(state_, *wires_, static_cast<Timekeeper&>(*this))),
+      kernel_(std::make_unique<CallFaultsKernel>(state_, *wires_, events_->real_hosts(), *disks_)) {
   schedule_.begin(seed, plan.last_preemption);
 }
 
@@ -59,6 +57,7 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
 Core::~Core() {
   begin_unwatched();
   kernel_.reset();
+  events_.reset();
   wires_.reset();
   disks_.reset();
   end_unwatched();
@@ -77,7 +76,7 @@ Core& Core::here() {
 void Core::run(const std::function<void(World&)>& body) {
   running_core = this;
   io::Kernel::install(kernel_.get());
-  stage_ = std::make_unique<detail::Stage>(*this, wires_->events(), options_.stack_size);
+  stage_ = std::make_unique<detail::Stage>(*this, *events_, options_.stack_size);
   stage_->spawn(detail::Task([this, &body] { run_body(body); }));
   wait_for_end();
   stage_.reset();
@@ -89,28 +88,18 @@ void Core::run(const std::function<void(World&)>& body) {
 
 // A fiber that computes forever keeps a world from its end, which only this function reports.
 void Core::wait_for_end() {
-  for (std::uint64_t before = 0; !over_.try_acquire_for(options_.patience);) {
+  for (std::uint64_t before = 0; !state_.ends_within(options_.patience);) {
     const std::uint64_t now = turns();
     if (now == before && now != 0) {
-      const std::string text = "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) +
-                               " a fiber has run for " + seconds_text(options_.patience.count()) +
-                               " of real time without a wait\n" + stage_->describe_running();
+      const std::string text =
+          "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(state_.seed()) +
+          " a fiber has run for " + seconds_text(options_.patience.count()) +
+          " of real time without a wait\n" + stage_->describe_running();
       (void)std::fwrite(text.data(), 1, text.size(), stderr);
     }
     before = now;
   }
 }
-
-std::vector<std::string> Core::host_names() const {
-  std::vector<std::string> names;
-  for (const auto& host : hosts_) names.push_back(host->name);
-  return names;
-}
-
-std::string Core::story() const { return story_.table(host_names()); }
-std::string Core::trace() const { return story_.trace(host_names()); }
-
-bool Core::has_lost_any() const noexcept { return wires_->has_lost_any(); }
 
 // --- The body ---
 
@@ -118,19 +107,19 @@ void Core::run_body(const std::function<void(World&)>& body) {
   World world(*this);
   try {
     body(world);
-    if (phase_ == Phase::running) demand_end(0);
+    if (state_.is_running()) demand_end(0);
     // No later turn looks for a race.
-    if (phase_ == Phase::running && watch_.has_race()) {
-      fail(std::string(kRaceFound) + "\n" + stage_->describe());
+    if (state_.is_running() && watch_.has_race()) {
+      state_.fail(std::string(kRaceFound) + "\n" + stage_->describe());
     }
   } catch (...) {
-    fail("the body threw: " + text_of(std::current_exception()));
+    state_.fail("the body threw: " + text_of(std::current_exception()));
   }
-  end();
+  state_.end();
 }
 
 void Core::demand_end(std::uint32_t number) {
-  const Host& host = *hosts_[number];
+  const Host& host = state_.host(number);
   const bool is_world = number == 0;
   const std::uint64_t own = is_world ? 1 : 0;  // The body itself waits here.
   const Deadline limit = Deadline::after(options_.grace);
@@ -139,28 +128,16 @@ void Core::demand_end(std::uint32_t number) {
     this_fiber::sleep_for(pause);
     pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::seconds(1));
   }
-  if (phase_ != Phase::running) return;
+  if (!state_.is_running()) return;
   const std::string whose = is_world ? "the body" : "'" + host.name + "'";
   if (host.actors > own) {
-    fail(std::to_string(host.actors - own) + " fibers that " + whose +
-         " has spawned are left after its end and Options::grace\n" + stage_->describe());
+    state_.fail(std::to_string(host.actors - own) + " fibers that " + whose +
+                " has spawned are left after its end and Options::grace\n" + stage_->describe());
   } else if (const std::size_t open = wires_->open_sockets(number) + disks_->open_files(number);
              open > 0) {
-    fail(std::to_string(open) + " descriptors that " + whose +
-         " has opened are open after its end");
+    state_.fail(std::to_string(open) + " descriptors that " + whose +
+                " has opened are open after its end");
   }
-}
-
-void Core::fail(std::string reason) noexcept {
-  const Shelter shelter(this);
-  if (phase_ == Phase::over) return;
-  story_.add(elapsed(), current_host_, "FAILED");
-  failure_ = std::move(reason);
-  end();
-}
-
-void Core::end() noexcept {
-  if (std::exchange(phase_, Phase::over) != Phase::over) over_.release();
 }
 
 void Core::leave_for_ever() noexcept {
@@ -170,9 +147,9 @@ void Core::leave_for_ever() noexcept {
 // --- Fibers ---
 
 void Core::spawned(fibers::Fiber& fiber) noexcept {
-  const Shelter shelter(this);
-  const std::uint32_t number = spawn_host_.value_or(current_host_);
-  Host& host = *hosts_[number];
+  const Shelter shelter(&state_);
+  const std::uint32_t number = spawn_host_.value_or(state_.current_host());
+  Host& host = state_.host(number);
   const bool is_helper = spawns_helper_ || (current_is_helper_ && !spawn_host_);
   actors_.insert_or_assign(&fiber,
                            Actor{++spawns_, schedule_.priority(), number, host.life, is_helper});
@@ -180,14 +157,13 @@ void Core::spawned(fibers::Fiber& fiber) noexcept {
 }
 
 void Core::ready(fibers::Fiber& fiber) noexcept {
-  const Shelter shelter(this);
-  if (phase_ == Phase::before) {
-    phase_ = Phase::running;
+  const Shelter shelter(&state_);
+  if (state_.begin()) {
     ignore_leaks_of_this_thread();
     woken_from_outside_.store(nullptr, detail::relaxed);  // The plain thread has spawned the body.
   } else if (&fiber == woken_from_outside_.load(detail::relaxed)) {
     woken_from_outside_.store(nullptr, detail::relaxed);
-    if (!wires_->events().lets_in_threads()) return refuse_wake(fiber);
+    if (!events_->lets_in_threads()) return refuse_wake(fiber);
   }
   auto found = actors_.find(&fiber);
   if (found == actors_.end()) {
@@ -196,7 +172,7 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
   }
   Actor& actor = found->second;
   if (is_dead(actor)) return;
-  Host& host = *hosts_[actor.host];
+  Host& host = state_.host(actor.host);
   if (host.state == HostState::stopped) {
     host.held.push_back(&fiber);
     return;
@@ -207,19 +183,19 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
 }
 
 fibers::Fiber* Core::take(bool& ends_turn) noexcept {
-  const Shelter shelter(this);
-  if (ready_.empty() || phase_ != Phase::running) return nullptr;
+  const Shelter shelter(&state_);
+  if (ready_.empty() || !state_.is_running()) return nullptr;
   if (!watch_.begin_turn()) {
-    fail("fibers have had Options::max_turns turns, and the body has not returned\n" +
-         stage_->describe());
+    state_.fail("fibers have had Options::max_turns turns, and the body has not returned\n" +
+                stage_->describe());
   } else if (const Candidate* starving = watch_.find_starving(ready_, now_)) {
-    fail("a fiber of '" + hosts_[starving->actor->host]->name + "' starves: it was ready for " +
-         seconds_text(now_ - starving->ready_since) + " without a turn\n" +
-         stage_->describe(*starving->fiber) + stage_->describe());
+    state_.fail("a fiber of '" + state_.host(starving->actor->host).name +
+                "' starves: it was ready for " + seconds_text(now_ - starving->ready_since) +
+                " without a turn\n" + stage_->describe(*starving->fiber) + stage_->describe());
   } else if (watch_.has_race()) {
-    fail(std::string(kRaceFound) + "\n" + stage_->describe());
+    state_.fail(std::string(kRaceFound) + "\n" + stage_->describe());
   }
-  if (phase_ != Phase::running) return nullptr;
+  if (!state_.is_running()) return nullptr;
   const std::size_t index = choose();
   if (index == kNone) return nullptr;
   if (resumable_ < ready_.size()) ready_[resumable_].goes_on = false;
@@ -229,7 +205,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
   ready_[index] = ready_.back();
   ready_.pop_back();
   running_ = chosen.fiber;
-  current_host_ = chosen.actor->host;
+  state_.switch_to_host(chosen.actor->host);
   current_is_helper_ = chosen.actor->is_helper;
   ends_turn = ended_turn_ = schedule_.ends_turn();
   now_ += options_.turn_time.count();
@@ -237,11 +213,11 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
 }
 
 void Core::ended(fibers::Fiber& fiber) noexcept {
-  const Shelter shelter(this);
+  const Shelter shelter(&state_);
   const auto found = actors_.find(&fiber);
   if (found == actors_.end()) return;
   const Actor& actor = found->second;
-  if (!is_dead(actor) && !actor.is_helper) --hosts_[actor.host]->actors;
+  if (!is_dead(actor) && !actor.is_helper) --state_.host(actor.host).actors;
   actors_.erase(found);
   running_ = nullptr;
 }
@@ -251,20 +227,21 @@ void Core::woken_from_outside(fibers::Fiber& fiber) noexcept {
 }
 
 void Core::refuse_wake(const fibers::Fiber& fiber) noexcept {
-  fail(
+  state_.fail(
       "a plain thread woke a fiber: this is refused in a simulation, as the seed does not decide "
       "when; World::let_in(\"thread\") admits it\n" +
       stage_->describe(fiber));
 }
 
 void Core::failed(std::exception_ptr failure) noexcept {
-  const Shelter shelter(this);
-  fail("an exception left a fiber of '" + hosts_[current_host_]->name + "': " + text_of(failure));
+  const Shelter shelter(&state_);
+  state_.fail("an exception left a fiber of '" + state_.here().name + "': " + text_of(failure));
 }
 
 void Core::panicked() noexcept {
   const std::string text =
-      "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) + ", after\n" + story();
+      "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(state_.seed()) + ", after\n" +
+      state_.story();
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -275,13 +252,13 @@ std::uint64_t Core::random() noexcept {
 }
 
 void Core::decide(Decision decision) noexcept {
-  const Shelter shelter(this);
+  const Shelter shelter(&state_);
   const auto difference = decisions_.add(decision);
-  if (difference && phase_ == Phase::running) fail(*difference + "\n" + stage_->describe());
+  if (difference && state_.is_running()) state_.fail(*difference + "\n" + stage_->describe());
 }
 
 void Core::spawn_helper(std::function<void()> action) {
-  const Shelter shelter(this);
+  const Shelter shelter(&state_);
   spawns_helper_ = true;
   go(std::move(action));
   spawns_helper_ = false;
@@ -295,13 +272,13 @@ std::size_t Core::pass_time(Deadline next) noexcept {
     return 1;
   }
   if (next.is_never()) {
-    if (wires_->events().may_hear_from_outside()) return 0;
-    fail("deadlock: nothing can happen any more, and the body has not returned\n" +
-         stage_->describe());
+    if (events_->may_hear_from_outside()) return 0;
+    state_.fail("deadlock: nothing can happen any more, and the body has not returned\n" +
+                stage_->describe());
     return 0;
   }
   if (next.nanoseconds() - kBeginning > options_.time_limit.count()) {
-    fail("the world has lasted longer than Options::time_limit\n" + stage_->describe());
+    state_.fail("the world has lasted longer than Options::time_limit\n" + stage_->describe());
     return 0;
   }
   now_ = std::max(now_, next.nanoseconds());
@@ -324,11 +301,6 @@ void Core::settle() {
   detail::Stage::learn_of_all_fibers();
 }
 
-void Core::note(std::uint32_t host, std::string text) {
-  const Shelter shelter(this);
-  story_.add(elapsed(), host, std::move(text));
-}
-
 // --- Calls that fail ---
 
 void Core::fail_calls(std::uint32_t number, const CallFaults& faults) {
@@ -340,7 +312,7 @@ void Core::fail_calls(std::uint32_t number, const CallFaults& faults) {
     throw std::logic_error(
         "weft::sim::CallFaults::memory: the program has an operator new of its own; must be 0");
   }
-  hosts_[number]->faults = faults;
+  state_.host(number).faults = faults;
   if (faults.memory > 0) {
     set_allocation_hook([]() noexcept {
       Core* core = find();
@@ -349,27 +321,12 @@ void Core::fail_calls(std::uint32_t number, const CallFaults& faults) {
   }
 }
 
-bool Core::is_failure_due(double chance) noexcept {
-  if (chance <= 0 || phase_ != Phase::running) return false;
-  if (!hosts_[current_host_]->failure_chance.is_true(chance)) return false;
-  return ++failures_ <= plan_.most_failures;
-}
-
-int Core::draw_error(double chance, const char* call, std::span<const int> errors) noexcept {
-  if (!is_failure_due(chance)) return 0;
-  const Shelter shelter(this);
-  const int error = errors[hosts_[current_host_]->failure_chance.below(errors.size())];
-  note(current_host_,
-       std::string(call) + "() fails: " + std::error_code(error, std::system_category()).message());
-  return error;
-}
-
 // Only allocations of fibers fail: the worker and the simulation cannot handle an error.
 bool Core::allocation_fails() noexcept {
-  if (shelters_ != 0 || current_is_helper_ || !this_fiber::is_fiber()) return false;
-  if (!is_failure_due(faults_here().memory)) return false;
-  const Shelter shelter(this);
-  note(current_host_, "an allocation fails");
+  if (state_.is_sheltered() || current_is_helper_ || !this_fiber::is_fiber()) return false;
+  if (!state_.is_failure_due(state_.here().faults.memory)) return false;
+  const Shelter shelter(&state_);
+  state_.note(state_.current_host(), "an allocation fails");
   return true;
 }
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "libs/sim/core.hpp"
 #include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 

@@ -17,7 +17,7 @@
 
 namespace weft::sim {
 
-class Core;
+class RunState;
 
 // The size in bytes of a page, which a power cut keeps or loses as a whole.
 inline constexpr std::size_t kPage = 4096;
@@ -82,7 +82,7 @@ struct Disk {
 // of sockets, and never used twice.
 class Disks final : public io::FileKernel {
  public:
-  Disks(Core& core, std::uint64_t seed) noexcept : core_(core), seed_(seed) {}
+  explicit Disks(RunState& run) noexcept : run_(run) {}
 
   [[nodiscard]] static bool owns(int descriptor) noexcept { return descriptor >= kFirstDescriptor; }
   void close(int descriptor) noexcept { open_.erase(descriptor); }
@@ -132,8 +132,7 @@ class Disks final : public io::FileKernel {
                                                        const std::string& next);
   [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);
 
-  Core& core_;
-  const std::uint64_t seed_;
+  RunState& run_;
   std::map<std::uint32_t, Disk> disks_;
   std::map<int, OpenFile> open_;
   int next_descriptor_ = kFirstDescriptor;

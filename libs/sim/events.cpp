@@ -8,8 +8,8 @@
 #include <chrono>
 #include <string>
 
-#include "libs/sim/core.hpp"
-#include "libs/sim/faults.hpp"
+#include "libs/sim/run_state.hpp"
+#include "libs/sim/shelter.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -30,7 +30,9 @@ std::string kind_of(int descriptor) {
 }  // namespace
 
 // The source always counts a watch, so that an idle worker waits here and not on its futex.
-Events::Events(Core& core, Wires& wires) : core_(core), wires_(wires), real_hosts_(*this) {
+Events::Events(RunState& run, Wires& wires, Timekeeper& timekeeper)
+    : run_(run), wires_(wires), timekeeper_(timekeeper), real_hosts_(*this) {
+  wires_.tell_of_closes([this](Socket& socket) { close_real(socket); });
   (void)begin_watch();
 }
 
@@ -52,14 +54,14 @@ void Events::let_in(std::string_view kind) {
 }
 
 std::size_t Events::look() noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   wires_.run_due();
   const auto edges = wires_.take_edges();
   return edges.empty() ? 0 : deliver(edges, true);
 }
 
 std::size_t Events::wait(Deadline deadline) noexcept {
-  if (!core_.is_running()) {
+  if (!run_.is_running()) {
     return deadline == Deadline::past() ? 0 : Poller::wait(Deadline::never());
   }
   std::size_t woken = look();
@@ -68,7 +70,8 @@ std::size_t Events::wait(Deadline deadline) noexcept {
     woken += wait_outside(deadline == Deadline::past() || woken != 0, stands_still);
   }
   if (deadline == Deadline::past() || woken != 0 || stands_still) return woken;
-  const std::size_t passed = core_.pass_time(std::min(core_.next_timer(), wires_.next()));
+  const std::size_t passed =
+      timekeeper_.pass_time(std::min(timekeeper_.next_timer(), wires_.next()));
   return passed + look();
 }
 
@@ -105,7 +108,7 @@ void Events::close_real(Socket& socket) noexcept {
 }
 
 int Events::control(int operation, int descriptor, epoll_event& event) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (!wires_.owns(descriptor)) return control_system(operation, descriptor, event);
   const int system = real_hosts_.system_of(descriptor);
   if (operation != EPOLL_CTL_ADD) {
@@ -114,7 +117,7 @@ int Events::control(int operation, int descriptor, epoll_event& event) noexcept 
     return 0;
   }
   constexpr std::array kErrors{ENOSPC, ENOMEM};
-  int error = core_.draw_error(core_.faults_here().sockets, "epoll_ctl", kErrors);
+  int error = run_.draw_error(run_.here().faults.sockets, "epoll_ctl", kErrors);
   if (error == 0) error = wires_.watch(descriptor, event);
   if (error == 0 && system >= 0) error = watch_system(system, event);
   errno = error;
@@ -135,9 +138,9 @@ int Events::control_system(int operation, int descriptor, epoll_event& event) no
     if (result == 0) ++watched_;
     return result;
   }
-  core_.fail("descriptor " + std::to_string(descriptor) + ", " + kind +
-             ", is the system's: epoll_ctl() is refused in a simulation, which has sockets of its "
-             "own and no pipes, terminals, processes or signals; World::let_in() admits it");
+  run_.fail("descriptor " + std::to_string(descriptor) + ", " + kind +
+            ", is the system's: epoll_ctl() is refused in a simulation, which has sockets of its "
+            "own and no pipes, terminals, processes or signals; World::let_in() admits it");
   errno = ENOSYS;
   return -1;
 }

@@ -1,25 +1,41 @@
 // The event source of a world. Its worker calls it when no fiber is ready.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
 
 #include "io/poller.hpp"
 #include "libs/sim/real_hosts.hpp"
 
 namespace weft::sim {
 
-class Core;
+class RunState;
 class Wires;
 struct Socket;
+
+// Lets the virtual time pass.
+class Timekeeper {
+ public:
+  // Returns the next timer of the fibers.
+  [[nodiscard]] virtual Deadline next_timer() const noexcept = 0;
+  // Moves the clock to `next`, the next moment at which anything can happen, because no fiber is
+  // ready. If it is never(), the run fails with a deadlock. Returns how many fibers it woke.
+  virtual std::size_t pass_time(Deadline next) noexcept = 0;
+
+ protected:
+  ~Timekeeper() = default;
+};
 
 // A poller that watches simulated sockets, and lets virtual time pass where other pollers wait. It
 // waits for the system only before a world begins, after its end, and for descriptors and threads
 // that the world lets in.
-class Events final : public io::Poller {
+class Events final : public io::Poller, private SystemWatch {
  public:
-  Events(Core& core, Wires& wires);
+  Events(RunState& run, Wires& wires, Timekeeper& timekeeper);
   // Gives up what is still registered.
   ~Events() override;
 
@@ -33,10 +49,6 @@ class Events final : public io::Poller {
     return watched_ > 0 || lets_in_threads_;
   }
   [[nodiscard]] RealHosts& real_hosts() noexcept { return real_hosts_; }
-  // Watches a socket of the system, whose events go to the watch of a simulated socket. Returns 0
-  // or an errno.
-  int watch_system(int descriptor, epoll_event event) noexcept;
-  void unwatch_system(int descriptor) noexcept;
   // Closes the system's socket of a simulated one, if there is one.
   void close_real(Socket& socket) noexcept;
 
@@ -44,13 +56,16 @@ class Events final : public io::Poller {
   int control(int operation, int descriptor, epoll_event& event) noexcept override;
   // Does the same as control(), for a descriptor of the system.
   int control_system(int operation, int descriptor, epoll_event& event) noexcept;
+  int watch_system(int descriptor, epoll_event event) noexcept override;
+  void unwatch_system(int descriptor) noexcept override;
   std::size_t look() noexcept;
   // Waits in real time for what is let in, or only looks. Returns how many fibers it woke, and sets
   // `stands_still` if the virtual time must not pass yet.
   std::size_t wait_outside(bool looks_only, bool& stands_still) noexcept;
 
-  Core& core_;
+  RunState& run_;
   Wires& wires_;
+  Timekeeper& timekeeper_;
   std::vector<std::string> let_in_;
   bool lets_in_threads_ = false;
   std::size_t watched_ = 0;  // The number of watched descriptors of the system.

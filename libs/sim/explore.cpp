@@ -14,6 +14,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/races.hpp"
+#include "libs/sim/wires.hpp"
 
 namespace weft::sim {
 
@@ -35,10 +36,16 @@ using Body = std::function<void(World&)>;
 // Only one world runs at a time, as the process has a single simulated clock.
 detail::ThreadMutex world_mutex;
 
-Outcome outcome_of(const Core& core) {
-  return {core.failure(),      core.story(),   core.failure() ? core.trace() : "",
-          core.turns(),        core.elapsed(), core.faults(),
-          core.has_lost_any(), core.failures()};
+Outcome outcome_of(Core& core) {
+  const RunState& run = core.state();
+  return {.failure = run.failure(),
+          .story = run.story(),
+          .trace = run.failure() ? run.trace() : "",
+          .turns = core.turns(),
+          .elapsed = run.elapsed(),
+          .faults = core.disturbances().count(),
+          .has_lost_any = core.wires().has_lost_any(),
+          .failures = run.failures()};
 }
 
 Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule,
@@ -302,17 +309,20 @@ Report check_determinism(const Options& given, const Body& body) {
     Core first(options, seed, plan, *schedule);
     first.decisions().keep();
     first.run(body);
-    if (first.failure()) throw Failure(seed, *first.failure(), first.story());
+    if (first.state().failure())
+      throw Failure(seed, *first.state().failure(), first.state().story());
     const auto decisions = first.decisions().take();
     const auto same_schedule = make_schedule(options);
     Core second(options, seed, plan, *same_schedule);
     second.decisions().expect(decisions);
     second.run(body);
-    if (second.failure()) throw Failure(seed, *second.failure(), second.story());
-    if (first.story() != second.story()) {
-      throw Failure(
-          seed, "the stories of two runs of one seed differ; the first story was\n" + first.story(),
-          second.story());
+    if (second.state().failure())
+      throw Failure(seed, *second.state().failure(), second.state().story());
+    if (first.state().story() != second.state().story()) {
+      throw Failure(seed,
+                    "the stories of two runs of one seed differ; the first story was\n" +
+                        first.state().story(),
+                    second.state().story());
     }
     add_to(report, outcome_of(first));
   }

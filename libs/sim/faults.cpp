@@ -7,179 +7,162 @@
 #include <cerrno>
 #include <string>
 
-#include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
-#include "libs/sim/events.hpp"
-#include "libs/sim/races.hpp"
+#include "libs/sim/real_hosts.hpp"
+#include "libs/sim/run_state.hpp"
+#include "libs/sim/shelter.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
 
 using io::CallResult;
 
-Shelter::Shelter(Core* core) noexcept : core_(core) {
-  begin_unwatched();
-  if (core_ != nullptr) core_->enter_shelter();
-}
-
-Shelter::~Shelter() {
-  if (core_ != nullptr) core_->leave_shelter();
-  end_unwatched();
-}
-
 // --- Sockets ---
 
-RealHosts& CallFaultsKernel::real_hosts() const noexcept {
-  return core_.wires().events().real_hosts();
-}
-
 bool CallFaultsKernel::is_real(int descriptor) const noexcept {
-  return real_hosts().system_of(descriptor) >= 0;
+  return real_hosts_.system_of(descriptor) >= 0;
 }
 
 int CallFaultsKernel::draw(const char* call, std::initializer_list<int> errors) noexcept {
-  return core_.draw_error(core_.faults_here().sockets, call, {errors.begin(), errors.size()});
+  return run_.draw_error(run_.here().faults.sockets, call, {errors.begin(), errors.size()});
 }
 
 CallResult CallFaultsKernel::open_socket(int family, int type) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("socket", {EMFILE, ENFILE, ENOMEM})) return {0, error};
-  return core_.wires().open_socket(family, type);
+  return wires_.open_socket(family, type);
 }
 
 CallResult CallFaultsKernel::open_pair(std::array<int, 2>& ends) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("socketpair", {EMFILE, ENFILE})) return {0, error};
-  return core_.wires().open_pair(ends);
+  return wires_.open_pair(ends);
 }
 
 CallResult CallFaultsKernel::bind(int descriptor, const sockaddr* address) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("bind", {EADDRINUSE, ENOMEM})) return {0, error};
-  return core_.wires().bind(descriptor, address);
+  return wires_.bind(descriptor, address);
 }
 
 CallResult CallFaultsKernel::listen(int descriptor, int backlog) noexcept {
-  const Shelter shelter(&core_);
-  return core_.wires().listen(descriptor, backlog);
+  const Shelter shelter(&run_);
+  return wires_.listen(descriptor, backlog);
 }
 
 // Only a call that finds a connection fails, as a call that would wait has no error to return.
 CallResult CallFaultsKernel::accept(int descriptor) noexcept {
-  const Shelter shelter(&core_);
-  Wires& wires = core_.wires();
-  if (wires.ready_now(descriptor, POLLIN) == 0) return wires.accept(descriptor);
+  const Shelter shelter(&run_);
+  if (wires_.ready_now(descriptor, POLLIN) == 0) return wires_.accept(descriptor);
   const int error = draw("accept", {EMFILE, ENOMEM, ECONNABORTED});
-  if (error == 0) return wires.accept(descriptor);
+  if (error == 0) return wires_.accept(descriptor);
   if (error == ECONNABORTED) {
-    const CallResult aborted = wires.accept(descriptor);
+    const CallResult aborted = wires_.accept(descriptor);
     if (aborted.error != 0) return aborted;
-    wires.close(static_cast<int>(aborted.value));
+    wires_.close(static_cast<int>(aborted.value));
   }
   return {0, error};
 }
 
 CallResult CallFaultsKernel::connect(int descriptor, const sockaddr* address) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("connect", {ECONNREFUSED, EADDRNOTAVAIL, ENETUNREACH})) {
     return {0, error};
   }
-  Wires& wires = core_.wires();
-  if (real_hosts().has(address)) {
-    Socket* socket = wires.find(descriptor);
-    return socket == nullptr ? CallResult{0, EBADF} : real_hosts().connect(*socket, address);
+  if (real_hosts_.has(address)) {
+    Socket* socket = wires_.find(descriptor);
+    return socket == nullptr ? CallResult{0, EBADF} : real_hosts_.connect(*socket, address);
   }
-  const CallResult result = wires.connect(descriptor, address);
+  const CallResult result = wires_.connect(descriptor, address);
   if (result.error == ENETUNREACH) note_refusal("connect");
   return result;
 }
 
 void CallFaultsKernel::note_refusal(const char* call) {
-  core_.note(core_.current_host(), std::string(call) +
-                                       "() leads to no host of the world, and is refused: "
-                                       "World::let_in_host() admits it");
+  run_.note(run_.current_host(), std::string(call) +
+                                     "() leads to no host of the world, and is refused: "
+                                     "World::let_in_host() admits it");
 }
 
 // A failure of a stream makes it useless for both ends.
 CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
     (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
-  if (is_real(descriptor)) return real_hosts().receive(descriptor, message);
-  return core_.wires().receive(descriptor, message);
+  if (is_real(descriptor)) return real_hosts_.receive(descriptor, message);
+  return wires_.receive(descriptor, message);
 }
 
 CallResult CallFaultsKernel::send(int descriptor, const msghdr& message) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("send", {EPIPE, ENOBUFS})) {
     (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
-  if (is_real(descriptor)) return real_hosts().send(descriptor, message);
-  const CallResult result = core_.wires().send(descriptor, message);
+  if (is_real(descriptor)) return real_hosts_.send(descriptor, message);
+  const CallResult result = wires_.send(descriptor, message);
   if (result.error == EHOSTUNREACH) note_refusal("sendmsg");
   return result;
 }
 
 CallResult CallFaultsKernel::shut_down(int descriptor, int how) noexcept {
-  const Shelter shelter(&core_);
-  if (is_real(descriptor)) return real_hosts().shut_down(descriptor, how);
-  return core_.wires().shut_down(descriptor, how);
+  const Shelter shelter(&run_);
+  if (is_real(descriptor)) return real_hosts_.shut_down(descriptor, how);
+  return wires_.shut_down(descriptor, how);
 }
 
 CallResult CallFaultsKernel::set_option(int descriptor, int level, int name,
                                         std::span<const std::byte> value) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("setsockopt", {ENOBUFS})) return {0, error};
-  if (is_real(descriptor)) return real_hosts().set_option(descriptor, level, name, value);
-  return core_.wires().set_option(descriptor, level, name, value);
+  if (is_real(descriptor)) return real_hosts_.set_option(descriptor, level, name, value);
+  return wires_.set_option(descriptor, level, name, value);
 }
 
 CallResult CallFaultsKernel::get_option(int descriptor, int level, int name,
                                         std::span<std::byte> value) noexcept {
-  const Shelter shelter(&core_);
-  if (is_real(descriptor)) return real_hosts().get_option(descriptor, level, name, value);
-  return core_.wires().get_option(descriptor, level, name, value);
+  const Shelter shelter(&run_);
+  if (is_real(descriptor)) return real_hosts_.get_option(descriptor, level, name, value);
+  return wires_.get_option(descriptor, level, name, value);
 }
 
 CallResult CallFaultsKernel::name_of(int descriptor, sockaddr_storage& name,
                                      socklen_t& size) noexcept {
-  const Shelter shelter(&core_);
-  return core_.wires().name_of(descriptor, name, size);
+  const Shelter shelter(&run_);
+  return wires_.name_of(descriptor, name, size);
 }
 
 CallResult CallFaultsKernel::peer_of(int descriptor, sockaddr_storage& name,
                                      socklen_t& size) noexcept {
-  const Shelter shelter(&core_);
-  if (is_real(descriptor)) return real_hosts().peer_of(descriptor, name, size);
-  return core_.wires().peer_of(descriptor, name, size);
+  const Shelter shelter(&run_);
+  if (is_real(descriptor)) return real_hosts_.peer_of(descriptor, name, size);
+  return wires_.peer_of(descriptor, name, size);
 }
 
 short CallFaultsKernel::ready_now(int descriptor, short events) noexcept {
-  const int system = real_hosts().system_of(descriptor);
-  return system >= 0 ? io::ready_now(system, events) : core_.wires().ready_now(descriptor, events);
+  const int system = real_hosts_.system_of(descriptor);
+  return system >= 0 ? io::ready_now(system, events) : wires_.ready_now(descriptor, events);
 }
 
 bool CallFaultsKernel::is_gone(int descriptor) noexcept {
-  if (is_real(descriptor)) return real_hosts().is_gone(descriptor);
-  return core_.wires().is_gone(descriptor);
+  if (is_real(descriptor)) return real_hosts_.is_gone(descriptor);
+  return wires_.is_gone(descriptor);
 }
 
 void CallFaultsKernel::close(int descriptor) noexcept {
-  const Shelter shelter(&core_);
-  core_.wires().close(descriptor);
+  const Shelter shelter(&run_);
+  if (Disks::owns(descriptor)) return disks_.close(descriptor);
+  wires_.close(descriptor);
 }
 
-bool CallFaultsKernel::owns(int descriptor) const noexcept {
-  return core_.wires().owns(descriptor);
-}
+bool CallFaultsKernel::owns(int descriptor) const noexcept { return wires_.owns(descriptor); }
 
 std::vector<std::uint32_t> CallFaultsKernel::look_up(const std::string& host) {
-  const Shelter shelter(&core_);
-  auto found = core_.wires().look_up(host);
-  if (found.empty()) found = real_hosts().look_up(host);
+  const Shelter shelter(&run_);
+  auto found = wires_.look_up(host);
+  if (found.empty()) found = real_hosts_.look_up(host);
   if (found.empty()) note_refusal("getaddrinfo");
   return found;
 }
@@ -187,88 +170,88 @@ std::vector<std::uint32_t> CallFaultsKernel::look_up(const std::string& host) {
 // --- Files ---
 
 int FileFaults::draw(const char* call, int error) noexcept {
-  return core_.draw_error(core_.faults_here().files, call, {&error, 1});
+  return run_.draw_error(run_.here().faults.files, call, {&error, 1});
 }
 
 CallResult FileFaults::open(const std::string& path, int flags, unsigned mode) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("open", EMFILE)) return {0, error};
-  return core_.disks().open(path, flags, mode);
+  return disks_.open(path, flags, mode);
 }
 
 CallResult FileFaults::duplicate(int file) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("fcntl", EMFILE)) return {0, error};
-  return core_.disks().duplicate(file);
+  return disks_.duplicate(file);
 }
 
 CallResult FileFaults::read(int file, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("pread", EIO)) return {0, error};
-  return core_.disks().read(file, buffer, offset);
+  return disks_.read(file, buffer, offset);
 }
 
 // A call may write a part before it finds that the disk is full.
 CallResult FileFaults::write(int file, std::span<const std::byte> data,
                              std::uint64_t offset) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   const int error = draw("pwrite", ENOSPC);
-  if (error == 0) return core_.disks().write(file, data, offset);
-  if (data.size() > 1) (void)core_.disks().write(file, data.first(data.size() / 2), offset);
+  if (error == 0) return disks_.write(file, data, offset);
+  if (data.size() > 1) (void)disks_.write(file, data.first(data.size() / 2), offset);
   return {0, error};
 }
 
 // The sync parks, so that it takes shelter itself.
 CallResult FileFaults::sync(int file) noexcept {
   if (const int error = draw("fdatasync", EIO)) return {0, error};
-  return core_.disks().sync(file);
+  return disks_.sync(file);
 }
 
 CallResult FileFaults::status(int file, struct stat& found) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("fstat", EIO)) return {0, error};
-  return core_.disks().status(file, found);
+  return disks_.status(file, found);
 }
 
 CallResult FileFaults::status_of(const std::string& path, struct stat& found) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("stat", EIO)) return {0, error};
-  return core_.disks().status_of(path, found);
+  return disks_.status_of(path, found);
 }
 
 CallResult FileFaults::set_mode(int file, mode_t mode) noexcept {
-  const Shelter shelter(&core_);
-  return core_.disks().set_mode(file, mode);
+  const Shelter shelter(&run_);
+  return disks_.set_mode(file, mode);
 }
 
 CallResult FileFaults::rename(const std::string& from, const std::string& to) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("rename", EIO)) return {0, error};
-  return core_.disks().rename(from, to);
+  return disks_.rename(from, to);
 }
 
 CallResult FileFaults::make_directory(const std::string& path, mode_t mode) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("mkdir", ENOSPC)) return {0, error};
-  return core_.disks().make_directory(path, mode);
+  return disks_.make_directory(path, mode);
 }
 
 CallResult FileFaults::remove(const std::string& path) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("unlink", EIO)) return {0, error};
-  return core_.disks().remove(path);
+  return disks_.remove(path);
 }
 
 void FileFaults::clean_up(const std::string& path) noexcept {
-  const Shelter shelter(&core_);
-  core_.disks().clean_up(path);
+  const Shelter shelter(&run_);
+  disks_.clean_up(path);
 }
 
 CallResult FileFaults::list(const std::string& path,
                             std::vector<io::DirectoryEntry>& entries) noexcept {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   if (const int error = draw("opendir", EMFILE)) return {0, error};
-  return core_.disks().list(path, entries);
+  return disks_.list(path, entries);
 }
 
 }  // namespace weft::sim

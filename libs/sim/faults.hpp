@@ -5,22 +5,10 @@
 
 namespace weft::sim {
 
-class Core;
+class Disks;
 class RealHosts;
-
-// Marks a scope in which the simulation itself works. No allocation fails there, as the simulation
-// cannot continue without memory, and the thread sanitizer does not watch (races.hpp). The scope
-// has no switch; any thread may use it.
-class Shelter {
- public:
-  explicit Shelter(Core* core) noexcept;
-  ~Shelter();
-  Shelter(const Shelter&) = delete;
-  Shelter& operator=(const Shelter&) = delete;
-
- private:
-  Core* const core_;
-};
+class RunState;
+class Wires;
 
 // Returns whether the program uses the `operator new` of the simulation.
 [[nodiscard]] bool has_own_allocator() noexcept;
@@ -31,7 +19,7 @@ void set_allocation_hook(bool (*fails)() noexcept) noexcept;
 // The files that fibers use: the disks, except for the calls that the seed lets fail.
 class FileFaults final : public io::FileKernel {
  public:
-  explicit FileFaults(Core& core) noexcept : core_(core) {}
+  FileFaults(RunState& run, Disks& disks) noexcept : run_(run), disks_(disks) {}
 
   io::CallResult open(const std::string& path, int flags, unsigned mode) noexcept override;
   io::CallResult duplicate(int file) noexcept override;
@@ -54,14 +42,16 @@ class FileFaults final : public io::FileKernel {
   // Returns the error by which the call fails; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, int error) noexcept;
 
-  Core& core_;
+  RunState& run_;
+  Disks& disks_;
 };
 
 // The kernel that fibers call: the wires and the sockets to real hosts, except for the calls that
 // the seed lets fail. Each function takes shelter.
 class CallFaultsKernel final : public io::Kernel {
  public:
-  explicit CallFaultsKernel(Core& core) noexcept : core_(core), files_(core) {}
+  CallFaultsKernel(RunState& run, Wires& wires, RealHosts& real_hosts, Disks& disks) noexcept
+      : run_(run), wires_(wires), real_hosts_(real_hosts), disks_(disks), files_(run, disks) {}
 
   io::CallResult open_socket(int family, int type) noexcept override;
   io::CallResult open_pair(std::array<int, 2>& ends) noexcept override;
@@ -88,13 +78,15 @@ class CallFaultsKernel final : public io::Kernel {
  private:
   // Returns the error by which the call fails, which is one of these; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
-  [[nodiscard]] RealHosts& real_hosts() const noexcept;
   // Returns whether the socket is connected to a real host.
   [[nodiscard]] bool is_real(int descriptor) const noexcept;
   // Adds a row to the story for a call that leads to no host.
   void note_refusal(const char* call);
 
-  Core& core_;
+  RunState& run_;
+  Wires& wires_;
+  RealHosts& real_hosts_;
+  Disks& disks_;
   FileFaults files_;
 };
 

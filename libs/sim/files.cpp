@@ -10,9 +10,9 @@
 #include <utility>
 #include <weft/this_fiber.hpp>
 
-#include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
-#include "libs/sim/faults.hpp"
+#include "libs/sim/run_state.hpp"
+#include "libs/sim/shelter.hpp"
 
 namespace weft::sim {
 
@@ -77,10 +77,10 @@ void describe(const Inode& inode, struct stat& found) {
 // --- Calls of the world ---
 
 Disk& Disks::disk(std::uint32_t host) {
-  return disks_.try_emplace(host, seed_, kDiskStream + host).first->second;
+  return disks_.try_emplace(host, run_.seed(), kDiskStream + host).first->second;
 }
 
-Disk& Disks::own_disk() { return disk(core_.current_host()); }
+Disk& Disks::own_disk() { return disk(run_.current_host()); }
 
 std::size_t Disks::open_files(std::uint32_t host) const {
   const auto is_its = [host](const auto& each) { return each.second.host == host; };
@@ -96,7 +96,7 @@ std::shared_ptr<Inode> Disks::make_file(Disk& disk, const std::string& path, mod
   auto inode = std::make_shared<Inode>();
   inode->number = disk.next_number++;
   inode->mode = mode;
-  inode->modified = core_.wall_clock();
+  inode->modified = run_.wall_clock();
   disk.make({Change::Kind::link, inode, path});
   return inode;
 }
@@ -120,7 +120,7 @@ void Disks::end_host(std::uint32_t host, bool has_power) {
   const auto found = disks_.find(host);
   if (has_power || found == disks_.end()) return;
   if (const std::size_t lost = found->second.lose_power(); lost != 0) {
-    core_.note(host, "loses " + std::to_string(lost) + " changes of files");
+    run_.note(host, "loses " + std::to_string(lost) + " changes of files");
   }
 }
 
@@ -143,7 +143,7 @@ CallResult Disks::open(const std::string& path, int flags, unsigned mode) noexce
     if ((flags & O_TRUNC) != 0) there.make({Change::Kind::truncate, inode});
   }
   const int descriptor = next_descriptor_++;
-  open_[descriptor] = {core_.current_host(), flags, std::move(inode)};
+  open_[descriptor] = {run_.current_host(), flags, std::move(inode)};
   return {descriptor, 0};
 }
 
@@ -185,7 +185,7 @@ CallResult Disks::write(int file, std::span<const std::byte> data, std::uint64_t
   for (std::size_t page = offset / kPage; page <= (end - 1) / kPage; ++page) {
     inode.dirty.insert(page);
   }
-  inode.modified = core_.wall_clock();
+  inode.modified = run_.wall_clock();
   return {static_cast<std::int64_t>(data.size()), 0};
 }
 
@@ -196,7 +196,7 @@ CallResult Disks::sync(int file) noexcept {
   const OpenFile own = *opened;
   this_fiber::sleep_for(
       std::chrono::nanoseconds(disk(own.host).chance.between(kLeastSync, kMostSync)));
-  const Shelter shelter(&core_);
+  const Shelter shelter(&run_);
   disk(own.host).sync(*own.inode);
   return {};
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "libs/sim/core.hpp"
+#include "libs/sim/run_state.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -72,7 +72,7 @@ bool Wires::to_place(const sockaddr* address, std::uint32_t from, Place& place) 
   }
   place.is_loopback = v4 >> 24 == kLoopbackNet || v4 == INADDR_ANY;
   place.host = place.is_loopback ? from : v4 - kFirstAddress;
-  return place.host < core_.host_count();
+  return place.host < run_.hosts().size();
 }
 
 void Wires::to_system(const Place& place, int family, sockaddr_storage& name, socklen_t& size) {
@@ -108,7 +108,7 @@ void Wires::to_system(const Place& place, int family, sockaddr_storage& name, so
 
 std::string Wires::words(const Place& place) const {
   if (!place.path.empty()) return place.path;
-  return core_.host(place.host).name + ":" + std::to_string(place.port);
+  return run_.host(place.host).name + ":" + std::to_string(place.port);
 }
 
 // Returns false if another socket is bound there. Port 0 selects a free port.
@@ -145,7 +145,7 @@ Socket* Wires::bound_at(const Socket& like, const Place& place) {
 
 std::vector<std::uint32_t> Wires::look_up(const std::string& host) {
   if (host == "localhost") return {htonl(INADDR_LOOPBACK)};
-  const auto number = core_.try_find_host(host);
+  const auto number = run_.try_find_host(host);
   if (!number) return {};
   return {htonl(kFirstAddress + *number)};
 }

@@ -14,7 +14,6 @@
 #include <optional>
 #include <utility>
 
-#include "libs/sim/events.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -167,10 +166,10 @@ CallResult RealHosts::connect(Socket& socket, const sockaddr* address) noexcept 
   if (opened.error != 0) return opened;
   const int descriptor = static_cast<int>(opened.value);
   CallResult result;
-  if (socket.is_watched) result.error = events_.watch_system(descriptor, socket.watch);
+  if (socket.is_watched) result.error = watch_.watch_system(descriptor, socket.watch);
   if (result.error == 0) result = try_connect(descriptor);
   if (result.error != 0 && result.error != EINPROGRESS) {
-    if (socket.is_watched) events_.unwatch_system(descriptor);
+    if (socket.is_watched) watch_.unwatch_system(descriptor);
     ::close(descriptor);
     return result;
   }

@@ -1,6 +1,7 @@
 // Hosts outside of the simulation that a world lets in by name, and the sockets that lead there.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -16,15 +17,26 @@
 
 namespace weft::sim {
 
-class Events;
 struct Socket;
+
+// Watches sockets of the system.
+class SystemWatch {
+ public:
+  // Watches a socket of the system, whose events go to the watch of a simulated socket. Returns 0
+  // or an errno.
+  virtual int watch_system(int descriptor, epoll_event event) noexcept = 0;
+  virtual void unwatch_system(int descriptor) noexcept = 0;
+
+ protected:
+  ~SystemWatch() = default;
+};
 
 // Keeps a socket of the system for each simulated socket that has been connected to a real host.
 // Fibers see simulated addresses of these hosts, so that the story has no real addresses. The
 // world's worker makes all calls.
 class RealHosts {
  public:
-  explicit RealHosts(Events& events) noexcept : events_(events) {}
+  explicit RealHosts(SystemWatch& watch) noexcept : watch_(watch) {}
   // Closes the sockets that fibers of the world have left open.
   ~RealHosts();
   RealHosts(const RealHosts&) = delete;
@@ -85,7 +97,7 @@ class RealHosts {
   std::size_t number_of(const Address& address);
   void expect_more(std::int64_t patience) noexcept;
 
-  Events& events_;
+  SystemWatch& watch_;
   std::map<std::string, Name, std::less<>> names_;
   std::map<std::string, std::size_t, std::less<>> literals_;  // Indices of addresses_.
   std::vector<Address> addresses_;

@@ -7,10 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "libs/sim/core.hpp"
-#include "libs/sim/disks.hpp"
-#include "libs/sim/events.hpp"
 #include "libs/sim/races.hpp"
+#include "libs/sim/run_state.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -29,14 +27,14 @@ bool is_full(const std::map<std::uint32_t, std::size_t>& limits, std::uint32_t h
 
 CallResult Wires::open_socket(int family, int type) noexcept {
   if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return {0, EAFNOSUPPORT};
-  const std::uint32_t host = core_.current_host();
+  const std::uint32_t host = run_.current_host();
   if (is_full(limits_, host, open_sockets(host))) return {0, EMFILE};
   return {make_socket(host, family, type & (SOCK_STREAM | SOCK_DGRAM)).descriptor, 0};
 }
 
 CallResult Wires::open_pair(std::array<int, 2>& ends) noexcept {
-  Socket& first = make_socket(core_.current_host(), AF_UNIX, SOCK_STREAM);
-  Socket& second = make_socket(core_.current_host(), AF_UNIX, SOCK_STREAM);
+  Socket& first = make_socket(run_.current_host(), AF_UNIX, SOCK_STREAM);
+  Socket& second = make_socket(run_.current_host(), AF_UNIX, SOCK_STREAM);
   join(first, second);
   first.state = Socket::State::connected;
   ends = {first.descriptor, second.descriptor};
@@ -65,7 +63,7 @@ CallResult Wires::listen(int descriptor, int backlog) noexcept {
   }
   socket->state = Socket::State::listening;
   socket->backlog = static_cast<std::size_t>(std::clamp(backlog, 1, 4096));
-  note(socket->host, "listens on " + words(socket->local));
+  run_.note(socket->host, "listens on " + words(socket->local));
   return {};
 }
 
@@ -125,7 +123,7 @@ CallResult Wires::send(int descriptor, const msghdr& message) noexcept {
   Socket* socket = find(descriptor);
   if (socket == nullptr) return {0, EBADF};
   if (message.msg_controllen != 0) {
-    core_.fail("sendmsg() with descriptors (SCM_RIGHTS) is refused in a simulation");
+    run_.fail("sendmsg() with descriptors (SCM_RIGHTS) is refused in a simulation");
     return {0, EPERM};
   }
   return socket->is_stream() ? send_bytes(*socket, message) : send_datagram(*socket, message);
@@ -189,10 +187,9 @@ CallResult Wires::peer_of(int descriptor, sockaddr_storage& name, socklen_t& siz
 }
 
 void Wires::close(int descriptor) noexcept {
-  if (Disks::owns(descriptor)) return core_.disks().close(descriptor);
   Socket* socket = find(descriptor);
   if (socket == nullptr) return;
-  events_->close_real(*socket);
+  if (tells_of_close_) tells_of_close_(*socket);
   leave_place(*socket);
   close_stream(*socket, true);
   const auto waiting = std::exchange(socket->waiting, {});
@@ -200,6 +197,20 @@ void Wires::close(int descriptor) noexcept {
   for (const int each : waiting) {
     if (Socket* accepted = find(each)) accepted->resets_on_close = true;
     close(each);
+  }
+}
+
+void Wires::end_host(std::uint32_t host, bool has_power) {
+  if (!has_power) dark_.insert(host);
+  std::vector<int> open;
+  for (const auto& [descriptor, socket] : sockets_) {
+    if (socket->host == host) open.push_back(descriptor);
+  }
+  for (const int descriptor : open) {
+    Socket* socket = find(descriptor);
+    if (socket == nullptr) continue;
+    if (!has_power && socket->is_stream()) close_stream(*socket, false);
+    close(descriptor);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <weft/detail/invariant.hpp>
 
-#include "libs/sim/core.hpp"
 #include "libs/sim/races.hpp"
 #include "libs/sim/wires.hpp"
 

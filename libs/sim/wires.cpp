@@ -5,9 +5,7 @@
 #include <utility>
 #include <weft/detail/invariant.hpp>
 
-#include "libs/sim/core.hpp"
-#include "libs/sim/disks.hpp"
-#include "libs/sim/events.hpp"
+#include "libs/sim/run_state.hpp"
 
 namespace weft::sim {
 
@@ -20,16 +18,7 @@ constexpr std::int64_t kLoopback = 10'000;
 
 }  // namespace
 
-Wires::Wires(Core& core, std::uint64_t seed, const Plan& plan)
-    : core_(core), seed_(seed), plan_(plan), events_(std::make_unique<Events>(core, *this)) {}
-
-Wires::~Wires() = default;
-
-io::FileKernel& Wires::files() noexcept { return core_.disks(); }
-
-std::int64_t Wires::now() const noexcept { return core_.now(); }
-
-void Wires::note(std::uint32_t host, std::string text) { core_.note(host, std::move(text)); }
+std::int64_t Wires::now() const noexcept { return run_.now(); }
 
 // --- Events ---
 
@@ -53,19 +42,19 @@ Deadline Wires::next() const noexcept {
 
 Chance& Wires::chance(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t way = (std::uint64_t{from} << 16) + to;
-  return chances_.try_emplace({from, to}, seed_, kNetworkStream + way).first->second;
+  return chances_.try_emplace({from, to}, run_.seed(), kNetworkStream + way).first->second;
 }
 
 std::int64_t Wires::latency(std::uint32_t from, std::uint32_t to) {
   if (from == to) return kLoopback;
   const std::int64_t drawn =
       chance(from, to).between(weather_.least_latency, weather_.most_latency);
-  return plan_.is_quick ? weather_.least_latency : drawn;
+  return run_.plan().is_quick ? weather_.least_latency : drawn;
 }
 
 bool Wires::is_lost(std::uint32_t from, std::uint32_t to) {
   if (from == to || weather_.loss <= 0) return false;
-  const bool lost = chance(from, to).is_true(weather_.loss) && !plan_.is_silent;
+  const bool lost = chance(from, to).is_true(weather_.loss) && !run_.plan().is_silent;
   has_lost_any_ = has_lost_any_ || lost;
   return lost;
 }
@@ -78,20 +67,6 @@ bool Wires::reaches(std::uint32_t from, std::uint32_t to) const {
 void Wires::heal(std::uint32_t from, std::uint32_t to) {
   const auto found = cuts_.find({from, to});
   if (found != cuts_.end() && --found->second == 0) cuts_.erase(found);
-}
-
-void Wires::end_host(std::uint32_t host, bool has_power) {
-  if (!has_power) dark_.insert(host);
-  std::vector<int> open;
-  for (const auto& [descriptor, socket] : sockets_) {
-    if (socket->host == host) open.push_back(descriptor);
-  }
-  for (const int descriptor : open) {
-    Socket* socket = find(descriptor);
-    if (socket == nullptr) continue;
-    if (!has_power && socket->is_stream()) close_stream(*socket, false);
-    close(descriptor);
-  }
 }
 
 // --- Descriptors ---

@@ -20,12 +20,10 @@
 
 #include "io/kernel.hpp"
 #include "libs/sim/chance.hpp"
-#include "libs/sim/plan.hpp"
 
 namespace weft::sim {
 
-class Core;
-class Events;
+class RunState;
 
 // The settings of sim::Network. Times are in nanoseconds.
 struct Weather {
@@ -111,19 +109,21 @@ struct Socket {
   [[nodiscard]] Pipe& out() noexcept { return connection->to[1 - end]; }
 };
 
-// The kernel of all hosts of a world: the sockets by descriptor, and a queue of events that will
+// The network of a world: the sockets of all hosts by descriptor, and a queue of events that will
 // happen to them. The world's worker makes all calls.
 // Invariants
 //   I1  Descriptors are above the range of any system, and never used twice.
 //   I2  A pipe with segments in flight has one event in the queue, for its first segment.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.
 //       Unchecked: no code can inspect the contents of a function object.
-class Wires final : public io::Kernel {
+class Wires {
  public:
-  Wires(Core& core, std::uint64_t seed, const Plan& plan);
-  ~Wires() override;
+  explicit Wires(RunState& run) noexcept : run_(run) {}
 
-  [[nodiscard]] Events& events() noexcept { return *events_; }
+  // Calls `call` with each socket that is about to be closed.
+  void tell_of_closes(std::function<void(Socket& socket)> call) {
+    tells_of_close_ = std::move(call);
+  }
 
   // Returns null if the descriptor is not open.
   [[nodiscard]] Socket* find(int descriptor) noexcept;
@@ -153,29 +153,28 @@ class Wires final : public io::Kernel {
   int watch(int descriptor, const epoll_event& event);
   void unwatch(int descriptor) noexcept;
 
-  // --- Kernel ---
+  // --- System calls: see io::Kernel ---
 
-  io::CallResult open_socket(int family, int type) noexcept override;
-  io::CallResult open_pair(std::array<int, 2>& ends) noexcept override;
-  io::CallResult bind(int descriptor, const sockaddr* address) noexcept override;
-  io::CallResult listen(int descriptor, int backlog) noexcept override;
-  io::CallResult accept(int descriptor) noexcept override;
-  io::CallResult connect(int descriptor, const sockaddr* address) noexcept override;
-  io::CallResult receive(int descriptor, msghdr& message) noexcept override;
-  io::CallResult send(int descriptor, const msghdr& message) noexcept override;
-  io::CallResult shut_down(int descriptor, int how) noexcept override;
+  io::CallResult open_socket(int family, int type) noexcept;
+  io::CallResult open_pair(std::array<int, 2>& ends) noexcept;
+  io::CallResult bind(int descriptor, const sockaddr* address) noexcept;
+  io::CallResult listen(int descriptor, int backlog) noexcept;
+  io::CallResult accept(int descriptor) noexcept;
+  io::CallResult connect(int descriptor, const sockaddr* address) noexcept;
+  io::CallResult receive(int descriptor, msghdr& message) noexcept;
+  io::CallResult send(int descriptor, const msghdr& message) noexcept;
+  io::CallResult shut_down(int descriptor, int how) noexcept;
   io::CallResult set_option(int descriptor, int level, int name,
-                            std::span<const std::byte> value) noexcept override;
+                            std::span<const std::byte> value) noexcept;
   io::CallResult get_option(int descriptor, int level, int name,
-                            std::span<std::byte> value) noexcept override;
-  io::CallResult name_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept override;
-  io::CallResult peer_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept override;
-  short ready_now(int descriptor, short events) noexcept override;
-  bool is_gone(int descriptor) noexcept override;
-  void close(int descriptor) noexcept override;
-  io::FileKernel& files() noexcept override;
-  bool owns(int descriptor) const noexcept override { return descriptor >= kFirstDescriptor; }
-  std::vector<std::uint32_t> look_up(const std::string& host) override;
+                            std::span<std::byte> value) noexcept;
+  io::CallResult name_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept;
+  io::CallResult peer_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept;
+  short ready_now(int descriptor, short events) noexcept;
+  bool is_gone(int descriptor) noexcept;
+  void close(int descriptor) noexcept;
+  [[nodiscard]] static bool owns(int descriptor) noexcept { return descriptor >= kFirstDescriptor; }
+  std::vector<std::uint32_t> look_up(const std::string& host);
 
  private:
   static constexpr int kFirstDescriptor = 1 << 28;
@@ -199,7 +198,6 @@ class Wires final : public io::Kernel {
   [[nodiscard]] bool is_lost(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] Chance& chance(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool reaches(std::uint32_t from, std::uint32_t to) const;
-  void note(std::uint32_t host, std::string text);
 
   // places.cpp
   [[nodiscard]] static Key key_of(const Socket& socket, const Place& place);
@@ -229,11 +227,10 @@ class Wires final : public io::Kernel {
   [[nodiscard]] io::CallResult send_datagram(Socket& socket, const msghdr& message);
   void datagram_arrives(const Socket& like, const Place& to, Datagram datagram);
 
-  Core& core_;
-  const std::uint64_t seed_;
+  RunState& run_;
+  std::function<void(Socket& socket)> tells_of_close_;
   // Each direction between two hosts has its own stream, so that it changes no other direction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Chance> chances_;
-  const Plan& plan_;
   bool has_lost_any_ = false;
   Weather weather_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> cuts_;
@@ -247,7 +244,6 @@ class Wires final : public io::Kernel {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_due_;
   std::uint64_t event_number_ = 0;
   std::vector<epoll_event> edges_;
-  std::unique_ptr<Events> events_;
 };
 
 }  // namespace weft::sim

@@ -20,7 +20,7 @@ std::size_t Core::choose() noexcept {
 // A fiber has a worker from its first turn until it waits or yields. A preempted fiber is ready and
 // keeps its worker: the fibers that run between its turns have other workers.
 std::size_t Core::choose_on_workers() {
-  for (const auto& host : hosts_) {
+  for (const auto& host : state_.hosts()) {
     std::erase_if(host->computing, [this](std::int64_t end) { return end <= now_; });
     host->busy_workers = static_cast<unsigned>(host->computing.size());
   }
@@ -28,11 +28,11 @@ std::size_t Core::choose_on_workers() {
   for (Candidate& each : ready_) {
     const bool keeps = !each.goes_on || ended_turn_;
     if (!keeps || now_ - each.actor->has_worker_since >= kTurn) each.actor->has_worker_since = 0;
-    if (each.actor->has_worker_since != 0) ++hosts_[each.actor->host]->busy_workers;
+    if (each.actor->has_worker_since != 0) ++state_.host(each.actor->host).busy_workers;
   }
   runnable_.clear();
   for (const Candidate& each : ready_) {
-    const bool gets_one = hosts_[each.actor->host]->busy_workers < options_.workers;
+    const bool gets_one = state_.host(each.actor->host).busy_workers < options_.workers;
     if (each.actor->has_worker_since != 0 || gets_one || each.actor->is_helper) {
       runnable_.push_back(each);
     }

@@ -1,13 +1,15 @@
 // The calls that fibers of a simulation make.
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <weft/sim.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/disturbances.hpp"
 #include "libs/sim/events.hpp"
-#include "libs/sim/faults.hpp"
+#include "libs/sim/shelter.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -39,29 +41,31 @@ Network& Network::bandwidth(std::uint64_t bytes_per_second) {
 }
 
 void World::host(std::string_view name, std::function<void()> main) {
-  core_.add_host(name, std::move(main));
-  core_.start(core_.find_host(name));
+  core_.state().add_host(name, std::move(main));
+  core_.start(core_.state().find_host(name));
 }
 
-void World::crash(std::string_view name) { core_.end_host(core_.find_host(name), true); }
-void World::power_off(std::string_view name) { core_.end_host(core_.find_host(name), false); }
+void World::crash(std::string_view name) { core_.end_host(core_.state().find_host(name), true); }
+void World::power_off(std::string_view name) {
+  core_.end_host(core_.state().find_host(name), false);
+}
 
 void World::restart(std::string_view name) {
-  const std::uint32_t number = core_.find_host(name);
+  const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
   core_.start(number);
 }
 
-void World::stop(std::string_view name) { core_.stop(core_.find_host(name)); }
-void World::go_on(std::string_view name) { core_.go_on(core_.find_host(name)); }
+void World::stop(std::string_view name) { core_.stop(core_.state().find_host(name)); }
+void World::go_on(std::string_view name) { core_.go_on(core_.state().find_host(name)); }
 
 void World::check_end(std::string_view name) {
-  core_.demand_end(core_.find_host(name));
-  if (!core_.is_running()) core_.leave_for_ever();
+  core_.demand_end(core_.state().find_host(name));
+  if (!core_.state().is_running()) Core::leave_for_ever();
 }
 
 bool World::is_up(std::string_view name) const {
-  return core_.host(core_.find_host(name)).state != HostState::down;
+  return core_.state().host(core_.state().find_host(name)).state != HostState::down;
 }
 
 void World::partition(std::string_view one, std::string_view other) {
@@ -70,90 +74,128 @@ void World::partition(std::string_view one, std::string_view other) {
 }
 
 void World::partition_one_way(std::string_view from, std::string_view to) {
-  const Shelter shelter(&core_);
-  const std::uint32_t source = core_.find_host(from);
-  const std::uint32_t target = core_.find_host(to);
+  const Shelter shelter(&core_.state());
+  const std::uint32_t source = core_.state().find_host(from);
+  const std::uint32_t target = core_.state().find_host(to);
   core_.wires().cut(source, target);
-  core_.note(source, "reaches " + std::string(to) + " no more");
+  core_.state().note(source, "reaches " + std::string(to) + " no more");
 }
 
 void World::heal() {
-  const Shelter shelter(&core_);
+  const Shelter shelter(&core_.state());
   core_.wires().heal();
-  core_.note(0, "heals all partitions");
+  core_.state().note(0, "heals all partitions");
 }
 
 void World::heal(std::string_view one, std::string_view other) {
-  const Shelter shelter(&core_);
-  const std::uint32_t first = core_.find_host(one);
-  const std::uint32_t second = core_.find_host(other);
+  const Shelter shelter(&core_.state());
+  const std::uint32_t first = core_.state().find_host(one);
+  const std::uint32_t second = core_.state().find_host(other);
   core_.wires().heal(first, second);
   core_.wires().heal(second, first);
-  core_.note(first, "reaches " + std::string(other) + " again");
+  core_.state().note(first, "reaches " + std::string(other) + " again");
 }
 
 void World::limit_sockets(std::string_view name, std::size_t most) {
-  const Shelter shelter(&core_);
-  core_.wires().limit(core_.find_host(name), most);
+  const Shelter shelter(&core_.state());
+  core_.wires().limit(core_.state().find_host(name), most);
 }
 
 void World::clock_drift(std::string_view name, double parts_per_million) {
-  const Shelter shelter(&core_);
-  core_.drift(core_.find_host(name), parts_per_million);
+  const Shelter shelter(&core_.state());
+  core_.state().drift(core_.state().find_host(name), parts_per_million);
 }
 
 void World::clock_jump(std::string_view name, std::chrono::nanoseconds by) {
-  const Shelter shelter(&core_);
-  const std::uint32_t number = core_.find_host(name);
-  core_.host(number).clock.wall_offset += by.count();
-  core_.note(number, "has its clock set by " + seconds_text(by.count()));
+  const Shelter shelter(&core_.state());
+  const std::uint32_t number = core_.state().find_host(name);
+  core_.state().host(number).clock.wall_offset += by.count();
+  core_.state().note(number, "has its clock set by " + seconds_text(by.count()));
 }
 
 void World::fail_calls(std::string_view name, const CallFaults& faults) {
-  core_.fail_calls(core_.find_host(name), faults);
+  core_.fail_calls(core_.state().find_host(name), faults);
 }
 
 void World::put_file(std::string_view name, const std::string& path, std::string bytes) {
-  const Shelter shelter(&core_);
-  core_.disks().put(core_.find_host(name), path, std::move(bytes));
+  const Shelter shelter(&core_.state());
+  core_.disks().put(core_.state().find_host(name), path, std::move(bytes));
 }
 
 std::optional<std::string> World::file(std::string_view name, const std::string& path) const {
-  const Shelter shelter(&core_);
-  return core_.disks().contents(core_.find_host(name), path);
+  const Shelter shelter(&core_.state());
+  return core_.disks().contents(core_.state().find_host(name), path);
 }
 
 void World::replace_disk(std::string_view name) {
-  const std::uint32_t number = core_.find_host(name);
+  const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
-  const Shelter shelter(&core_);
+  const Shelter shelter(&core_.state());
   core_.disks().erase(number);
-  core_.note(number, "gets an empty disk");
+  core_.state().note(number, "gets an empty disk");
 }
 
 void World::limit_disk(std::string_view name, std::uint64_t most) {
-  const Shelter shelter(&core_);
-  core_.disks().limit(core_.find_host(name), most);
+  const Shelter shelter(&core_.state());
+  core_.disks().limit(core_.state().find_host(name), most);
 }
 
 void World::let_in(std::string_view kind) {
-  const Shelter shelter(&core_);
-  core_.wires().events().let_in(kind);
+  const Shelter shelter(&core_.state());
+  core_.events().let_in(kind);
 }
 
 void World::let_in_host(std::string_view name, std::string_view address,
                         std::chrono::nanoseconds patience) {
-  const Shelter shelter(&core_);
-  if (name.empty() || core_.try_find_host(name) || patience.count() < 0) {
+  const Shelter shelter(&core_.state());
+  if (name.empty() || core_.state().try_find_host(name) || patience.count() < 0) {
     throw std::invalid_argument("weft::sim::World::let_in_host(): name = '" + std::string(name) +
                                 "', patience = " + std::to_string(patience.count()) +
                                 " ns; the name must be no host of the world, and not empty; the "
                                 "patience must be >= 0");
   }
-  core_.wires().events().real_hosts().let_in(name, address, patience);
+  core_.events().real_hosts().let_in(name, address, patience);
 }
 
-void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }
+namespace {
+
+// An omitted fault takes the same time, so that everything else remains as it was.
+void bring_about(World& world, const Fault& fault, const std::string& one,
+                 const std::string& other) {
+  this_fiber::sleep_for(fault.at);
+  if (fault.is_left_out) return this_fiber::sleep_for(fault.lasts);
+  switch (fault.kind) {
+    case Fault::Kind::partition:
+      world.partition(one, other);
+      this_fiber::sleep_for(fault.lasts);
+      return world.heal(one, other);
+    case Fault::Kind::restart:
+      world.crash(one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.restart(one);
+    case Fault::Kind::power_cut:
+      world.power_off(one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.restart(one);
+    case Fault::Kind::stop:
+      world.stop(one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.go_on(one);
+  }
+}
+
+}  // namespace
+
+void World::disturb(const Disturbance& wanted) {
+  RunState& run = core_.state();
+  const Shelter shelter(&run);
+  for (const Fault& fault : core_.disturbances().draw(wanted, run.hosts().size() - 1)) {
+    core_.spawn_helper(
+        [this, fault, one = run.host(fault.one).name, other = run.host(fault.other).name] {
+          bring_about(*this, fault, one, other);
+        });
+  }
+}
 
 void World::after(std::chrono::nanoseconds delay, std::function<void()> action) {
   core_.spawn_helper([delay, action = std::move(action)] {
@@ -179,10 +221,10 @@ bool World::run_until(const std::function<bool()>& condition, std::chrono::nanos
 }
 
 std::chrono::nanoseconds World::now() const noexcept {
-  return std::chrono::nanoseconds(core_.elapsed());
+  return std::chrono::nanoseconds(core_.state().elapsed());
 }
 
-std::uint64_t World::seed() const noexcept { return core_.seed(); }
+std::uint64_t World::seed() const noexcept { return core_.state().seed(); }
 
 bool is_simulated() noexcept { return Core::find() != nullptr; }
 
@@ -195,32 +237,34 @@ void check(bool holds, std::string_view sentence) {
 void fail(std::string_view sentence) {
   Core& core = Core::here();
   {
-    const Shelter shelter(&core);
-    core.fail(std::string(sentence));
+    const Shelter shelter(&core.state());
+    core.state().fail(std::string(sentence));
   }
-  core.leave_for_ever();
+  Core::leave_for_ever();
 }
 
 void note(std::string_view text) {
   Core* core = Core::find();
-  const Shelter shelter(core);
-  if (core != nullptr) core->note(core->current_host(), std::string(text));
+  RunState* run = core == nullptr ? nullptr : &core->state();
+  const Shelter shelter(run);
+  if (run != nullptr) run->note(run->current_host(), std::string(text));
 }
 
 std::uint64_t random(std::uint64_t bound) {
   if (bound == 0) throw std::invalid_argument("weft::sim::random(): bound = 0; must be >= 1");
-  return Core::here().user_chance().below(bound);
+  return Core::here().state().here().chance.below(bound);
 }
 
-bool chance(double probability) { return Core::here().user_chance().is_true(probability); }
+bool chance(double probability) { return Core::here().state().here().chance.is_true(probability); }
 
 void compute(std::chrono::nanoseconds time) {
   Core* const core = Core::find();
   if (core == nullptr) return;
-  const std::int64_t end = core->machine_time(core->host_now() + time.count());
-  if (core->options().workers != 0) {
-    const Shelter shelter(core);
-    core->host(core->current_host()).computing.push_back(end);
+  RunState& run = core->state();
+  const std::int64_t end = run.machine_time(run.host_now() + time.count());
+  if (run.options().workers != 0) {
+    const Shelter shelter(&run);
+    run.here().computing.push_back(end);
   }
   this_fiber::sleep_for(time);
 }

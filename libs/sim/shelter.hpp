@@ -1,0 +1,29 @@
+// A scope for the simulation's own work.
+#pragma once
+
+#include "libs/sim/races.hpp"
+#include "libs/sim/run_state.hpp"
+
+namespace weft::sim {
+
+// Marks a scope in which the simulation itself works. No allocation fails there, as the simulation
+// cannot continue without memory, and the thread sanitizer does not watch (races.hpp). The scope
+// has no switch; any thread may use it. Null stands for no run.
+class Shelter {
+ public:
+  explicit Shelter(RunState* run) noexcept : run_(run) {
+    begin_unwatched();
+    if (run_ != nullptr) run_->enter_shelter();
+  }
+  ~Shelter() {
+    if (run_ != nullptr) run_->leave_shelter();
+    end_unwatched();
+  }
+  Shelter(const Shelter&) = delete;
+  Shelter& operator=(const Shelter&) = delete;
+
+ private:
+  RunState* const run_;
+};
+
+}  // namespace weft::sim
