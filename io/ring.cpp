@@ -213,6 +213,9 @@ int Ring::call_kernel(unsigned submissions, const Operation& self) noexcept {
   for (;;) {
     unmute();
     if (!has_work()) return taken;
+    // The kernel notes work a little late, so that it may have been done by then. It does not clear
+    // such a note, and notes what enter() leaves. Relaxed: enter() looks at the work itself.
+    (void)word(at_.submit_flags).fetch_and(~std::uint32_t{IORING_SQ_TASKRUN}, relaxed);
     mute();
     (void)enter(0);
     reap(self);
