@@ -59,8 +59,9 @@ class Desks {
   [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) const noexcept {
     return (*this)[fiber.stack.load(detail::relaxed)->home];
   }
-  // Queues a pinned fiber at its home. The worker of the desk `here` calls it.
-  void send_home(fibers::Fiber& fiber, Desk& here) const noexcept {
+  // Queues a pinned fiber at its home. The worker of the desk `here` calls it. Not inlined, because
+  // each wake would save registers for it.
+  [[gnu::noinline]] void send_home(fibers::Fiber& fiber, Desk& here) const noexcept {
     Desk& home = home_of(fiber);
     if (&home == &here) return here.queue_pinned(fiber);
     home.send_pinned(fiber);
