@@ -61,6 +61,8 @@ class TreeRemoval {
     const CallResult unlinked = result_of([&] { return ::unlinkat(above, name.c_str(), 0); });
     if (unlinked.error == 0 || unlinked.error == ENOENT) return {};
     if (unlinked.error != EISDIR && unlinked.error != EPERM) return unlinked.code();
+    // With a slash at the end O_NOFOLLOW would follow a link that has replaced the directory.
+    while (name.size() > 1 && name.back() == '/') name.pop_back();
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const CallResult opened = result_of([&] { return ::openat(above, name.c_str(), kFlags); });
     if (opened.error == ENOENT) return {};

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <functional>
@@ -163,10 +164,13 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
-  for (int i = 0; i < 3; ++i) {
-    ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)].get(), i);
+  int error = 0;
+  for (int i = 0; i < 3 && error == 0; ++i) {
+    error =
+        ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)].get(), i);
   }
-  if (folder != nullptr) ::posix_spawn_file_actions_addchdir_np(&actions, folder);
+  if (error == 0 && folder != nullptr)
+    error = ::posix_spawn_file_actions_addchdir_np(&actions, folder);
   // The program has its own group, so that all of it can be killed, and default signal handling.
   sigset_t none;
   sigset_t defaults;
@@ -177,7 +181,8 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(
       &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawnp(&process, words[0], &actions, &attributes, words, environment);
+  if (error == 0)
+    error = ::posix_spawnp(&process, words[0], &actions, &attributes, words, environment);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -314,7 +319,12 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
 
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options, const Until& until) {
-  if (arguments.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
+  const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
+  if (arguments.empty() || has_zero(options.folder) ||
+      std::ranges::any_of(options.environment, has_zero) ||
+      std::ranges::any_of(arguments, has_zero)) {
+    return {.error = std::make_error_code(std::errc::invalid_argument)};
+  }
   strays().reap_ended();
   Child child;
   Result<CommandResult> result;

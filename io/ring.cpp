@@ -11,7 +11,6 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -38,7 +37,8 @@ constinit detail::Atomic<bool> one_shots_allowed{true};
 
 }  // namespace
 
-#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup)
+#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup) && \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
 namespace {
 
@@ -82,12 +82,16 @@ struct Ring::Operation {
   Operation** place = nullptr;  // What refers to this one in the list.
 };
 
+// Trivial, so that it outlives the holder: fibers may run on the thread later, in exit().
+constinit thread_local bool has_ended = false;
+
 // A thread's ring, or that it gets none.
 struct Ring::Holder {
   std::unique_ptr<Ring> ring;
   bool is_refused = false;
 
   ~Holder() {
+    has_ended = true;
     // A forked child has the parent's poller. A process that exits may have requests under way.
     if (ring != nullptr && (base::is_forked_fiber() || ring->first_ != nullptr))
       (void)ring.release();
@@ -95,6 +99,7 @@ struct Ring::Holder {
 };
 
 [[gnu::noinline]] Ring* Ring::here() noexcept {
+  if (has_ended) return nullptr;
   static thread_local Holder holder;
   if (!one_shots_allowed.load(relaxed) || holder.is_refused) return nullptr;
   if (holder.ring != nullptr) return base::is_forked_fiber() ? nullptr : holder.ring.get();
@@ -169,7 +174,8 @@ OneShot Ring::perform(io_uring_sqe& request, detail::WaitReason reason,
   leave_list(self);
   poller_.end_watch();
   // What has come by now counts, though the time is up.
-  if (self.is_done && (end == OneShotEnd::done || self.result != -ECANCELED))
+  if (self.is_done &&
+      (end == OneShotEnd::done || (self.result != -ECANCELED && self.result != -EINTR)))
     return {OneShotEnd::done, self.result};
   return {end, 0};
 }
@@ -331,9 +337,8 @@ namespace weft::detail {
 
 void allow_one_shots(bool allowed) noexcept { io::one_shots_allowed.store(allowed, relaxed); }
 
-#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup)
-
-static_assert(std::endian::native == std::endian::little, "poll32_events has another order");
+#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup) && \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
 OneShot receive_once(int socket, ::msghdr& message, int flags, const Until& until) noexcept {
   io::Ring* ring = io::Ring::here();
@@ -348,6 +353,11 @@ OneShot receive_once(int socket, ::msghdr& message, int flags, const Until& unti
 }
 
 OneShot poll_once(int descriptor, short events, const Until& until) noexcept {
+  // The kernel passes on all events of a socket's wake, also urgent ones that have not come, and
+  // does not wake for urgent ones alone.
+  constexpr int kAlways = POLLERR | POLLHUP | POLLNVAL;
+  constexpr int kExact = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM | POLLRDHUP | kAlways;
+  if ((events & ~kExact) != 0) return {};
   io::Ring* ring = io::Ring::here();
   if (ring == nullptr) return {};
   io_uring_sqe request{};
@@ -355,7 +365,13 @@ OneShot poll_once(int descriptor, short events, const Until& until) noexcept {
   request.fd = descriptor;
   request.poll32_events = static_cast<std::uint16_t>(events);
   const bool writes = (events & (POLLIN | POLLOUT)) == POLLOUT;
-  return ring->perform(request, writes ? WaitReason::writable : WaitReason::readable, until);
+  OneShot ended =
+      ring->perform(request, writes ? WaitReason::writable : WaitReason::readable, until);
+  if (ended.end == OneShotEnd::done && ended.value > 0) {
+    ended.value &= events | kAlways;  // Each request also ends by POLLRDHUP.
+    if (ended.value == 0) return {};
+  }
+  return ended;
 }
 
 #else

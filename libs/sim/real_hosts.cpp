@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -250,7 +251,10 @@ void RealHosts::close(int descriptor) noexcept {
 }
 
 void RealHosts::expect_more(std::int64_t patience) noexcept {
-  stands_still_until_ = std::max(stands_still_until_, real_now() + patience);
+  const std::int64_t now = real_now();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  stands_still_until_ =
+      std::max(stands_still_until_, patience > kMost - now ? kMost : now + patience);
 }
 
 std::int64_t RealHosts::wait_left() const noexcept {

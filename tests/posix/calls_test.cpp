@@ -184,6 +184,19 @@ FIBER_TEST_CASE("reads of files and eventfds return in a scope what they return 
   });
 }
 
+FIBER_TEST_CASE("a poll for writing does not end because the peer sends no more") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    while (::send(pair.here(), "x", 1, MSG_DONTWAIT) == 1) {
+    }
+    CHECK(::shutdown(pair.there(), SHUT_WR) == 0);
+    pollfd polled{pair.here(), POLLOUT, 0};
+    note(log, ::poll(&polled, 1, 2));
+    log.push_back(polled.revents);
+  });
+}
+
 FIBER_TEST_CASE("poll, ppoll and select report readiness and time out as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {

@@ -25,7 +25,8 @@ struct OneShot {
 // Does the same as recvmsg().
 [[nodiscard]] OneShot receive_once(int socket, ::msghdr& message, int flags,
                                    const Until& until) noexcept;
-// Waits for `events` of poll(); the value is what poll() would leave in revents.
+// Waits for `events` of poll(); the value is what poll() would leave in revents. It is also refused
+// for urgent data and priority bands, and if only POLLRDHUP came and was not requested.
 [[nodiscard]] OneShot poll_once(int descriptor, short events, const Until& until) noexcept;
 
 // Whether calls that begin from now on may use io_uring; initially true. For tests of what happens
