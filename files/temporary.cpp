@@ -16,6 +16,7 @@
 
 #include "files/names.hpp"
 #include "files/regular.hpp"
+#include "io/attempt.hpp"
 #include "io/kernel.hpp"
 
 namespace weft::files {
@@ -51,20 +52,24 @@ class Unclaimed {
 };
 
 // A name that no other process can foresee. In a simulation names are the same in each run.
-[[gnu::noinline]] std::string next_name(std::uint64_t attempt) {
-  if (io::simulated_files() != nullptr) return std::to_string(attempt);
+[[gnu::noinline]] Result<std::string> next_name(std::uint64_t attempt) {
+  if (io::simulated_files() != nullptr) return {.value = std::to_string(attempt)};
   std::array<unsigned char, 12> bits{};
-  (void)::getrandom(bits.data(), bits.size(), 0);
+  // So few bytes come whole.
+  const CallResult drawn = io::result_of([&] { return ::getrandom(bits.data(), bits.size(), 0); });
+  if (drawn.error != 0) return {.error = drawn.code()};
   std::string name;
   for (const unsigned char each : bits) name += "abcdefghijklmnopqrstuvwxyz012345"[each % 32];
-  return name;
+  return {.value = std::move(name)};
 }
 
 // Calls `make` with paths, until it succeeds or has another error than that the path is taken.
 template <class Make>
 Result<Unclaimed> make_with_new_name(const TemporaryOptions& options, Make make) {
   for (std::uint64_t attempt = 0;; ++attempt) {
-    std::string path = options.folder + options.prefix + next_name(attempt) + options.suffix;
+    const auto [name, refused] = next_name(attempt);
+    if (refused) return {.error = refused};
+    std::string path = options.folder + options.prefix + name + options.suffix;
     Result<Unclaimed> made = make(std::move(path));
     if (made.error != std::errc::file_exists) return made;
   }
