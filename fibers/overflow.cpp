@@ -73,12 +73,12 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
     previous.sa_handler(number);
   } else if (!was_sent(*info)) {
     // Returning repeats the faulting instruction, now with the default outcome.
-    make_core_small();
+    make_core_small(info->si_addr);
     signal(number, SIG_DFL);
   } else if (previous.sa_handler == SIG_DFL) {
     // No instruction is repeated here, so the signal is sent again. It is blocked until the handler
     // returns, and ends the process then.
-    make_core_small();
+    make_core_small(info->si_addr);
     signal(number, SIG_DFL);
     (void)raise(number);
   }
@@ -134,11 +134,11 @@ void on_fault(int number, siginfo_t* info, void* context);
 
 // An overflow cannot be repaired. If the previous handler has not acted on the signal, the
 // instruction is repeated with the default outcome.
-void end_by_default(int number) noexcept {
+void end_by_default(int number, const siginfo_t& info) noexcept {
   struct sigaction current {};
   if (sigaction(number, nullptr, &current) != 0) return;
   if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
-    make_core_small();
+    make_core_small(info.si_addr);
     signal(number, SIG_DFL);
   }
 }
@@ -149,7 +149,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (overflow.stack != nullptr) report(overflow, context);
   errno = saved_errno;
   forward(number == SIGSEGV ? previous_segv : previous_bus, number, info, context);
-  if (overflow.stack != nullptr) end_by_default(number);
+  if (overflow.stack != nullptr) end_by_default(number, *info);
   errno = saved_errno;
 }
 
@@ -173,10 +173,10 @@ void install_overflow_report() {
   (void)installed;
 }
 
-void make_core_small() noexcept {
+void make_core_small(const void* kept) noexcept {
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
-    if (space != nullptr && !space->leave_unused_parts_out_of_core()) return;
+    if (space != nullptr && !space->leave_unused_parts_out_of_core(kept)) return;
   }
 }
 

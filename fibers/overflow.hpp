@@ -18,8 +18,9 @@ void watch_for_overflow(const StackSpace& space) noexcept;
 void unwatch_for_overflow(const StackSpace& space) noexcept;
 
 // To be called before the process ends with a core file: excludes parts of stacks that no fiber
-// uses, in these spaces. Signal handlers may call it.
-void make_core_small() noexcept;
+// uses, in these spaces. The stack with the address `kept` stays whole: its fiber may be about to
+// park. Signal handlers may call it.
+void make_core_small(const void* kept) noexcept;
 
 // The stack on which the handler runs. Every worker thread needs one, because its fiber's stack has
 // no room. If the system refuses it, an overflow still ends the process, but without the report.

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/read_memory.hpp"
 #include "fibers/fiber.hpp"
 #include "fibers/stack_layout.hpp"
 #include "fibers/stack_space.hpp"
@@ -14,17 +15,28 @@ using detail::relaxed;
 
 namespace {
 
+// Returns whether the page of the header is in memory. A read of another one would bring back the
+// page tables of a burst.
+bool has_header(char* start, unsigned size_class) noexcept {
+  constexpr std::size_t kPage = 4096;
+  static_assert(color(7) + sizeof(Stack) + 64 <= kPage, "the header is in the highest page");
+  unsigned char is_present = 0;
+  return mincore(top_of(start, size_class) - kPage, kPage, &is_present) != 0 ||
+         (is_present & 1) != 0;
+}
+
 // Returns where the used part of the stack begins if a parked fiber has it, otherwise its guard.
 // Relaxed: a fiber that is resumed meanwhile hardly reaches another page before the process ends.
 const char* first_used(const Stack* stack, const char* start) noexcept {
   const Fiber* fiber = stack->fiber;
-  // An inlined child has the context, and a header of its own.
-  while (fiber != nullptr) {
-    const Stack* own = fiber->stack.load(relaxed);
-    if (own == nullptr) return start;
-    if (own == stack) break;
+  const Stack* own = fiber == nullptr ? nullptr : fiber->stack.load(relaxed);
+  // An inlined child has the context, and a header of its own, below that of its parent. The child
+  // may end meanwhile: then the header is readable, but has any bytes.
+  while (own != stack) {
+    if (own == nullptr || own > stack || reinterpret_cast<const char*>(own) < start) return start;
     stack = own;
     fiber = own->fiber;
+    if (fiber == nullptr || !base::read_memory(&fiber->stack, &own, sizeof own)) return start;
   }
   if (fiber == nullptr || fiber->state.load(relaxed) != FiberState::parked) return start;
   const auto* context = reinterpret_cast<const char*>(stack->context.load(relaxed));
@@ -67,12 +79,15 @@ bool StackSpace::leave_out_of_cores() noexcept {
   return false;
 }
 
-bool StackSpace::leave_unused_parts_out_of_core() const noexcept {
+bool StackSpace::leave_unused_parts_out_of_core(const void* kept) const noexcept {
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const Range& range = ranges_[size_class];
     const std::size_t carved = range.carved.load(acquire);  // [range]
     for (std::size_t index = 0; index < carved; ++index) {
       char* const start = range.start_of(index, size_class);
+      // Its fiber runs, though it may be marked as parked already.
+      if (kept >= start && kept < start + stride(size_class)) continue;
+      if (!has_header(start, size_class)) continue;
       const char* const end = first_used(header_of(start, size_class, index), start);
       const auto bytes = static_cast<std::size_t>(end - start);
       if (bytes != 0 && madvise(start, bytes, MADV_DONTDUMP) != 0) return false;

@@ -75,8 +75,9 @@ class StackSpace {
   }
 
   // Leaves the parts below the calls of parked fibers out of the core file of a process that is
-  // about to end: each takes two mappings. Takes no lock. Returns false once the system refuses.
-  bool leave_unused_parts_out_of_core() const noexcept;
+  // about to end: each takes two mappings. The stack with the address `kept` stays whole. Takes no
+  // lock. Returns false once the system refuses.
+  bool leave_unused_parts_out_of_core(const void* kept) const noexcept;
 
   struct Counts {
     std::uint64_t carved = 0;

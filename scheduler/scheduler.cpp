@@ -54,15 +54,13 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
   events.serve(*this);
   workers_.reserve(shared_.most_workers());
   threads_.reserve(shared_.most_workers());
-  if (shared_.options().report_overflow) {
-    fibers::install_overflow_report();
-    fibers::watch_for_overflow(shared_.stacks().space());
-  }
+  if (shared_.options().report_overflow) fibers::install_overflow_report();
   // All workers must exist before the first one runs.
   for (unsigned i = 0; i < shared_.options().workers; ++i) {
     make_worker();
     shared_.desks().publish();
   }
+  if (shared_.options().report_overflow) fibers::watch_for_overflow(shared_.stacks().space());
   try {
     enter_registry(*this);
     for (const auto& worker : workers_) start_thread(*worker);
@@ -245,6 +243,6 @@ void EventSource::announce_watch() noexcept {
   if (scheduler_ != nullptr) scheduler_->events_started();
 }
 
-void make_core_small() noexcept { fibers::make_core_small(); }
+void make_core_small() noexcept { fibers::make_core_small(__builtin_frame_address(0)); }
 
 }  // namespace weft::scheduler

@@ -7,6 +7,8 @@
 #include <weft/wait_group.hpp>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 #include "tests/support/core_files.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
@@ -70,6 +72,21 @@ FIBER_TEST_CASE("a small core has the calls of parked and running fibers, and no
   }
   end.set();
   ended.wait();
+}
+
+// A misuse that ends the process is found when the fiber is marked as parked, but has not left.
+FIBER_TEST_CASE("a small core has all calls of a fiber that is about to park") {
+  if (kEmulated || kSanitized) {
+    MESSAGE("left out: an emulator shows no flags of mappings, and a sanitizer has larger frames");
+    return;
+  }
+  fibers::Fiber& self = *scheduler::current_worker()->current_fiber();
+  const char* const own = static_cast<const char*>(__builtin_frame_address(0));
+  self.state.store(fibers::FiberState::parked, detail::relaxed);
+  scheduler::make_core_small();
+  self.state.store(fibers::FiberState::running, detail::relaxed);
+  CHECK(page_in_core(own) == kPage);
+  CHECK(page_in_core(own - 3 * kPage) == kPage);
 }
 
 TEST_SUITE_END();
