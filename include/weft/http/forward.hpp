@@ -32,7 +32,7 @@ struct ForwardOptions {
 // method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For, X-Forwarded-Host
 // and X-Forwarded-Proto are added. A body is its `body_source`, which reads the request: the
 // request must outlive the call. It is sent in chunks; trailers are dropped. The client should have
-// max_redirects = 0 and no cookies.
+// max_redirects = 0, no cookies and no decompress.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,

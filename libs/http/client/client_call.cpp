@@ -213,11 +213,12 @@ std::string make_call_head(const Url& url, const Call& call, const ProxyRoute* p
     host = tunnel_target(url, *host);
     if (!host || has_body(call)) return {};
   }
-  const bool is_relayed = proxy != nullptr && !is_tunnel && url.scheme == "http";
+  const bool is_to_proxy = proxy != nullptr && url.scheme == "http";
+  const bool is_relayed = is_to_proxy && !is_tunnel;
   const std::string target = is_relayed ? "http://" + url.authority() + url.target : url.target;
   std::string head = call.method + " " + (is_tunnel ? *host : target) + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
-  if (is_relayed && !proxy->authorization.empty()) {
+  if (is_to_proxy && !proxy->authorization.empty()) {
     head += "Proxy-Authorization: " + proxy->authorization + "\r\n";
   }
   for (const auto& header : call.headers) {

@@ -78,8 +78,8 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
 }
 
 net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, const Until& until) {
-  if (gunzip_ == nullptr || buffer.empty()) return read_sent(buffer, until);
-  if (error_) return {.error = error_};
+  if (gunzip_ == nullptr) return read_sent(buffer, until);
+  if (error_ || buffer.empty()) return {.error = error_};
   for (bool is_first = true;; is_first = false) {
     const auto text = gunzip_->take(buffer);
     if (text.error) return fail(text.error);

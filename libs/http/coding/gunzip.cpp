@@ -47,6 +47,8 @@ class ZlibGunzip final : public Gunzip {
       const int outcome = inflate(&stream_, Z_NO_FLUSH);
       is_complete_ = outcome == Z_STREAM_END;
       if (outcome == Z_BUF_ERROR) break;
+      if (outcome == Z_MEM_ERROR)
+        return {.error = std::make_error_code(std::errc::not_enough_memory)};
       if (outcome != Z_OK && outcome != Z_STREAM_END) return {.error = Errc::malformed_coding};
     }
     return {.value = most - stream_.avail_out};

@@ -18,18 +18,27 @@ Exchange::Exchange(Connection& connection, Input& input, Output& output, const H
       head_(head),
       body_(connection.transport(), input, output, head, connection.server().limits()),
       limit_(limit_after(connection.server().limits().request)),
-      answer_(connection, output, head, body_) {}
+      answer_(connection, output, head, body_) {
+  is_read_.store(body_.over(), detail::relaxed);
+}
 
 net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
   const auto result = body_.read_some(buffer);
-  if (body_.over()) watch_for_hang_up();
+  if (body_.over()) {
+    is_read_.store(true, detail::release);  // [read]
+    watch_for_hang_up();
+  }
   return result;
 }
 
 Context& Exchange::context() {
-  if (!context_) {
-    context_.emplace(&connection_.server().scope(), limit_);
-    if (body_.over()) watch_for_hang_up();
+  if (!is_made_.load(detail::acquire)) {  // [made]
+    {
+      const detail::SpinGuard guard(lock_);
+      if (!context_) context_.emplace(&connection_.server().scope(), limit_);
+    }
+    is_made_.store(true, detail::release);                    // [made]
+    if (is_read_.load(detail::acquire)) watch_for_hang_up();  // [read]
   }
   return *context_;
 }
@@ -39,18 +48,24 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   try {
     return &self.context();
   } catch (const std::exception&) {
-    return self.context_ ? &*self.context_ : &self.connection_.server().scope();
+    // The context may exist without its watch.
+    const bool is_made = self.is_made_.load(detail::acquire);  // [made]
+    return is_made ? &*self.context_ : &self.connection_.server().scope();
   }
 }
 
-// Call it only once no fiber reads any more.
+// Call it only once no fiber reads any more. The second of a first use of the context and of the
+// end of the body begins the watch.
 void Exchange::watch_for_hang_up() {
-  if (!context_ || hang_up_) return;
-  if (has_hung_up(connection_.transport().stream())) {
-    (void)context_->cancel();
-  } else {
-    hang_up_.emplace(connection_.transport().stream(), *context_);
+  {
+    const detail::SpinGuard guard(lock_);
+    if (!context_ || hang_up_) return;
+    if (!has_hung_up(connection_.transport().stream())) {
+      hang_up_.emplace(connection_.transport().stream(), *context_);
+      return;
+    }
   }
+  (void)context_->cancel();  // It runs callbacks, so the lock is not held.
 }
 
 // Behind a body some clients send a line's end that belongs to nothing.

@@ -10,6 +10,8 @@
 #include <vector>
 #include <weft/context.hpp>
 #include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/http/request.hpp>
 
 #include "libs/http/server/answer.hpp"
@@ -29,6 +31,11 @@ class Input;
 }
 
 // The inside of a Request and a Response. The handler's fiber uses it, then the connection's.
+// Order
+//   [made]  context() stores after making it (release) -> context() loads (acquire): it exists.
+//   [read]  read_some() stores at the body's end (release) -> context() loads (acquire). The one
+//           that takes lock_ second sees what the other has stored, and begins the watch.
+//           Relaxed in the constructor: no other fiber has the exchange yet.
 class Exchange {
  public:
   Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept;
@@ -68,8 +75,14 @@ class Exchange {
   BodyReader body_;
   Deadline limit_;  // The context's.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
+  // The fiber of the handler may use the context while another fiber reads the body.
+  detail::SpinLock lock_;
+  // Guarded by lock_ until is_made_. Unchecked: later it does not change, and needs no lock.
   std::optional<Context> context_;
+  // Guarded by lock_ until the handler has returned. Unchecked: then no other fiber refers to it.
   std::optional<HangUpWatch> hang_up_;
+  detail::Atomic<bool> is_made_{false};
+  detail::Atomic<bool> is_read_{false};  // The body.
   Answer answer_;
 };
 
