@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/magazine.hpp"
 #include "fibers/stack_space.hpp"
 #include "tests/fibers/stack_tools.hpp"
 #include "tests/support/core_files.hpp"
@@ -18,23 +17,10 @@ using weft::fibers::Stack;
 using weft::fibers::StackSpace;
 using weft::test::bytes_in_core;
 using weft::test::Coroutine;
+using weft::test::take_stacks;
 
 constexpr std::size_t kBlock = weft::fibers::ColdStacks::kBlock;
 constexpr std::size_t kTaken = 8 * kBlock;
-
-// Linked, in no order.
-Stack* take_blocks(StackSpace& space) {
-  Stack* all = nullptr;
-  for (std::size_t taken = 0; taken < kTaken; taken += 32) {
-    Stack* chain = space.take(0, 32);
-    REQUIRE(weft::base::chain_length(chain) == 32);
-    while (chain != nullptr) {
-      Stack* const next = std::exchange(chain->next, all);
-      all = std::exchange(chain, next);
-    }
-  }
-  return all;
-}
 
 TEST_SUITE_BEGIN("fibers/stack_cores");
 
@@ -44,7 +30,7 @@ TEST_CASE("core files have the stacks in use, and leave free and unused ones out
     return;
   }
   StackSpace space(&Coroutine::entry, kBlock);
-  Stack* all = take_blocks(space);
+  Stack* all = take_stacks(space, kTaken);
   const char* lowest = all->lowest;
   const char* highest = all->lowest;
   for (const Stack* stack = all; stack != nullptr; stack = stack->next) {

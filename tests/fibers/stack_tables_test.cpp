@@ -6,9 +6,7 @@
 #include <fstream>
 #include <set>
 #include <string>
-#include <utility>
 
-#include "base/magazine.hpp"
 #include "fibers/stack_space.hpp"
 #include "tests/fibers/stack_tools.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -20,22 +18,10 @@ using weft::fibers::Stack;
 using weft::fibers::StackSpace;
 using weft::test::Coroutine;
 using weft::test::signal_of_touching;
+using weft::test::take_stacks;
 
 constexpr std::size_t kStacks = 4096;
 constexpr std::size_t kKept = 256;
-
-Stack* take_all(StackSpace& space) {
-  Stack* all = nullptr;
-  for (std::size_t taken = 0; taken < kStacks; taken += 32) {
-    Stack* chain = space.take(0, 32);
-    REQUIRE(weft::base::chain_length(chain) == 32);
-    while (chain != nullptr) {
-      Stack* const next = std::exchange(chain->next, all);
-      all = std::exchange(chain, next);
-    }
-  }
-  return all;
-}
 
 TEST_SUITE_BEGIN("fibers/stack_tables");
 
@@ -51,7 +37,7 @@ std::size_t kilobytes_of_page_tables() {
 TEST_CASE("page tables of cold stacks are freed and the guards are reinstalled") {
   StackSpace space(&Coroutine::entry, kKept);
   const std::size_t before = kilobytes_of_page_tables();
-  space.cool(take_all(space));
+  space.cool(take_stacks(space, kStacks));
   const std::size_t used = kilobytes_of_page_tables() - before;
   if (!space.has_spare_tables_hint()) {
     MESSAGE("left out: this kernel does not free page tables");
@@ -63,7 +49,7 @@ TEST_CASE("page tables of cold stacks are freed and the guards are reinstalled")
   CHECK(space.counts().cold == kKept);
   const bool is_seen = !weft::test::kSanitized && !weft::test::kEmulated;  // Others have more.
   if (is_seen) CHECK(kilobytes_of_page_tables() - before < used / 4);
-  Stack* const again = take_all(space);
+  Stack* const again = take_stacks(space, kStacks);
   CHECK(space.counts().cold == 0);
   CHECK(space.counts().carved == kStacks);
   std::set<const Stack*> stacks;

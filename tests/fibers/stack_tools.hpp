@@ -1,13 +1,17 @@
 // Stacks without a scheduler: just enough to run something on one.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <functional>
+#include <utility>
 
+#include "base/magazine.hpp"
 #include "fibers/stack_space.hpp"
 #include "fibers/switch.hpp"
 
@@ -65,6 +69,20 @@ class Coroutine {
 
   fibers::Stack* caller_ = nullptr;
 };
+
+// Takes `count` stacks of the smallest size, a multiple of 32; linked, in no order.
+inline fibers::Stack* take_stacks(fibers::StackSpace& space, std::size_t count) {
+  fibers::Stack* all = nullptr;
+  for (std::size_t taken = 0; taken < count; taken += 32) {
+    fibers::Stack* chain = space.take(0, 32);
+    REQUIRE(base::chain_length(chain) == 32);
+    while (chain != nullptr) {
+      fibers::Stack* const next = std::exchange(chain->next, all);
+      all = std::exchange(chain, next);
+    }
+  }
+  return all;
+}
 
 // The signal by which a child dies that touches the byte; 0 when it lives.
 inline int signal_of_touching(char* byte) {

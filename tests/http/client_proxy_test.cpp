@@ -12,6 +12,7 @@
 #include <weft/net/copy.hpp>
 #include <weft/net/serve.hpp>
 
+#include "tests/http/plain_layer.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace weft::test {
@@ -24,25 +25,9 @@ void tell(http::Request& request, http::Response& response) {
                       std::string(request.header("Proxy-Authorization").value_or("none")));
 }
 
-// Passes the bytes on as they are.
-class ClearLayer final : public http::Layer {
- public:
-  explicit ClearLayer(net::TcpStream& stream) : stream_(stream) {}
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
-    return stream_.read_some(buffer, until);
-  }
-  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
-    return stream_.write_all(data, until);
-  }
-  net::Result<void> shutdown(const Until& /*until*/) override { return {}; }
-
- private:
-  net::TcpStream& stream_;
-};
-
 http::NewLayer make_clear_layer(net::TcpStream& stream, const std::string& host, const Until&) {
   CHECK(host == "example.test");
-  return {.value = std::make_unique<ClearLayer>(stream)};
+  return {.value = std::make_unique<PlainLayer>(stream)};
 }
 
 // Opens tunnels to one server, whatever the client asks for.

@@ -4,6 +4,7 @@
 #include <weft/http/server.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "tests/http/plain_layer.hpp"
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
@@ -21,22 +22,6 @@ http::ServerOptions with_grace() {
   options.limits.least_rate = 1024;
   return options;
 }
-
-// A layer that changes nothing.
-class PlainLayer final : public http::Layer {
- public:
-  explicit PlainLayer(net::TcpStream& stream) : stream_(stream) {}
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
-    return stream_.read_some(buffer, until);
-  }
-  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
-    return stream_.write_all(data, until);
-  }
-  net::Result<void> shutdown(const Until&) override { return {}; }
-
- private:
-  net::TcpStream& stream_;
-};
 
 void answer_with_size(http::Request& request, http::Response& response) {
   const auto [body, error] = request.read_all();

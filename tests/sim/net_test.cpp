@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 #include <weft/clock.hpp>
 #include <weft/go.hpp>
@@ -61,6 +62,15 @@ void run_echo(std::uint16_t port) {
   (void)net::serve(listener.value, &echo);
 }
 
+// Starts an echo server on a host of its own, and returns a connection to it.
+net::TcpStream dial_echo(sim::World& world) {
+  world.host("server", [] { run_echo(7); });
+  world.run_for(1ms);
+  auto [stream, error] = net::dial("server:7");
+  REQUIRE(!error);
+  return std::move(stream);
+}
+
 std::string long_text(std::size_t size) {
   std::string text(size, ' ');
   std::iota(text.begin(), text.end(), '\0');
@@ -82,10 +92,7 @@ TEST_CASE("a stream between hosts carries all bytes in order, whatever is lost")
   const std::string text = long_text(1'000'000);
   (void)sim::check_determinism({.seeds = 10}, [&](sim::World& world) {
     world.network().latency(1ms, 50ms).loss(0.05);
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     CHECK(echo_of(stream, text) == text);
     CHECK(stream.peer_address().value.to_string() == "10.0.0.2:7");
   });
@@ -95,10 +102,7 @@ TEST_CASE("a round trip takes two latencies, and bandwidth bounds what is sent")
   const weft::test::TestGuard guard("a round trip takes two latencies");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.network().latency(20ms, 20ms);
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     std::array<std::byte, 1> one{};
     auto before = weft::Clock::now();
     CHECK(!stream.write_all(one).error);
@@ -117,10 +121,7 @@ TEST_CASE("a read returns all that has arrived or a part of it, by the seed") {
   const weft::test::TestGuard guard("a read returns all that has arrived or a part of it");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     CHECK(!stream.write_all(bytes_of(long_text(100))).error);
     world.run_for(1s);
     std::array<std::byte, 1000> buffer{};
@@ -136,10 +137,7 @@ TEST_CASE("a write takes all bytes or a part of them, by the seed") {
   const weft::test::TestGuard guard("a write takes all bytes or a part of them");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     counts.insert(stream.write_some(bytes_of(long_text(100))).value);
   });
   CHECK(counts.contains(100));
@@ -213,10 +211,7 @@ TEST_CASE("a host without descriptors accepts again when one has been closed") {
 TEST_CASE("a partition holds a stream up, and heals; one that lasts breaks it") {
   const weft::test::TestGuard guard("a partition holds a stream up");
   sim::explore({.seeds = 5}, [](sim::World& world) {
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     std::array<std::byte, 1> one{};
     for (const bool both_ways : {true, false}) {
       if (both_ways) world.partition("world", "server");
@@ -260,10 +255,7 @@ TEST_CASE("a crash ends or resets the connections of a host, and a restart serve
 TEST_CASE("a host that lost its power resets a connection of before when it is up again") {
   const weft::test::TestGuard guard("a host that lost its power resets a connection of before");
   sim::explore({.seeds = 5}, [](sim::World& world) {
-    world.host("server", [] { run_echo(7); });
-    world.run_for(1ms);
-    auto [stream, error] = net::dial("server:7");
-    REQUIRE(!error);
+    auto stream = dial_echo(world);
     world.power_off("server");
     std::array<std::byte, 1> one{};
     CHECK(stream.read_some(one, 1h).error == weft::Errc::timed_out);

@@ -1,0 +1,27 @@
+// A layer of a connection for tests.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <weft/http/layer.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::test {
+
+// A layer that changes nothing.
+class PlainLayer final : public http::Layer {
+ public:
+  explicit PlainLayer(net::TcpStream& stream) : stream_(stream) {}
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
+    return stream_.read_some(buffer, until);
+  }
+  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
+    return stream_.write_all(data, until);
+  }
+  net::Result<void> shutdown(const Until&) override { return {}; }
+
+ private:
+  net::TcpStream& stream_;
+};
+
+}  // namespace weft::test
