@@ -7,6 +7,7 @@
 //                 calls `entry`, which never returns.
 //   jump          Saves the caller's registers and resumes `to`. It returns when a thread resumes
 //                 the caller, perhaps another one: keep no address of a thread_local across it.
+//                 It may be given the place in the caller's frame for what it saves.
 //   jump_on_top   Does the same, but first calls `visitor` on the stack of `to`, as if the code
 //                 that jumped away from there had called it. It gets what the visitor returns.
 //   end_of        Returns the end of the used part of a saved context's stack.

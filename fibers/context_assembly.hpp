@@ -39,17 +39,18 @@ struct Arrival {
   // The entry finds an aligned stack and, on x86-64, a return address, as after a call. That
   // address and the frame pointer are zero, where unwinders stop.
   struct Start {
-    void* return_address;
-    void* unused;
     SavedContext saved;
+    void* return_address;
   };
   const auto end = reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15};
-  static_assert(sizeof(Start) % 16 == 8);
+  static_assert(sizeof(Start) % 16 == 0);
   auto* start = reinterpret_cast<Start*>(end - sizeof(Start));
 #ifdef __x86_64__
-  void* const stack_pointer = start;
+  // The jump reads the saved registers in the red zone of the entry, whose frames then take their
+  // place: where many fibers are parked, each word above a fiber's frames moves these down.
+  void* const stack_pointer = &start->return_address;
 #else
-  void* const stack_pointer = reinterpret_cast<char*>(start) - 8;
+  void* const stack_pointer = start;
 #endif
   start->return_address = nullptr;
   start->saved = {stack_pointer, reinterpret_cast<void*>(entry), nullptr};
@@ -59,8 +60,8 @@ struct Arrival {
 #if defined(__x86_64__)
 
 // Inlined, so that the compiler saves exactly what this caller needs, and once.
-[[gnu::always_inline]] inline Arrival jump(Context to, void* message) noexcept {
-  SavedContext saved;
+[[gnu::always_inline]] inline Arrival jump(Context to, void* message,
+                                           SavedContext& saved) noexcept {
   Context left = &saved;
   asm volatile(
       "leaq 1f(%%rip), %%rax\n\t"
@@ -94,8 +95,8 @@ struct Arrival {
 
 #else
 
-[[gnu::always_inline]] inline Arrival jump(Context to, void* message) noexcept {
-  SavedContext saved;
+[[gnu::always_inline]] inline Arrival jump(Context to, void* message,
+                                           SavedContext& saved) noexcept {
   register Context left asm("x0") = &saved;
   register void* data asm("x1") = message;
   register Context next asm("x2") = to;
@@ -130,6 +131,11 @@ struct Arrival {
 }
 
 #endif
+
+[[gnu::always_inline]] inline Arrival jump(Context to, void* message) noexcept {
+  SavedContext saved;
+  return jump(to, message, saved);
+}
 
 Arrival jump_on_top(Context to, void* message, Arrival (*visitor)(Arrival)) noexcept;
 

@@ -18,6 +18,12 @@ inline Arrival jump(Context to, void* message) noexcept {
   return boost::context::detail::jump_fcontext(to, message);
 }
 
+// Boost saves the registers in a frame of its own.
+struct SavedContext {};
+inline Arrival jump(Context to, void* message, SavedContext& /*saved*/) noexcept {
+  return jump(to, message);
+}
+
 inline Arrival jump_on_top(Context to, void* message, Arrival (*visitor)(Arrival)) noexcept {
   return boost::context::detail::ontop_fcontext(to, message, visitor);
 }

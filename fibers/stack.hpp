@@ -126,7 +126,7 @@ struct Stack {
 inline void prefetch(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const char* header = reinterpret_cast<const char*>(stack);
-  for (std::ptrdiff_t offset = -448; offset <= 0; offset += 64) {
+  for (std::ptrdiff_t offset = -384; offset <= 0; offset += 64) {
     __builtin_prefetch(header + offset);
   }
 }

@@ -31,7 +31,12 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
 // is the calling thread's; exceptions and errno travel with the stacks.
 inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
                       void (*after)(void*) noexcept, void* argument) noexcept {
-  Departure departure{&from, after, argument};
+  // One object: a compiler aligns each of two to 16 bytes, in the frame of each parked fiber.
+  struct {
+    Departure departure;
+    SavedContext saved;  // Set by the jump.
+  } leaving;
+  leaving.departure = {&from, after, argument};
   // Copied first: the compiler cannot tell that no write here changes them.
   ExceptionState* const exceptions = thread.exceptions;
   int* const error = thread.error;
@@ -43,7 +48,7 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   // The caller has recorded before this point that `to` runs now. A thread that changes a
   // context has all threads execute a barrier, and then reads that record.
   asm volatile("" : : : "memory");
-  arrive(jump(to.context.load(detail::relaxed), &departure), from);
+  arrive(jump(to.context.load(detail::relaxed), &leaving.departure, leaving.saved), from);
 }
 
 }  // namespace weft::fibers

@@ -12,7 +12,7 @@
 #include "scheduler/desk.hpp"
 #include "scheduler/record/recorder.hpp"
 #include "scheduler/shared.hpp"
-#include "scheduler/timers/timers.hpp"
+#include "scheduler/timers/timers_sleep.hpp"
 #include "scheduler/worker/announcer.hpp"
 #include "scheduler/worker/block_cache.hpp"
 #include "scheduler/worker/fiber_ids.hpp"

@@ -1,9 +1,13 @@
 // Fibers of a warm worker cost no allocation.
+#include <chrono>
 #include <string>
 #include <vector>
 #include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 #include "tests/cost/allocations.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -42,6 +46,35 @@ COST_TEST_CASE("a large result takes one allocation") {
     char bytes[200];
   };
   CHECK(allocations_of([] { (void)weft::spawn([] { return Large{}; }).join(); }) == 1);
+}
+
+// Sleeps, and returns where its own frame was.
+[[gnu::noinline]] void sleep_below(const char*& frame) {
+  frame = static_cast<const char*>(__builtin_frame_address(0));
+  weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
+  asm volatile("" : : : "memory");  // The call above is not the last one.
+}
+
+// Where very many fibers sleep, their frames are cold when they continue: each cache line counts.
+COST_TEST_CASE("the calls of a sleep use at most 216 bytes of the fiber's stack") {
+#if defined(__x86_64__) && defined(__OPTIMIZE__) && defined(NDEBUG) && !defined(__clang__) && \
+    !defined(WEFT_CONTEXT_BOOST) && !defined(WEFT_SHAKE)
+  constexpr std::ptrdiff_t kMost = 216;
+  const char* frame = nullptr;
+  const weft::fibers::Stack* stack = nullptr;
+  weft::WaitGroup group;
+  group.go([&] {
+    stack = weft::scheduler::current_worker()->current_fiber()->stack.load(weft::detail::relaxed);
+    sleep_below(frame);
+  });
+  while (frame == nullptr) weft::this_fiber::yield();
+  const auto context = stack->context.load(weft::detail::relaxed);
+  const std::ptrdiff_t used = frame - weft::fibers::end_of(context);
+  CHECK(used <= kMost);
+  group.wait();
+#else
+  MESSAGE("skipped: the frames are as other compilers and builds make them");
+#endif
 }
 
 TEST_SUITE_END();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fibers/fiber.hpp"
-#include "scheduler/timers/timers.hpp"
+#include "scheduler/timers/timers_sleep.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
 
