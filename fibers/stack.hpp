@@ -51,9 +51,14 @@ class FiberName {
   static constexpr std::size_t kMostCharacters = 31;
 
   void assign(std::string_view name) noexcept {
-    Words words{};
-    (void)name.copy(reinterpret_cast<char*>(words.data()), kMostCharacters);
-    for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], detail::relaxed);
+    const char* from = name.data();
+    std::size_t left = name.size() < kMostCharacters ? name.size() : kMostCharacters;
+    for (detail::Atomic<std::uint64_t>& to : words_) {
+      const std::size_t count = left < sizeof(std::uint64_t) ? left : sizeof(std::uint64_t);
+      to.store(first_word(from, count), detail::relaxed);
+      from += count;
+      left -= count;
+    }
   }
   void clear() noexcept { words_[0].store(0, detail::relaxed); }
   // For the fiber itself: the view is valid until the name changes.
@@ -77,6 +82,27 @@ class FiberName {
 
  private:
   using Words = std::array<std::uint64_t, (kMostCharacters + 1) / sizeof(std::uint64_t)>;
+
+  // Returns up to 8 characters and zero bytes after them. A copy of a number of bytes that the
+  // compiler does not see would be a call, which takes longer than the rest of assign().
+  [[nodiscard]] static std::uint64_t first_word(const char* from, std::size_t count) noexcept {
+    static_assert(std::endian::native == std::endian::little);
+    std::uint64_t word = 0;
+    if (count == sizeof word) {
+      std::memcpy(&word, from, sizeof word);
+    } else if (count >= sizeof(std::uint32_t)) {
+      std::uint32_t first = 0;
+      std::uint32_t last = 0;  // Of characters that are in the first ones, too, if count < 8.
+      std::memcpy(&first, from, sizeof first);
+      std::memcpy(&last, from + count - sizeof last, sizeof last);
+      word = first | std::uint64_t{last} << (count - sizeof last) * 8;
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        word |= std::uint64_t{static_cast<unsigned char>(from[i])} << i * 8;
+      }
+    }
+    return word;
+  }
 
   std::array<detail::Atomic<std::uint64_t>, Words{}.size()> words_{};  // Ends with a zero byte.
 };

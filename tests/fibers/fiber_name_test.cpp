@@ -15,8 +15,9 @@ TEST_CASE("a name and its copies are cut to fit, and end with a zero") {
   static_assert(sizeof(FiberName) > FiberName::kMostCharacters);
   FiberName name;
   CHECK(name.view().empty());
-  for (const std::size_t length : {1U, 30U, 31U, 32U, 100U}) {
-    const std::string text(length, 'x');
+  std::string text;
+  for (char letter = ' '; letter < '~'; ++letter) {
+    text += letter;
     name.assign(text);
     CHECK(name.view() == text.substr(0, FiberName::kMostCharacters));
     const FiberName::Copy copy = name.copy();
