@@ -64,7 +64,7 @@ static_assert(sizeof(pool::PoolCore) <= 1032);
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
   pool::check(options);
   auto core = std::make_unique<pool::PoolCore>(std::move(options), kBodies, parent);
-  core->set_nesting(std::make_unique<pool::PoolNesting>(*core));
+  core->make_nesting<pool::PoolNesting>();
   return core;
 }
 
@@ -73,18 +73,27 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
                           "weft::FiberPool: " + why);
 }
 
+// Returns whether only fibers of the pool are left that run no code of the user: workers that have
+// been retired, and the library's own fibers.
+bool no_user_code_is_left(const PoolState& state) noexcept {
+  return state.closed && state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
+}
+
 // A task that waits until its own pool is idle or joined would wait for itself. A task of another
 // pool with the same root gives its slots back while it waits; if it does not have to wait, it
-// keeps them.
-bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const Until& until) {
+// keeps them. `limit_of` returns the limit of the wait; its argument is no_user_code_is_left().
+template <class LimitOf>
+bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
   if (pool::called_from_worker_of(&core)) {
     refuse_wait(
         "a task cannot wait for its own pool '" + core.options().name +
         "' to finish, because the pool waits for the task; wait for its submitted tasks instead");
   }
   bool is_ticker = false;
+  bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
+    only_leaves = no_user_code_is_left(state);
     return state.answer(condition, count);
   });
   if (is_ticker && condition == Condition::joined) {
@@ -92,19 +101,31 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   }
   if (answer) return *answer;
   const detail::BlockingScope scope(&core.root());
-  return core.wait(condition, count, until);
+  return core.wait(condition, count, limit_of(only_leaves));
+}
+
+bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const Until& until) {
+  return wait_within(core, condition, count, [&](bool) -> const Until& { return until; });
+}
+
+// Waits for the end of a closed pool, until it is time to report the wait. A worker that idled ends
+// without running code of the user, so the wait for it needs no report, and no timer.
+bool join_until_report(pool::PoolCore& core) {
+  return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
+    return only_leaves ? Until() : Until(detail::end_wait_report_time());
+  });
 }
 
 // Never inlined: in a destructor, an exception must leave this frame before it ends the process. If
 // a noexcept frame has something to destroy, the exception is lost.
-[[gnu::noinline]] void drain(FiberPool& pool, const char* name) {
+[[gnu::noinline]] void drain(FiberPool& pool, pool::PoolCore& core) {
   pool.close(Close::drain);
-  if (pool.join_until(detail::end_wait_report_time())) return;
+  if (join_until_report(core)) return;
   char what[192];
   const PoolStats stats = pool.stats();
   (void)std::snprintf(what, sizeof what,
-                      "the destructor of FiberPool '%s' (tasks: %zu run, %zu are queued)", name,
-                      stats.busy, stats.queued);
+                      "the destructor of FiberPool '%s' (tasks: %zu run, %zu are queued)",
+                      core.options().name.c_str(), stats.busy, stats.queued);
   detail::report_end_wait(what, nullptr);
   pool.join();
 }
@@ -126,7 +147,7 @@ FiberPool::FiberPool(PoolOptions options)
   outer_stop_.add(core_->options().stop, CloseOnStop{this});
 }
 
-FiberPool::~FiberPool() { drain(*this, core_->options().name.c_str()); }
+FiberPool::~FiberPool() { drain(*this, *core_); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)

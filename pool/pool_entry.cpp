@@ -41,15 +41,12 @@ bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number
 
 }  // namespace
 
-Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room) {
+bool PoolEntry::enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room) {
   if (room != Room::now) give_way_if_due();
-  if (core.submit_at_once(item)) [[likely]]
-    return {};
-  return enqueue_slowly(core, item, room, {});
+  return core.submit_at_once(item);
 }
 Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, const Until& until) {
-  if (room != Room::now) give_way_if_due();
-  if (core.submit_at_once(item)) [[likely]]
+  if (enqueue_at_once(core, item, room)) [[likely]]
     return {};
   return enqueue_slowly(core, item, room, until);
 }
@@ -119,8 +116,10 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
 const pool::PoolCore& PoolEntry::root_of(const pool::PoolCore& core) noexcept {
   return core.root();
 }
-std::stop_token PoolEntry::stop_token_of(pool::PoolCore& core) noexcept {
-  return core.stop_token();
+std::stop_token PoolEntry::stop_token_of(pool::PoolCore& core) {
+  std::stop_token token = core.stop_token();
+  if (!token.stop_possible()) WEFT_THROW(std::bad_alloc());
+  return token;
 }
 AttributedTask& PoolEntry::take_spare_task(pool::PoolCore& core) { return core.take_spare_task(); }
 void PoolEntry::throw_refusal(const pool::PoolCore& core, std::error_code why) {

@@ -35,7 +35,7 @@ namespace weft {
 // or a PoolTask, frees its slot meanwhile. So nested waits never run out of slots.
 //
 // A task that can be called with a std::stop_token receives one. close(Close::cancel) requests its
-// stop, and for async() PoolTask::cancel() does. Only async() allocates for that.
+// stop, and for async() PoolTask::cancel() does. Only async() and the first token allocate.
 // Context: fibers, tasks of this pool and plain threads. submit(), its forms without try_, run(),
 // waits, join() and the destructor park.
 // Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
@@ -51,7 +51,8 @@ class FiberPool {
   // Not copied or moved. Not a const reference, which g++ would bind to the braces in pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
-  // Calls close(Close::drain), then join(). After 5 s it lists all fibers on stderr, once.
+  // Calls close(Close::drain), then join(). If tasks last longer than 5 s, it lists all fibers on
+  // stderr, once.
   ~FiberPool();
 
   // The handle of a task.
@@ -256,7 +257,7 @@ class FiberPool {
   [[nodiscard]] bool is_closed() const noexcept;
   // Returns the token of tasks that take one, for work that they start elsewhere. It is a new one
   // after a close(Close::cancel) and reopen(); tasks keep the one of their submit. Takes the pool's
-  // lock briefly.
+  // lock briefly. Without memory for the first one, the token is empty.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; draining workers continue with the new ones, and so do the counters.
   // Throws: with prestart, prealloc or on_tick as weft::go(); the pool is then open nevertheless.

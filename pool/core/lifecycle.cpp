@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 
 #include "pool/core/pool_core.hpp"
 
@@ -21,7 +22,7 @@ PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent
 }
 
 PoolCore::~PoolCore() {
-  if (nesting_ != nullptr) nesting_->end();
+  if (nesting_.is_made()) nesting_->end();
 }
 
 std::error_code PoolCore::start() noexcept {
@@ -73,7 +74,7 @@ void PoolCore::close(Close mode) noexcept {
 }
 
 bool PoolCore::reopen() {
-  std::stop_source unused;
+  std::stop_source unused(std::nostopstate);
   bool was_closed = false;
   lock_.lock();
   if (parent_ == nullptr || !parent_->shared_state().closing) {
@@ -118,7 +119,18 @@ std::size_t PoolCore::available() noexcept {
 }
 
 std::stop_token PoolCore::stop_token() noexcept {
+  {
+    const detail::SpinGuard guard(lock_);
+    if (stop_source_.stop_possible()) return stop_source_.get_token();
+  }
+  std::stop_source made(std::nostopstate);
+  WEFT_TRY { made = std::stop_source(); }
+  WEFT_CATCH_ALL { return {}; }
   const detail::SpinGuard guard(lock_);
+  if (!stop_source_.stop_possible()) {
+    if (state_.is_stopped) (void)made.request_stop();  // Nothing is registered that it would call.
+    stop_source_.swap(made);
+  }
   return stop_source_.get_token();
 }
 

@@ -1,6 +1,8 @@
 // The requests of a pool's core to its parent and its sub-pools.
 #pragma once
 
+#include <array>
+#include <new>
 #include <system_error>
 #include <weft/pool_options.hpp>
 
@@ -24,6 +26,32 @@ class Nesting {
   // Locks the pool with all its sub-pools closed; a sub-pool made meanwhile is closed from the
   // start. No sub-pool without tasks remains in the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
+};
+
+// A pool's Nesting, in the pool's own memory: an allocation would be a fiftieth of what it takes to
+// make a pool and to end it.
+class NestingPlace {
+ public:
+  NestingPlace() noexcept = default;
+  NestingPlace(const NestingPlace&) = delete;
+  NestingPlace& operator=(const NestingPlace&) = delete;
+  ~NestingPlace() {
+    if (nesting_ != nullptr) nesting_->~Nesting();
+  }
+
+  // Must be called once.
+  template <class N>
+  void make(PoolCore& core) {
+    static_assert(sizeof(N) <= sizeof memory_ && alignof(N) <= alignof(void*));
+    nesting_ = ::new (static_cast<void*>(memory_.data())) N(core);
+  }
+  [[nodiscard]] bool is_made() const noexcept { return nesting_ != nullptr; }
+  [[nodiscard]] Nesting* operator->() const noexcept { return nesting_; }
+  [[nodiscard]] Nesting& operator*() const noexcept { return *nesting_; }
+
+ private:
+  std::array<void*, 5> memory_;
+  Nesting* nesting_ = nullptr;
 };
 
 }  // namespace weft::pool

@@ -43,8 +43,9 @@ class PoolCore {
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
   // Must be called once, before any other function.
-  void set_nesting(std::unique_ptr<Nesting> nesting) noexcept {
-    nesting_ = std::move(nesting);
+  template <class N>
+  void make_nesting() {
+    nesting_.make<N>(*this);
     nesting_->begin();
   }
   [[nodiscard]] Nesting& nesting() const noexcept { return *nesting_; }
@@ -104,6 +105,7 @@ class PoolCore {
     match_up();
   }
   [[nodiscard]] std::size_t available() noexcept;
+  // Returns an empty token if there is no memory for the first one.
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolTimings timings() noexcept;
 
@@ -218,14 +220,15 @@ class PoolCore {
   TaskRunner runner_;
   PoolCore* const parent_;
   PoolCore& root_;
-  std::unique_ptr<Nesting> nesting_;
+  NestingPlace nesting_;
 
   detail::SpinLock own_lock_;  // Used by a pool without a parent.
   detail::SpinLock& lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);
-  // Replaced when the pool is opened after a cancel.
-  std::stop_source stop_source_ WEFT_GUARDED_BY(lock_);
+  // Empty until the first call for a token, because few pools need one. Replaced when the pool is
+  // opened after a cancel.
+  std::stop_source stop_source_ WEFT_GUARDED_BY(lock_){std::nostopstate};
   const Listing listing_{*this};  // Ends first.
 };
 

@@ -2,18 +2,21 @@
 //
 // In a program of its own, because it replaces operator new.
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <stop_token>
 #include <system_error>
+#include <weft/detail/simulated.hpp>
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "base/shake.hpp"
 #include "tests/cost/allocations.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -75,7 +78,64 @@ const std::uint64_t allocations_of_first_wait = [] {
   });
 }();
 
+thread_local int clock_reads = 0;
+
+// Counts the times at which code on this thread reads the clock for a deadline, while it lives.
+class ClockReads {
+ public:
+  ClockReads() noexcept {
+    clock_reads = 0;
+    weft::detail::installed_simulation.store(&kCounting, weft::detail::relaxed);
+  }
+  ~ClockReads() { weft::detail::installed_simulation.store(nullptr, weft::detail::relaxed); }
+  ClockReads(const ClockReads&) = delete;
+  ClockReads& operator=(const ClockReads&) = delete;
+  [[nodiscard]] int count() const noexcept { return clock_reads; }
+
+ private:
+  static std::int64_t machine_now() noexcept {
+    return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  }
+  // All callers are outside of a simulation, so none asks it for random numbers.
+  static constexpr weft::detail::Simulated kCounting{
+      .is_inside = []() noexcept { return false; },
+      .now =
+          []() noexcept {
+            ++clock_reads;
+            return machine_now();
+          },
+      .machine_now = machine_now,
+      .machine_time = [](std::int64_t time) noexcept { return time; },
+      .wall_clock = machine_now,
+      .random = []() noexcept { return std::uint64_t{0}; }};
+};
+
 TEST_SUITE_BEGIN("cost/pool");
+
+COST_TEST_CASE("the end of a pool whose workers idle reads no clock") {
+  const weft::base::shake::Still still;
+  constexpr int kPools = 100;
+  const ClockReads clock;
+  for (int i = 0; i < kPools; ++i) {
+    FiberPool pool({.capacity = 1});
+    (void)pool.submit([] {});
+    pool.wait_idle();
+  }
+  // The worker's thread may read it between fibers, but not for each pool.
+  CHECK(clock.count() < kPools / 2);
+}
+
+COST_TEST_CASE("a pool that nothing asks for a token allocates none") {
+  const auto live = [](bool asks) {
+    return allocations_of([asks] {
+      FiberPool pool({.capacity = 1});
+      (void)pool.submit([] {});
+      if (asks) CHECK(pool.stop_token().stop_possible());
+      pool.wait_idle();
+    });
+  };
+  CHECK(live(true) == live(false) + 1);
+}
 
 COST_TEST_CASE("the first wait for a pool in a process allocates nothing") {
   CHECK(allocations_of_first_wait == 0);

@@ -182,7 +182,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
     options.queue_capacity = 1;
     options.idle_timeout = weft::kNever;
     core = new PoolCore(std::move(options), kBodies, nullptr);
-    core->set_nesting(std::make_unique<NoNesting>(*core));
+    core->make_nesting<NoNesting>();
   }
 
   void run_task(Fate& fate) {

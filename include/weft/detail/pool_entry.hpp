@@ -51,8 +51,10 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
+  // Accepts an item as most are, by no more than a push; otherwise returns false, and has changed
+  // nothing. A caller that ignores what submit() returns then makes no error code.
+  [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // A refused item is unchanged.
-  [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room);
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
   // The same for an item with options: its stop request also ends the wait.
@@ -73,7 +75,9 @@ class PoolEntry {
   template <class F, class... Limit>
   [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
     PoolItem item = item_of(std::forward<F>(callable));
-    const Accepted accepted = enqueue(core_, item, room, until...);
+    if (enqueue_at_once(core_, item, room)) [[likely]]
+      return {};
+    const Accepted accepted = enqueue_slowly(core_, item, room, until...);
     if (!accepted) [[unlikely]]
       item.give_back_to<F>(callable);
     return accepted;
@@ -202,10 +206,11 @@ class PoolEntry {
 
  private:
   [[nodiscard]] static Accepted enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room room,
-                                               const Until& until);
+                                               const Until& until = {});
   [[noreturn]] static void throw_refusal(const pool::PoolCore& core, std::error_code why);
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
-  [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
+  // Throws std::bad_alloc for the pool's first token.
+  [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core);
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
   // Calls `start_job` with the callable, or with one that carries the caller's context, if there is
@@ -235,7 +240,7 @@ class PoolEntry {
 
   // Has no effect on a callable that does not take it.
   template <class F>
-  [[nodiscard]] std::stop_token token_for() const noexcept {
+  [[nodiscard]] std::stop_token token_for() const {
     if constexpr (kTakesStop<F>) return stop_token_of(core_);
     return {};
   }

@@ -131,6 +131,15 @@ FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes noth
   task.get();
 }
 
+FIBER_TEST_CASE("the first token of a pool after a cancel is stopped") {
+  FiberPool pool({.capacity = 1});
+  pool.close(Close::cancel);
+  CHECK(pool.stop_token().stop_requested());
+  pool.join();
+  pool.reopen();
+  CHECK_FALSE(pool.stop_token().stop_requested());
+}
+
 FIBER_TEST_CASE("a pool that is reopened after a cancel gives unstopped tokens") {
   FiberPool pool({.capacity = 2, .queue_capacity = 4});
   for (int round = 0; round < 20; ++round) {
