@@ -1,8 +1,11 @@
 #include <weft/detail/metrics_source.hpp>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <weft/detail/fork.hpp>
+#include <weft/detail/simulated_process.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/lock_until.hpp"
@@ -18,6 +21,14 @@ constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 // Counts the forks between the first process and this one.
 constinit unsigned source_forks WEFT_GUARDED_BY(sources_mutex) = 0;
+
+// The numbers in use for each kind and name, in each process of a simulation. Never destroyed,
+// because a static source may end later.
+auto& taken_numbers() WEFT_REQUIRES(sources_mutex) {
+  static auto& all =
+      *new std::set<std::tuple<std::uint64_t, std::string_view, std::string_view, unsigned>>;
+  return all;
+}
 
 void hold_sources_over_forks() {
   // Not analyzed: one function releases what another one takes.
@@ -45,18 +56,15 @@ metrics::Family& family_of(metrics::Reading& reading, std::string_view name, std
 }
 
 MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, List list)
-    : kind_(kind), name_(std::move(name)), add_(std::move(add)), list_(std::move(list)) {
+    : kind_(kind),
+      name_(std::move(name)),
+      add_(std::move(add)),
+      list_(std::move(list)),
+      process_(simulated_process()) {
   hold_sources_over_forks();
   const Guard lock(sources_mutex);
-  const auto is_taken = [this]() WEFT_NOT_ANALYZED {
-    const MetricsSource* each = first_source;
-    while (each != nullptr &&
-           (each->kind_ != kind_ || each->name_ != name_ || each->number_ != number_)) {
-      each = each->next_;
-    }
-    return each != nullptr;
-  };
-  while (is_taken()) ++number_;
+  auto& taken = taken_numbers();
+  while (!taken.emplace(process_, kind_, name_, number_).second) ++number_;
   forks_ = source_forks;
   previous_ = last_source;
   (previous_ == nullptr ? first_source : previous_->next_) = this;
@@ -65,6 +73,7 @@ MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, L
 
 MetricsSource::~MetricsSource() {
   const Guard lock(sources_mutex);
+  taken_numbers().erase({process_, kind_, name_, number_});
   (previous_ == nullptr ? first_source : previous_->next_) = next_;
   (next_ == nullptr ? last_source : next_->previous_) = previous_;
 }
@@ -76,9 +85,10 @@ metrics::Labels MetricsSource::labels() const {
 }
 
 void MetricsSource::read_all(metrics::Reading& reading) {
+  const std::uint64_t process = simulated_process();
   const Guard lock(sources_mutex);
   for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
-    if (each->forks_ == source_forks) each->add_(*each, reading);
+    if (each->forks_ == source_forks && each->process_ == process) each->add_(*each, reading);
   }
 }
 
@@ -86,11 +96,13 @@ void MetricsSource::read_all(metrics::Reading& reading) {
 std::vector<OpenRequest> MetricsSource::requests(std::size_t most,
                                                  Deadline patience) WEFT_NOT_ANALYZED {
   std::vector<OpenRequest> requests;
+  const std::uint64_t simulation = simulated_process() >> 32;
   {
     const std::unique_lock lock = base::lock_until(sources_mutex, patience);
     if (!lock) return requests;
     for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
-      if (each->list_ && each->forks_ == source_forks) each->list_(*each, requests, most);
+      if (!each->list_ || each->forks_ != source_forks) continue;
+      if (each->process_ >> 32 == simulation) each->list_(*each, requests, most);
     }
   }
   std::ranges::stable_sort(requests, std::greater(), &OpenRequest::age);

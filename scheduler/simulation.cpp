@@ -1,5 +1,7 @@
 #include "scheduler/simulation.hpp"
 
+#include <weft/detail/simulated_process.hpp>
+
 #include "base/panic.hpp"
 #include "fibers/sanitizer.hpp"
 #include "scheduler/machine_clock.hpp"
@@ -44,6 +46,9 @@ std::uint64_t random() noexcept { return simulation_here()->random(); }
 constinit const Simulated functions{&is_inside,    &now,        &machine_now,
                                     &machine_time, &wall_clock, &random};
 
+// Relaxed: only a number.
+constinit Atomic<std::uint32_t> simulations{0};
+
 void tell_of_panic() noexcept {
   if (Simulation* simulation = simulation_here()) simulation->panicked();
 }
@@ -62,6 +67,8 @@ scheduler::SchedulerOptions options_for(Simulation& simulation, std::size_t stac
 }
 
 }  // namespace
+
+Simulation::Simulation() noexcept : number_(simulations.fetch_add(1, relaxed) + 1) {}
 
 Stage::Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size) {
   // Relaxed, here and below: it points to constants, and the worker is started, and joined, between
@@ -92,5 +99,10 @@ Deadline Stage::next_timer() const noexcept {
 }
 
 void Stage::learn_of_all_fibers() noexcept { fibers::happens_after_all(); }
+
+std::uint64_t simulated_process() noexcept {
+  const Simulation* simulation = simulation_here();
+  return simulation == nullptr ? 0 : simulation->process();
+}
 
 }  // namespace weft::detail

@@ -23,7 +23,7 @@ namespace weft::detail {
 // only an address here; a later fiber may have the same address after the first has ended.
 class Simulation {
  public:
-  Simulation() = default;
+  Simulation() noexcept;
   virtual ~Simulation() = default;
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -53,6 +53,11 @@ class Simulation {
   // Returns nanoseconds since 1970, by that host.
   [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
 
+  // Returns the number of the running fiber's process; see simulated_process().
+  [[nodiscard]] std::uint64_t process() const noexcept {
+    return std::uint64_t{number_} << 32 | process_;
+  }
+
   // Nanoseconds of the simulation's own monotonic clock, which drives the timers. They only grow.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
 
@@ -64,6 +69,10 @@ class Simulation {
 
  protected:
   std::int64_t now_ = kBeginning;
+  std::uint32_t process_ = 0;  // The number of the running fiber's process in this simulation.
+
+ private:
+  const std::uint32_t number_;
 };
 
 // A process has one at a time. No other thread runs or watches fibers, and plain threads do not

@@ -206,6 +206,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
   ready_.pop_back();
   running_ = chosen.fiber;
   state_.switch_to_host(chosen.actor->host);
+  process_ = chosen.actor->life;
   current_is_helper_ = chosen.actor->is_helper;
   ends_turn = ended_turn_ = schedule_.ends_turn();
   now_ += options_.turn_time.count();

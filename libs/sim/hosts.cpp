@@ -35,7 +35,7 @@ void Core::end_host(std::uint32_t number, bool has_power) {
     const Shelter shelter(&state_);
     state_.note(number, has_power ? "crashes" : "loses power");
     host.state = HostState::down;
-    ++host.life;
+    host.life = state_.new_life();
     host.actors = 0;
     host.computing.clear();
     host.held.clear();

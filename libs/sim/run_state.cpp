@@ -42,6 +42,7 @@ void RunState::add_host(std::string_view name, std::function<void()> main) {
                                           .chance{seed_, kFirstHostStream + number}});
   host->name = name;
   host->main = std::move(main);
+  host->life = new_life();
   host->state = number == 0 ? HostState::up : HostState::down;
   hosts_.push_back(std::move(host));
 }

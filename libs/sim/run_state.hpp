@@ -44,9 +44,9 @@ struct Host {
   std::string name;
   std::function<void()> main;
   HostState state = HostState::down;
-  std::uint32_t life = 0;
-  std::uint64_t actors = 0;             // The living ones of this life.
-  unsigned busy_workers = 0;            // Only Core::choose_on_workers() uses it.
+  std::uint32_t life = 0;     // The number of its process, which no other process of the run has.
+  std::uint64_t actors = 0;   // The living ones of this life.
+  unsigned busy_workers = 0;  // Only Core::choose_on_workers() uses it.
   std::vector<std::int64_t> computing;  // When computing fibers release their workers; nanoseconds.
   std::vector<fibers::Fiber*> held;     // Ready fibers while the host is stopped.
 };
@@ -69,6 +69,8 @@ class RunState {
   // --- Hosts ---
 
   void add_host(std::string_view name, std::function<void()> main);
+  // Returns the number of another process.
+  [[nodiscard]] std::uint32_t new_life() noexcept { return ++lives_; }
   // Throws std::invalid_argument.
   [[nodiscard]] std::uint32_t find_host(std::string_view name) const;
   [[nodiscard]] std::optional<std::uint32_t> try_find_host(std::string_view name) const;
@@ -142,6 +144,7 @@ class RunState {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::uint32_t current_host_ = 0;
+  std::uint32_t lives_ = 0;
   std::uint64_t failures_ = 0;
   unsigned shelters_ = 0;
   Phase phase_ = Phase::before;

@@ -21,7 +21,7 @@ struct Actor {
   std::uint64_t number = 0;    // Fibers are numbered in the order of spawns.
   std::uint64_t priority = 0;  // A greater one runs first, if the strategy has priorities.
   std::uint32_t host = 0;
-  std::uint32_t life = 0;  // The life of its host, which grows with each crash.
+  std::uint32_t life = 0;  // The process of its host that it belongs to.
   bool is_helper = false;  // It belongs to the simulation itself, and is no leak.
   // When it got a worker of its host, by the simulation's clock; 0 if it has none.
   std::int64_t has_worker_since = 0;

@@ -2,6 +2,7 @@
 
 #include <weft/detail/fork.hpp>
 #include <weft/detail/guard.hpp>
+#include <weft/detail/simulated_process.hpp>
 
 #include "pool/core/pool_core.hpp"
 
@@ -13,8 +14,8 @@ constinit Listing* Listing::last_ = nullptr;
 constinit unsigned Listing::all_forks_ = 0;
 
 // Never destroyed, because a static pool may end later.
-std::set<std::pair<std::string_view, unsigned>>& Listing::taken() {
-  static auto& all = *new std::set<std::pair<std::string_view, unsigned>>;
+std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& Listing::taken() {
+  static auto& all = *new std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>;
   return all;
 }
 
@@ -31,11 +32,11 @@ void Listing::hold_over_forks() {
   }();
 }
 
-Listing::Listing(PoolCore& core) : core_(core) {
+Listing::Listing(PoolCore& core) : core_(core), process_(detail::simulated_process()) {
   hold_over_forks();
   const detail::Guard lock(mutex_);
   const std::string_view name = core.options().name;
-  while (!name.empty() && !taken().emplace(name, ++number_).second) {
+  while (!name.empty() && !taken().emplace(process_, name, ++number_).second) {
   }
   forks_ = all_forks_;
   previous_ = last_;
@@ -45,15 +46,16 @@ Listing::Listing(PoolCore& core) : core_(core) {
 
 Listing::~Listing() {
   const detail::Guard lock(mutex_);
-  if (number_ != 0) taken().erase({core_.options().name, number_});
+  if (number_ != 0) taken().erase({process_, core_.options().name, number_});
   (previous_ == nullptr ? first_ : previous_->next_) = next_;
   (next_ == nullptr ? last_ : next_->previous_) = previous_;
 }
 
 void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
+  const std::uint64_t process = detail::simulated_process();
   const detail::Guard lock(mutex_);
   for (const Listing* each = first_; each != nullptr; each = each->next_) {
-    if (each->forks_ == all_forks_) visit(each->core_);
+    if (each->forks_ == all_forks_ && each->process_ == process) visit(each->core_);
   }
 }
 

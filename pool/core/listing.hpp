@@ -1,10 +1,11 @@
 // The list of all pools.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
@@ -27,13 +28,15 @@ class Listing {
 
   // Calls `visit` for each pool that this process has made, in the order of their creation;
   // meanwhile none is destroyed or made. In the child of a fork, a pool of the parent process may
-  // be locked forever. `visit` must not park.
+  // be locked forever. The workers of a simulated process that has ended may have no stacks.
+  // `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
   static void hold_over_forks();
-  // Maps names to the numbers in use.
-  static std::set<std::pair<std::string_view, unsigned>>& taken() WEFT_REQUIRES(mutex_);
+  // The numbers in use for each name, in each process of a simulation.
+  static std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& taken()
+      WEFT_REQUIRES(mutex_);
 
   // Held briefly, and never over a switch or over another thread's fork.
   static detail::ThreadMutex mutex_;
@@ -46,6 +49,7 @@ class Listing {
   unsigned number_ = 0;  // Starts at 1; is 0 without a name.
   // The number of forks when it was made: it shows whether that was in this process.
   unsigned forks_ = 0;
+  const std::uint64_t process_;  // 0 outside of simulations.
   Listing* next_ WEFT_GUARDED_BY(mutex_) = nullptr;
   Listing* previous_ WEFT_GUARDED_BY(mutex_) = nullptr;
 };

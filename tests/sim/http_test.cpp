@@ -1,14 +1,17 @@
 #include <chrono>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <weft/clock.hpp>
 #include <weft/go.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
+#include <weft/metrics.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
+#include <weft/runtime.hpp>
 #include <weft/sim.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
@@ -176,6 +179,46 @@ TEST_CASE("a server shows the date of its host, and its limits go by that clock"
     CHECK(weft::Clock::now() - before > 29s);
     CHECK(weft::Clock::now() - before < 35s);
   });
+}
+
+TEST_CASE("the metrics of a host show its own process, whatever earlier processes left") {
+  const weft::test::TestGuard guard("the metrics of a host show its own process");
+  std::string first;
+  sim::explore({.seeds = 3}, [&](sim::World& world) {
+    world.host("other", &run_server);
+    world.host("server", [&] {
+      const weft::FiberPool pool({.capacity = 1, .name = "work"});
+      const http::Server server([](http::Request&, http::Response&) {});
+      weft::this_fiber::sleep_for(1s);
+      weft::metrics::Reading reading = weft::metrics::read();
+      reading.runtimes.clear();  // Their times differ.
+      std::ostringstream page;
+      weft::metrics::write_prometheus(page, reading);
+      if (first.empty()) first = page.str();
+      CHECK(page.str() == first);
+    });
+    world.run_for(500ms);
+    world.restart("server");
+    world.run_for(2s);
+  });
+  CHECK(first.find("weft_pool_capacity{pool=\"work\"} 1\n") != std::string::npos);
+  CHECK(first.find("weft_http_accepted_total{server=\"http\"} 0\n") != std::string::npos);
+  CHECK(first.find("number=") == std::string::npos);
+}
+
+TEST_CASE("a runtime ends although a world has left an idle worker of a pool") {
+  const weft::test::TestGuard guard("a runtime ends although a world has left a worker");
+  sim::explore({.seeds = 1}, [](sim::World& world) {
+    world.host("server", [] {
+      weft::FiberPool pool({.capacity = 1, .idle_timeout = 24h});
+      (void)pool.submit([] {});
+      weft::this_fiber::sleep_for(24h);
+    });
+    world.run_for(1s);
+  });
+  int number = 0;
+  weft::run([&] { number = 1; });
+  CHECK(number == 1);
 }
 
 TEST_SUITE_END();

@@ -53,11 +53,11 @@ class MetricsSource {
   [[nodiscard]] metrics::Labels labels() const;
 
   // Lets each source of this process add to `reading`, in the order of their creation. In the child
-  // of a fork, a source of the parent process may be locked forever, and is left out. Throws
-  // std::bad_alloc.
+  // of a fork, a source of the parent process may be locked forever, and is left out. In a
+  // simulation the caller's host is the process. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the longest requests of each source, the longest first. Returns none if the lock of the
-  // sources was not free before `patience` ended.
+  // Returns the longest requests of each source, the longest first; in a simulation, of all hosts.
+  // Returns none if the lock of the sources was not free before `patience` ended.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());
 
@@ -66,8 +66,9 @@ class MetricsSource {
   const std::string name_;
   const Add add_;
   const List list_;
-  unsigned number_ = 1;  // The smallest number that was free at its construction.
-  unsigned forks_ = 0;   // The number of forks before its construction.
+  unsigned number_ = 1;          // The smallest number that was free at its construction.
+  unsigned forks_ = 0;           // The number of forks before its construction.
+  const std::uint64_t process_;  // 0 outside of simulations.
   MetricsSource* next_ = nullptr;
   MetricsSource* previous_ = nullptr;
 };
