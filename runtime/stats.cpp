@@ -27,7 +27,9 @@ RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   stats.stacks_carved = stacks.carved;
   stats.stacks_resident = stacks.carved - stacks.cold;
   stats.record_bytes = shared.fibers().bytes();
-  stats.blocking_threads = shared.options().blocking->size_hint();
+  if (auto* const blocking = shared.options().blocking) {  // A simulation has none.
+    stats.blocking_threads = blocking->size_hint();
+  }
   stats.memory_goal = shared.stores().goal().bytes();
   stats.memory_goals_reached = shared.stores().goal().times();
   stats.without_stack = shared.stack_shortage().waiting();
