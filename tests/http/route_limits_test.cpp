@@ -103,6 +103,31 @@ SIM_TEST_CASE("a route's time limits apply to that route only") {
   CHECK(world.now() - began < 10s);
 }
 
+SIM_TEST_CASE("a route's time limit applies although middleware has used the context") {
+  static const ContextKey<int> key;
+  http::Router router;
+  const Context* outer = nullptr;
+  router.use([&](http::Request& request, http::Response& response, const http::Handler& next) {
+    outer = &request.context();
+    request.context().set(key, 7);
+    next(request, response);
+    CHECK(outer->status());  // The limit of the route is none of the middleware's.
+  });
+  const auto wait = [&](http::Request& request, http::Response& response) {
+    CHECK(request.context().is_within(*outer));
+    CHECK(*request.context().get(key) == 7);
+    // The calls of the handler have it, too.
+    CHECK_FALSE(this_fiber::sleep_for(1h, Until::ambient()));
+    (void)response.send(request.context().status() == weft::Errc::timed_out ? "late" : "gone");
+  };
+  router.get("/", http::limited({.request = 1min}, http::limited({.request = 2s}, wait)));
+  const HttpServer server(router);
+  net::TcpStream stream = server.connect();
+  const auto began = world.now();
+  CHECK(ask_once(stream, kGet).body == "late");
+  CHECK((world.now() - began) / 1s == 2);
+}
+
 TEST_CASE("impossible limits of a route are refused") {
   CHECK_THROWS_AS((void)http::limited({}, {}), std::invalid_argument);
   CHECK_THROWS_AS((void)http::limited({.request = 0s}, tell_size), std::invalid_argument);

@@ -75,8 +75,9 @@ class Request {
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   // Replaces the server's limits for this request: see limited(). A larger body is an error of
-  // read_some(), Errc::body_too_large. Call it before the body is read, and before context() and
-  // other calls that use the context.
+  // read_some(), Errc::body_too_large. Call it before the body is read. If middleware has used
+  // context() before, that context keeps its deadline, and context() is from now on a child of it
+  // that ends at the new limit at the latest.
   void set_limits(const RequestLimits& limits);
 
   // Returns the scope of this request, which is the context of the handler's calls (context.hpp).

@@ -32,15 +32,22 @@ net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
 }
 
 Context& Exchange::context() {
-  if (!is_made_.load(detail::acquire)) {  // [made]
-    {
-      const detail::SpinGuard guard(lock_);
-      if (!context_) context_.emplace(&connection_.server().scope(), limit_);
+  if (Context* const made = current_.load(detail::acquire)) return *made;  // [made]
+  {
+    const detail::SpinGuard guard(lock_);
+    if (!context_) {
+      context_.emplace(&connection_.server().scope(), limit_);
+      current_.store(&*context_, detail::release);  // [made]
     }
-    is_made_.store(true, detail::release);                    // [made]
-    if (is_read_.load(detail::acquire)) watch_for_hang_up();  // [read]
   }
-  return *context_;
+  if (is_read_.load(detail::acquire)) watch_for_hang_up();  // [read]
+  return *current_.load(detail::acquire);                   // [made]
+}
+
+void Exchange::set_limit(std::chrono::nanoseconds request) {
+  limit_ = limit_after(request);
+  if (current_.load(detail::acquire) == nullptr) return;                          // [made]
+  current_.store(&narrower_.emplace_front(&*context_, limit_), detail::release);  // [made]
 }
 
 const Context* Exchange::ambient(void* exchange) noexcept {
@@ -49,8 +56,8 @@ const Context* Exchange::ambient(void* exchange) noexcept {
     return &self.context();
   } catch (const std::exception&) {
     // The context may exist without its watch.
-    const bool is_made = self.is_made_.load(detail::acquire);  // [made]
-    return is_made ? &*self.context_ : &self.connection_.server().scope();
+    const Context* const made = self.current_.load(detail::acquire);  // [made]
+    return made != nullptr ? made : &self.connection_.server().scope();
   }
 }
 
@@ -79,7 +86,8 @@ bool Exchange::finish() {
     answer_.close_after();
     answer_.send_error(status_of(body_.error()));
   }
-  if (context_ && context_->is_over()) answer_.give_up();
+  const Context* const made = current_.load(detail::acquire);  // [made]
+  if (made != nullptr && made->is_over()) answer_.give_up();
   return answer_.finish() && body_.discard();
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,8 @@ class Input;
 
 // The inside of a Request and a Response. The handler's fiber uses it, then the connection's.
 // Order
-//   [made]  context() stores after making it (release) -> context() loads (acquire): it exists.
+//   [made]  context() and set_limit() store what they have made (release) -> context() loads it
+//           (acquire): it exists.
 //   [read]  read_some() stores at the body's end (release) -> context() loads (acquire). The one
 //           that takes lock_ second sees what the other has stored, and begins the watch.
 //           Relaxed in the constructor: no other fiber has the exchange yet.
@@ -60,8 +62,11 @@ class Exchange {
   // When the handler has returned: completes the answer. True if the connection stays. The head's
   // texts are valid until body().give_back(), which is to follow then.
   [[nodiscard]] bool finish();
-  // The context's deadline: Limits::request, or a later one for this request.
-  [[nodiscard]] Deadline& limit() noexcept { return limit_; }
+  // The context's deadline: Limits::request, or one of its own for this request.
+  [[nodiscard]] Deadline limit() const noexcept { return limit_; }
+  // Replaces it by that time from now. A context that is in use keeps its own; from now on
+  // context() is a child of it.
+  void set_limit(std::chrono::nanoseconds request);
   // The client has said that it sends nothing more, and all that it sent has been read: then a
   // close takes no answer back.
   [[nodiscard]] bool was_the_last() const noexcept;
@@ -77,11 +82,12 @@ class Exchange {
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   // The fiber of the handler may use the context while another fiber reads the body.
   detail::SpinLock lock_;
-  // Guarded by lock_ until is_made_. Unchecked: later it does not change, and needs no lock.
+  // Guarded by lock_ until it is made. Unchecked: later it does not change, and needs no lock.
   std::optional<Context> context_;
+  std::forward_list<Context> narrower_;  // Children for set_limit(); the handler's fiber adds them.
   // Guarded by lock_ until the handler has returned. Unchecked: then no other fiber refers to it.
   std::optional<HangUpWatch> hang_up_;
-  detail::Atomic<bool> is_made_{false};
+  detail::Atomic<Context*> current_{nullptr};
   detail::Atomic<bool> is_read_{false};  // The body.
   Answer answer_;
 };

@@ -134,7 +134,7 @@ std::span<const Header> Request::trailers() const noexcept { return exchange_.bo
 
 void Request::set_limits(const RequestLimits& limits) {
   exchange_.body().set_limits(limits);
-  if (limits.request) exchange_.limit() = limit_after(*limits.request);
+  if (limits.request) exchange_.set_limit(*limits.request);
 }
 
 Context& Request::context() { return exchange_.context(); }
