@@ -47,6 +47,7 @@ FIBER_TEST_CASE("a server selects the handler by the host, a wildcard for one la
   CHECK(site_of(server, "www.example.org") == "routed");
   CHECK(site_of(server, "192.0.2.1:80") == "v4");
   CHECK(site_of(server, "[2001:DB8::1]:80") == "v6");
+  CHECK(site_of(server, "[2001:0db8:0:0::0.0.0.1]") == "v6");
   for (const std::string_view host :
        {"b.a.example.org", "*.b.example.org", "example.com", "xexample.org", "org",
         "a.example.org.evil", ".example.org", "192.0.2.2", "[2001:db8::2]"}) {
@@ -72,6 +73,8 @@ TEST_CASE("names of hosts that could never be asked for are refused") {
   }
   hosts.host("a", say_site("x")).host("*.a", say_site("x")).otherwise(say_site("x"));
   CHECK_THROWS_AS(hosts.host("A.", say_site("y")), std::invalid_argument);
+  hosts.host("[::1]", say_site("x"));
+  CHECK_THROWS_AS(hosts.host("[0::01]", say_site("y")), std::invalid_argument);
   CHECK_THROWS_AS(hosts.host("b", nullptr), std::invalid_argument);
   CHECK_THROWS_AS(hosts.otherwise(say_site("y")), std::invalid_argument);
 }

@@ -1,6 +1,9 @@
 #include <weft/http/hosts.hpp>
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -15,8 +18,14 @@ namespace {
 
 constexpr std::string_view kOneLabel = "*.";
 
-// In lower case, without a final dot.
+// Returns the host in lower case, without a final dot; an address of IPv6 in its shortest form.
 std::string comparable(std::string_view host) {
+  std::array<char, INET6_ADDRSTRLEN> shortest{};
+  in6_addr address{};
+  if (::inet_pton(AF_INET6, std::string(host).c_str(), &address) == 1 &&
+      ::inet_ntop(AF_INET6, &address, shortest.data(), shortest.size()) != nullptr) {
+    return shortest.data();
+  }
   if (host.ends_with('.')) host.remove_suffix(1);
   std::string text(host);
   std::ranges::transform(text, text.begin(), [](char character) {
