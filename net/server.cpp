@@ -24,6 +24,11 @@ std::size_t at_least_one(std::size_t max_connections) {
   throw std::invalid_argument("weft::net::ServerOptions: max_connections = 0; must be at least 1");
 }
 
+Result<Address> peer_address_of(const Connection::AnyStream& stream) noexcept {
+  if (const auto* const tcp = std::get_if<TcpStream>(&stream)) return tcp->peer_address();
+  return {.error = std::make_error_code(std::errc::address_family_not_supported)};
+}
+
 // The service of a connection, as a task. If the task is destroyed before it has run, it refuses
 // the connection.
 class Start {
@@ -68,6 +73,11 @@ Result<void> Connection::wait_readable(const Until& until) {
 Connection::AnyStream Connection::take() noexcept {
   const detail::Guard guard(lock_);
   return std::move(stream_);
+}
+
+Result<Address> Connection::peer_address() const noexcept {
+  if (proxied_ != nullptr && proxied_->source) return {.value = *proxied_->source};
+  return peer_address_of(stream_);
 }
 
 Server::Core::Core(Handler handler, ServerOptions options)
@@ -132,7 +142,8 @@ void Server::Core::start(Served& connection) noexcept {
 }
 
 Connection Server::Core::shown(Served& connection) noexcept {
-  return {connection.stream, connections_.lock_of(connection), draining_, connection.state};
+  return {connection.stream, connections_.lock_of(connection), draining_, connection.state,
+          connection.proxied.get()};
 }
 
 void Server::Core::finish(Served& connection) noexcept {
@@ -164,7 +175,24 @@ void Server::Core::give_away(ByteStream&& stream) noexcept {
   if (options_.on_refused) options_.on_refused(std::move(stream));
 }
 
+// Reads the PROXY header of a connection that begins with one. Returns false if it does not come.
+bool Server::Core::read_header(Served& connection) const {
+  const ProxyProtocol& protocol = options_.proxy_protocol;
+  if (!std::exchange(connection.is_new, false) || protocol.networks.empty()) return true;
+  if (!protocol.networks.contains(peer_address_of(connection.stream))) return true;
+  try {
+    const auto [header, error] =
+        read_proxy_header(connection.bytes(), Deadline::after(protocol.wait));
+    if (error) return false;
+    connection.proxied = std::make_unique<const ProxyHeader>(header);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 void Server::Core::serve(Served& connection) {
+  if (!read_header(connection)) return refuse(connection);
   struct Finish {
     Served* connection;
     ~Finish() {

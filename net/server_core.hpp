@@ -32,6 +32,8 @@ struct Served : ConnectionRecord {
   Server::Core& core;
   Connection::AnyStream stream;
   std::unique_ptr<Connection::AnyState> state;  // Destroyed before the stream.
+  std::unique_ptr<const ProxyHeader> proxied;   // Null: the connection has no PROXY header.
+  bool is_new = true;                           // A PROXY header may not have been read yet.
 };
 
 // The implementation of a server, shared with its fibers.
@@ -79,6 +81,7 @@ class Server::Core final : private Acceptor {
   void resume(Served& connection);
   void finish(Served& connection) noexcept;
   [[nodiscard]] Connection shown(Served& connection) noexcept;
+  [[nodiscard]] bool read_header(Served& connection) const;
   [[nodiscard]] Next handle(Served& served, Connection& connection) noexcept;
   void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);

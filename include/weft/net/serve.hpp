@@ -18,6 +18,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/task.hpp>
+#include <weft/net/proxy_protocol.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
@@ -56,8 +57,8 @@ class Connection {
 
   // Refers to the parts of a server, which makes it.
   Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
-             std::unique_ptr<AnyState>& state) noexcept
-      : stream_(stream), lock_(lock), draining_(draining), state_(state) {}
+             std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
+      : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
 
   // Returns the stream, of either kind.
   [[nodiscard]] ByteStream& bytes() noexcept {
@@ -73,6 +74,11 @@ class Connection {
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
+  // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
+  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
+  // Returns the source in the PROXY header, or without one the address of the other end.
+  // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
+  [[nodiscard]] Result<Address> peer_address() const noexcept;
   // Returns the state of the connection; the first call creates it from `arguments`. It survives
   // Next::idle and is destroyed before the stream, in a fiber that serves the connection.
   // Throws: std::bad_cast if the state has another type; std::bad_alloc, and as T's constructor.
@@ -109,6 +115,7 @@ class Connection {
   detail::SpinLock& lock_;  // Locked to access the server's streams from outside.
   const detail::Atomic<bool>& draining_;
   std::unique_ptr<AnyState>& state_;
+  const ProxyHeader* const proxied_;
 };
 
 // A reference to a listener of either kind.
@@ -171,6 +178,9 @@ struct ServerOptions {
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
+  // Which connections begin with a PROXY header. It is read before the handler's first call, in the
+  // fiber of the connection, which is refused without it. No networks: none.
+  ProxyProtocol proxy_protocol = {};
   // The metrics have the figures of servers with a name, which is their label. Empty: no metrics.
   std::string name = {};
 };
