@@ -7,6 +7,7 @@
 #include <weft/http/client.hpp>
 #include <weft/http/compression.hpp>
 #include <weft/http/error.hpp>
+#include <weft/http/forward.hpp>
 #include <weft/http/router.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -35,6 +36,7 @@ class CodedServer {
   explicit CodedServer(const std::string& body, int status = 200)
       : server_([body, status](http::Request& request, http::Response& response) {
           response.set_status(status);
+          response.add_header("ETag", "\"1\"");
           response.add_header("Content-Encoding", request.query().empty() ? "gzip" : "gzip, gzip");
           if (request.path() == "/pieces") {
             for (const char byte : body) (void)response.write({&byte, 1});
@@ -133,6 +135,27 @@ FIBER_TEST_CASE("a client asks for compression unless the caller decides that") 
   auto reply = client.get("http://" + compressing.address().to_string() + "/").value;
   CHECK(reply.header("Content-Encoding") == "gzip");
   CHECK(reply.read_all().value == text);
+}
+
+FIBER_TEST_CASE("an answer that a proxy's client has decompressed is forwarded as text") {
+  const std::string body = gzipped("text");
+  const CodedServer origin(body);
+  http::Client client({.decompress = true});
+  const HttpServer proxy([&](http::Request& request, http::Response& response) {
+    auto reply = client.send(http::forward_call(request, origin.url("")));
+    CHECK_FALSE(reply.error);
+    CHECK(reply.value.is_decompressed() == request.query().empty());
+    CHECK(http::forward_reply(reply.value, response));
+  });
+  const std::string url = "http://" + proxy.address().to_string() + "/";
+  auto text = http::Client().get(url).value;
+  CHECK_FALSE(text.header("Content-Encoding"));
+  CHECK(text.header("ETag") == "W/\"1\"");
+  CHECK(text.read_all().value == "text");
+  auto unchanged = http::Client().get(url + "?twice").value;
+  CHECK(unchanged.header("Content-Encoding") == "gzip, gzip");
+  CHECK(unchanged.header("ETag") == "\"1\"");
+  CHECK(unchanged.read_all().value == body);
 }
 
 TEST_SUITE_END();

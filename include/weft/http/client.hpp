@@ -113,6 +113,10 @@ class Reply {
   // it.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
+  // Returns whether read_some() returns the text of a compressed body (ClientOptions::decompress).
+  // Content-Encoding and Content-Length then describe other bytes.
+  [[nodiscard]] bool is_decompressed() const noexcept;
+
   // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
   // after weft::Errc::timed_out or cancelled.
   // Errors: also ErrorKind::malformed's, which ClientOptions::decompress adds malformed_coding to;

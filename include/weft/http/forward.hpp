@@ -14,12 +14,17 @@
 namespace weft::http {
 
 struct ForwardOptions {
-  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded.
-  std::string scheme = "http";
+  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. Empty: that
+  // of the connection.
+  std::string scheme = {};
   // If true, the client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and
   // Forwarded are trusted: they are kept, and the lists get another item. Otherwise they are
-  // replaced.
+  // replaced, except the headers in which the server trusts the client
+  // (Request::trusted_headers()).
   bool trusts_client = false;
+  // The layer for upgrades at an origin of https: tls::client_layer(context). Empty: such an
+  // upgrade is Errc::unsupported.
+  ClientLayer secure = {};
 };
 
 // Returns whether a header concerns one connection only, and is not forwarded: Connection,
@@ -32,14 +37,15 @@ struct ForwardOptions {
 // method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For, X-Forwarded-Host
 // and X-Forwarded-Proto are added. A body is its `body_source`, which reads the request: the
 // request must outlive the call. It is sent in chunks; trailers are dropped. The client should have
-// max_redirects = 0, no cookies and no decompress.
+// max_redirects = 0 and no cookies.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,
                                 const ForwardOptions& options = {});
 
 // Answers with a reply: its status, its end-to-end headers except Date, and its body part by part,
-// as it comes. If the reply breaks off, so does the answer.
+// as it comes. If the client decompresses the body, the headers that describe the compressed bytes
+// are left out, and the ETag becomes a weak one. If the reply breaks off, so does the answer.
 // Context: the request's handler; parks.
 // Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
 // set, and the handler can still answer.
@@ -51,13 +57,13 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // (h2c) does not count: its requests would bypass the proxy.
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
-// Forwards such a request to an http `origin`, on a separate connection. After 101 it relays bytes
-// in both directions until both ends have closed or the server stops. Another final answer of the
-// origin is passed on as a status without a body. `until` bounds the wait for the answer.
+// Forwards such a request to `origin`, on a separate connection. After 101 it relays bytes in both
+// directions until both ends have closed or the server stops. Another final answer of the origin is
+// passed on as forward_reply() does. `until` bounds the wait for the answer.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported unless asks_for_upgrade() and the origin is of http, malformed_url,
-// malformed_start, head_too_large, unexpected_end; as net::dial() and the stream. After an error
-// the handler can still answer.
+// Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
+// ForwardOptions::secure; ErrorKind::malformed's, head_too_large, unexpected_end; as net::dial(),
+// the layer and the stream. Unless Response::started(), the handler can still answer.
 // Throws: std::bad_alloc; the relay also as spawn().
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

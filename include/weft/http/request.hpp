@@ -11,6 +11,7 @@
 #include <weft/context.hpp>
 #include <weft/http/header.hpp>
 #include <weft/http/limits.hpp>
+#include <weft/http/trusted_proxies.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tls_info.hpp>
@@ -86,8 +87,19 @@ class Request {
   // is noticed once the body has been read; before, it is an error of the next read.
   [[nodiscard]] Context& context();
 
-  // Returns the address of the other end, which may be a proxy.
-  // Errors: the system's.
+  // Returns the address of the client, as the trusted proxies tell it
+  // (ServerOptions::trusted_proxies). It is peer_address() if that is no such proxy, or has added
+  // no address. Its port is 0 unless the proxies tell the port, too. Errors:
+  // std::errc::address_not_available if a proxy does not know the client; as peer_address().
+  [[nodiscard]] net::Result<net::Address> client_address() const;
+  // Returns the scheme by which the client sent its request, "http" or "https": as the trusted
+  // proxies tell it, otherwise that of the connection.
+  [[nodiscard]] std::string_view scheme() const;
+  // Returns which headers a trusted proxy at the other end has written; nothing if it is none.
+  [[nodiscard]] std::optional<ForwardingHeaders> trusted_headers() const noexcept;
+  // Returns the address of the other end, which may be a proxy. It is the source in a PROXY header
+  // (ServerOptions::proxy_protocol), if there is one.
+  // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
   // Returns what is known of the connection's TLS, with the client's certificate if it has shown
   // one; nothing for a plain connection. Each call makes a copy.

@@ -19,7 +19,9 @@
 #include <weft/http/limits.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/http/trusted_proxies.hpp>
 #include <weft/net/address.hpp>
+#include <weft/net/proxy_protocol.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
@@ -64,6 +66,11 @@ struct ServerOptions {
   // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
   // when the client's first bytes come, in Limits::head. Empty: none.
   ServerLayer secure = {};
+  // Which connections begin with a PROXY header, before TLS. Request::peer_address() returns the
+  // address in it.
+  net::ProxyProtocol proxy_protocol = {};
+  // The proxies whose forwarding headers are believed: see Request::client_address().
+  TrustedProxies trusted_proxies = {};
   // Compresses answers for clients that request it. Empty: none.
   std::optional<Compression> compression = {};
   // Called after each answer, in its fiber, also for refused heads. Empty: nothing is measured.

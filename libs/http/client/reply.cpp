@@ -183,6 +183,8 @@ std::optional<std::uint64_t> Reply::content_length() const noexcept {
   return head.content_length;
 }
 
+bool Reply::is_decompressed() const noexcept { return state_->is_decompressed(); }
+
 net::Result<std::size_t> Reply::read_some(std::span<std::byte> buffer, const Until& until) {
   if (state_ == nullptr) return {.error = weft::Errc::closed};
   return state_->read_some(buffer, until);

@@ -35,7 +35,9 @@ void Connection::serve() noexcept {
 
 SessionEnd Connection::serve_bytes() {
   transport_.expect_bytes();  // The watch has consumed the edge.
-  SessionEnd end = shake_hands();
+  SessionEnd end = is_begun_ ? SessionEnd::idle : read_proxy_header();
+  if (!is_begun_) return end;
+  end = shake_hands();
   if (end == SessionEnd::over) return end;
   if (conversation_ != nullptr) return converse(false);
   if (transport_.layer() != nullptr || !server_.options().secure) {
@@ -43,6 +45,32 @@ SessionEnd Connection::serve_bytes() {
     if (end == SessionEnd::upgraded) end = converse(true);
   }
   return end;
+}
+
+bool Connection::begins_with_header() const noexcept {
+  const net::Networks& networks = server_.options().proxy_protocol.networks;
+  return !networks.empty() && networks.contains(transport_.stream().peer_address());
+}
+
+// Runs once. After a return with is_begun_ unset, the connection has nothing to be served yet.
+SessionEnd Connection::read_proxy_header() {
+  if (!begins_with_header()) {
+    is_begun_ = true;
+    return SessionEnd::idle;
+  }
+  if (!transport_.stream().wait_readable(Deadline::past())) {
+    return server_.must_end(*this) ? SessionEnd::over : SessionEnd::idle;
+  }
+  const auto [header, error] = net::read_proxy_header(
+      transport_.stream(),
+      {Deadline::after(server_.options().proxy_protocol.wait), server_.end_of_new_connections()});
+  if (error) {
+    if (error != weft::Errc::cancelled) server_.meter().count_malformed();
+    return SessionEnd::over;
+  }
+  proxied_ = std::make_unique<const net::ProxyHeader>(header);
+  is_begun_ = true;
+  return SessionEnd::idle;
 }
 
 // Runs once, on connections whose HTTP uses a layer.

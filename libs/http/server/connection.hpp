@@ -8,6 +8,7 @@
 #include <utility>
 #include <weft/detail/atomic.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/proxy_protocol.hpp>
 #include <weft/net/tcp_stream.hpp>
 
 #include "libs/http/server/transport.hpp"
@@ -36,6 +37,8 @@ class Connection : public net::ConnectionRecord {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] const Transport& transport() const noexcept { return transport_; }
   [[nodiscard]] Progress& progress() noexcept { return transport_.progress(); }
+  // Null: the connection has no PROXY header. The serving fiber calls it.
+  [[nodiscard]] const net::ProxyHeader* proxied() const noexcept { return proxied_.get(); }
   // The number of requests on it. Relaxed: a count.
   void count_request() noexcept {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
@@ -51,13 +54,17 @@ class Connection : public net::ConnectionRecord {
 
   void serve() noexcept;
   [[nodiscard]] SessionEnd serve_bytes();
+  [[nodiscard]] bool begins_with_header() const noexcept;
+  [[nodiscard]] SessionEnd read_proxy_header();
   [[nodiscard]] SessionEnd shake_hands();
   [[nodiscard]] SessionEnd converse(bool begins);
 
   Transport transport_;
   std::unique_ptr<Conversation> conversation_;
+  std::unique_ptr<const net::ProxyHeader> proxied_;
   ServerCore& server_;
   detail::Atomic<std::uint32_t> requests_{0};
+  bool is_begun_ = false;  // There is no PROXY header, or it has been read.
 };
 
 }  // namespace weft::http

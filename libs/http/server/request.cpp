@@ -6,6 +6,8 @@
 
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
+#include "libs/http/server/forwarded.hpp"
+#include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/list_items.hpp"
 
 namespace weft::http {
@@ -139,7 +141,32 @@ void Request::set_limits(const RequestLimits& limits) {
 
 Context& Request::context() { return exchange_.context(); }
 
+net::Result<net::Address> Request::client_address() const {
+  const TrustedProxies& trusted = exchange_.connection().server().options().trusted_proxies;
+  if (trusted.networks.empty()) return peer_address();
+  return find_client(headers(), peer_address(), trusted).address;
+}
+
+std::string_view Request::scheme() const {
+  const Connection& connection = exchange_.connection();
+  const TrustedProxies& trusted = connection.server().options().trusted_proxies;
+  if (!trusted.networks.empty()) {
+    const std::string_view told = find_client(headers(), peer_address(), trusted).scheme;
+    if (!told.empty()) return told;
+  }
+  const net::ProxyHeader* const proxied = connection.proxied();
+  return (proxied != nullptr && proxied->is_secure) || tls() ? "https" : "http";
+}
+
+std::optional<ForwardingHeaders> Request::trusted_headers() const noexcept {
+  const TrustedProxies& trusted = exchange_.connection().server().options().trusted_proxies;
+  if (trusted.networks.empty() || !trusted.networks.contains(peer_address())) return std::nullopt;
+  return trusted.headers;
+}
+
 net::Result<net::Address> Request::peer_address() const noexcept {
+  const net::ProxyHeader* const proxied = exchange_.connection().proxied();
+  if (proxied != nullptr && proxied->source) return {.value = *proxied->source};
   return exchange_.connection().transport().stream().peer_address();
 }
 

@@ -49,6 +49,7 @@ class Transport {
   void reset() noexcept;
 
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
+  [[nodiscard]] const net::TcpStream& stream() const noexcept { return stream_; }
   [[nodiscard]] Link link() noexcept { return {stream_, layer_.get()}; }
   // Null: HTTP without a layer.
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }

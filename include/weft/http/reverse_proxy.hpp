@@ -1,0 +1,94 @@
+// A handler that forwards requests to several servers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+#include <weft/http/client.hpp>
+#include <weft/http/forward.hpp>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+
+namespace weft::http {
+
+// Requests by which a proxy learns whether a server works.
+struct HealthCheck {
+  // The target of a GET, "/health". A status below 400 in time is good. Empty: no checks.
+  std::string target = {};
+  // The time between two checks of a server.
+  std::chrono::nanoseconds every = std::chrono::seconds(5);
+  // The time for the answer.
+  std::chrono::nanoseconds wait = std::chrono::seconds(2);
+};
+
+struct ReverseProxyOptions {
+  // The servers: {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}.
+  std::vector<std::string> origins = {};
+  // The connections to the servers. Redirects go to the proxy's client, whatever max_redirects is;
+  // cookies must be null.
+  ClientOptions client = {};
+  // The headers of forwarded requests. The layer for upgrades is `client.secure`.
+  ForwardOptions forward = {};
+  // How long a server that has failed gets no requests while others have not.
+  std::chrono::nanoseconds rest = std::chrono::seconds(5);
+  // Checks of all servers. One whose last check was bad gets no requests while others are good.
+  HealthCheck health = {};
+  // Receives each failed attempt, in the request's fiber. Empty: nothing.
+  std::function<void(const Request&, std::string_view origin, std::error_code)> on_error = {};
+};
+
+// A server behind a proxy, by figures that may be stale.
+struct OriginStats {
+  std::string origin;
+  bool is_healthy = true;      // The last check was good, or there was none.
+  bool rests = false;          // An attempt has failed within ReverseProxyOptions::rest.
+  std::size_t running = 0;     // Requests that are forwarded now; upgraded connections not.
+  std::uint64_t requests = 0;  // Attempts since the beginning.
+  std::uint64_t failures = 0;  // Attempts that the server has failed.
+};
+
+// Forwards each request to the healthy server with the fewest running ones, and streams bodies in
+// both directions. Upgrades, such as WebSockets, are relayed. A failed attempt is repeated at each
+// other server if no byte of the body has been read and either nothing can have reached the server
+// or the method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The proxy answers with 502
+// if all attempts fail, and with 504 if the last one took too long. A server's answer is never
+// repeated, whatever its status.
+//
+//   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
+//
+// `std::ref(proxy)` is the Handler of a Server, whose ServerOptions::max_running, a FiberPool, is
+// the cap; ClientOptions::max_per_host should not be smaller. With checks it has a fiber for each
+// server.
+// Context: any number of fibers; parks, as does the destructor.
+// Throws: std::bad_alloc.
+// Lifetime: it must outlive its calls, and not the runtime.
+class ReverseProxy {
+ public:
+  // Starts the checks.
+  // Throws: also as go(), and std::invalid_argument that names the option: no origin, one that is
+  // no URL of http or https without a path, https without client.secure, or a time that is not
+  // above 0.
+  explicit ReverseProxy(ReverseProxyOptions options);
+  // Ends the checks.
+  ~ReverseProxy();
+  ReverseProxy(const ReverseProxy&) = delete;
+  ReverseProxy& operator=(const ReverseProxy&) = delete;
+
+  // Answers a request by an answer of a server.
+  void operator()(Request& request, Response& response);
+
+  // Returns the state of each server, in the order of the options.
+  [[nodiscard]] std::vector<OriginStats> origins() const;
+
+ private:
+  struct Core;
+  const std::unique_ptr<Core> core_;
+};
+
+}  // namespace weft::http

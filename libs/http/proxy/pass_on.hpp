@@ -1,0 +1,42 @@
+// Passes a server's answer on to the client of a proxy.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <weft/error.hpp>
+#include <weft/http/header.hpp>
+#include <weft/http/response.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+// Our server can send no higher status.
+inline constexpr int kLastStatus = 599;
+// The size of a buffer for bodies.
+inline constexpr std::size_t kPassedBytes = 16 * 1024;
+
+// Returns whether a Connection header names `token`.
+[[nodiscard]] bool names_in_connection(std::span<const Header> headers,
+                                       std::string_view token) noexcept;
+// Sets the status, and all headers that concern more than one connection, except Date.
+void pass_head(int status, std::span<const Header> headers, Response& response);
+
+// Answers with the bytes that `body` reads, in parts of at most `part`; the head has been set. If
+// the body breaks off, so does the answer.
+template <class Source>
+std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
+                          const Until& until) {
+  // Sends the head before the body, which may be slow.
+  std::error_code error = response.write(std::string_view());
+  while (!error) {
+    const auto [count, failed] = body.read_some(part, until);
+    if (failed == weft::Errc::end_of_stream) return {};
+    error = failed;
+    if (!error) error = response.write(part.first(count));
+  }
+  response.break_off();
+  return error;
+}
+
+}  // namespace weft::http
