@@ -145,12 +145,18 @@ FIBER_TEST_CASE("a proxy keeps the forwarding headers in which its server trusts
     (void)response.send(all);
   });
   http::ReverseProxy proxy({.origins = {origin_of(origin)}});
-  const HttpServer server(std::ref(proxy), {.trusted_proxies = {.networks = {"127.0.0.1"}}});
-  CHECK(client_seen(server,
-                    "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n"
-                    "X-Forwarded-Host: b\r\nForwarded: for=evil\r\n") ==
-        "Forwarded: for=127.0.0.1;host=\"a\";proto=http\nX-Forwarded-For: 192.0.2.1, 127.0.0.1\n"
-        "X-Forwarded-Host: b\nX-Forwarded-Proto: https\n");
+  const std::string_view headers =
+      "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\n"
+      "Forwarded: for=evil\r\n";
+  const std::string own = "Forwarded: for=127.0.0.1;host=\"a\";proto=http\n";
+  const HttpServer trusting(std::ref(proxy), {.trusted_proxies = {.networks = {"127.0.0.1"}}});
+  CHECK(client_seen(trusting, headers) ==
+        own +
+            "X-Forwarded-For: 192.0.2.1, 127.0.0.1\nX-Forwarded-Host: b\n"
+            "X-Forwarded-Proto: https\n");
+  const HttpServer careful(std::ref(proxy), {.trusted_proxies = {.networks = {"10.0.0.0/8"}}});
+  CHECK(client_seen(careful, headers) ==
+        own + "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Host: a\nX-Forwarded-Proto: http\n");
 }
 
 FIBER_TEST_CASE("a reverse proxy spreads requests, and repeats what may be repeated elsewhere") {
