@@ -2,14 +2,22 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#if __has_include(<linux/io_uring.h>)
+#include <linux/io_uring.h>
+#endif
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 #include <weft/detail/one_shot.hpp>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
@@ -60,6 +68,27 @@ bool is_done(const OneShot& ended, int value) {
   return ended.end == OneShotEnd::done && ended.value == value;
 }
 
+#ifdef IORING_SQ_TASKRUN
+// Returns the word of each ring of this process in which the kernel notes work. All rings have one
+// layout, which a ring of the test's own tells.
+std::vector<std::uint32_t*> find_notes() {
+  io_uring_params parameters{};
+  const auto ring = static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters));
+  CHECK(ring >= 0);
+  ::close(ring);
+  std::vector<std::uint32_t*> notes;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    unsigned long long offset = 1;
+    if (std::sscanf(line.c_str(), "%lx-%*x %*s %llx", &begin, &offset) == 2 &&
+        offset == IORING_OFF_SQ_RING && line.ends_with("[io_uring]"))
+      notes.push_back(reinterpret_cast<std::uint32_t*>(begin + parameters.sq_off.flags));
+  }
+  return notes;
+}
+#endif
+
 }  // namespace
 
 FIBER_TEST_CASE("a request ends as the call does, and holds its file") {
@@ -84,6 +113,24 @@ FIBER_TEST_CASE("a request ends as the call does, and holds its file") {
   sockets.feed('b');
   reader.join();
   CHECK(is_done(detail::poll_once(sockets.ends[0], POLLIN, {}), POLLIN));
+}
+
+// The kernel notes work after it has queued it. A call that has done the work in between leaves the
+// note, which no later call clears either: a worker that called until the note was gone never
+// ended.
+FIBER_TEST_CASE_WITH("a note of work that has been done keeps no worker in a loop",
+                     {.workers = {1}}) {
+#ifdef IORING_SQ_TASKRUN
+  const this_fiber::Pin pin;
+  if (!has_ring()) return;
+  const auto notes = find_notes();
+  CHECK(!notes.empty());
+  for (std::uint32_t* note : notes) __atomic_fetch_or(note, IORING_SQ_TASKRUN, __ATOMIC_SEQ_CST);
+  const Sockets sockets;
+  CHECK(is_done(detail::poll_once(sockets.ends[0], POLLOUT, {}), POLLOUT));
+#else
+  MESSAGE("skipped: the headers of Linux 6.1 are missing");
+#endif
 }
 
 FIBER_TEST_CASE("a limit or a stop ends a request, which takes nothing afterwards") {
