@@ -14,13 +14,31 @@
 
 namespace weft::posix {
 
+// What a fiber does with the pthread mutexes and rwlocks that it holds when a call would park.
+enum class Locks : std::uint8_t {
+  strict,  // It keeps them: the call blocks the worker, and report() counts it.
+  // It parks with them. Fibers that want such a lock park until it is released, whether they have a
+  // Scope or not; plain threads block. It has the effect of `strict` with a running pthread_once(),
+  // with locks that were taken before the first such Scope of the process, with more than 14 locks,
+  // and in builds with debug_locks. A fiber that wants such a lock of its own worker and must not
+  // park ends the process with a message.
+  carry,
+};
+
+// Options of a Scope.
+// Context: plain value.
+struct ScopeOptions {
+  Locks locks = Locks::strict;
+};
+
 // While a Scope exists, blocking calls of the C library park the calling fiber, whichever library
 // makes them. The intercepted calls are: reads and writes of sockets and pipes, connect, accept,
 // poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, reads of files, fsync, and waits for
 // pthread condition variables and POSIX semaphores. The fiber keeps its thread, as with
 // this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends a call with
-// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or with a pthread lock held, a call blocks the
-// worker, and report() counts it. Scopes nest. A scope on a plain thread has no effect.
+// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or with a pthread lock held that it does not carry,
+// a call blocks the worker, and report() counts it. Scopes nest; locks are carried if any of them
+// carries. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes it also destroys it; the destructor may park.
 // Ordering: calls synchronize as they do on threads.
 class Scope {
@@ -28,7 +46,8 @@ class Scope {
   // Begins the scope.
   // Throws: std::bad_alloc. std::system_error (std::errc::not_supported) if the program's calls do
   // not reach this library by its link order, or under the thread sanitizer.
-  Scope();
+  Scope() : Scope(ScopeOptions{}) {}
+  explicit Scope(const ScopeOptions& options);
   // Ends the scope; the outermost destroys the values of pthread keys, whose destructors may park.
   ~Scope();
   Scope(const Scope&) = delete;
@@ -36,6 +55,7 @@ class Scope {
 
  private:
   this_fiber::Pin pin_;
+  const bool carries_;
 };
 
 // Returns a callable that calls `function` in a Scope of its own: `go(in_scope(f))` for a fiber,
@@ -43,12 +63,16 @@ class Scope {
 // Context: fibers and plain threads; does not park. The callable parks as Scope and `function` do.
 // Throws: what moving `function` throws; the callable throws as Scope and `function` do.
 template <class F>
-[[nodiscard]] auto in_scope(F function) {
-  return [function = std::move(function)]<class... Arguments>(
+[[nodiscard]] auto in_scope(const ScopeOptions& options, F function) {
+  return [options, function = std::move(function)]<class... Arguments>(
              Arguments&&... arguments) mutable -> std::invoke_result_t<F&, Arguments...> {
-    const Scope scope;
+    const Scope scope(options);
     return std::invoke(function, std::forward<Arguments>(arguments)...);
   };
+}
+template <class F>
+[[nodiscard]] auto in_scope(F function) {
+  return in_scope(ScopeOptions{}, std::move(function));
 }
 
 // The reason in rows of calls that this library does not intercept, such as stdio's.

@@ -11,6 +11,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "libs/posix/carried_locks.hpp"
 #include "libs/posix/hooks.hpp"
 #include "libs/posix/locks.hpp"
 #include "libs/posix/shards.hpp"
@@ -121,7 +122,7 @@ struct UserMutex {
   void unlock() {
     if (const int failed = ::pthread_mutex_unlock(mutex)) throw NotUnlocked{failed};
   }
-  // The holder of the mutex does not park, but it may be a ready fiber of this worker.
+  // The holder of the mutex may be a ready fiber of this worker.
   void lock() noexcept {
     for (int attempts = 0; attempts < 8; ++attempts) {
       error = ::pthread_mutex_trylock(mutex);
@@ -137,7 +138,7 @@ struct UserMutex {
 int wait_parked(FiberState& state, ConditionVariable& condition, pthread_mutex_t* mutex,
                 Deadline limit) noexcept {
   const int error_before = errno;
-  const OwnCalls own(state);
+  const OwnCalls own(state, mutex);
   const Until context = this_fiber::until();
   const Until until = context.is_over() ? Until(limit) : context.but_before(limit);
   UserMutex lock{mutex};
@@ -180,8 +181,10 @@ bool are_attributes_known() noexcept {
   return known;
 }
 
-const char* reason_not_to_park(const pthread_cond_t& condition) noexcept {
-  if (locks_held() > 1) return "another pthread lock is held";
+const char* reason_not_to_park(const FiberState& state, const pthread_cond_t& condition,
+                               const pthread_mutex_t* mutex) noexcept {
+  if (locks_held() > 1 && (state.carry_scopes == 0 || locks_that_stay(mutex) > 0))
+    return "another pthread lock is held";
   if (!this_fiber::may_switch()) return "a NoSwitch scope";
   if (!are_attributes_known()) return "an unknown C library";
   return (attributes_of(condition) & kIsShared) != 0 ? "shared by processes" : nullptr;
@@ -190,7 +193,7 @@ const char* reason_not_to_park(const pthread_cond_t& condition) noexcept {
 template <class Plain>
 int wait_in_scope(FiberState& state, const Call& call, pthread_cond_t* condition,
                   pthread_mutex_t* mutex, Deadline limit, Plain plain) {
-  const char* reason = reason_not_to_park(*condition);
+  const char* reason = reason_not_to_park(state, *condition, mutex);
   if (reason == nullptr) {
     Use use(condition, new (std::nothrow) Entry(condition));
     if (use.entry() != nullptr) {
@@ -205,6 +208,15 @@ int wait_in_scope(FiberState& state, const Call& call, pthread_cond_t* condition
   return plain();
 }
 
+// The C library releases the mutex by itself. Fibers that wait for the mutex wait in the C library
+// from now on, and so notice that.
+template <class Wait, class... Arguments>
+int wait_in_place(Wait& wait, pthread_cond_t* condition, pthread_mutex_t* mutex,
+                  Arguments... arguments) {
+  if (carrying_has_begun()) lock_was_released(mutex, false);
+  return wait(condition, mutex, arguments...);
+}
+
 }  // namespace
 
 }  // namespace weft::posix
@@ -215,29 +227,33 @@ extern "C" {
 
 WEFT_POSIX_EXPORT int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   FiberState* state = current_scope();
-  if (state == nullptr) return real_wait(condition, mutex);
+  if (state == nullptr) return wait_in_place(real_wait, condition, mutex);
   return wait_in_scope(*state, {"pthread_cond_wait", __builtin_return_address(0)}, condition, mutex,
-                       weft::Deadline::never(), [=] { return real_wait(condition, mutex); });
+                       weft::Deadline::never(),
+                       [=] { return wait_in_place(real_wait, condition, mutex); });
 }
 
 WEFT_POSIX_EXPORT int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                              const timespec* time) {
   FiberState* state = current_scope();
-  if (state == nullptr || !is_valid(*time)) return real_timedwait(condition, mutex, time);
+  if (state == nullptr || !is_valid(*time))
+    return wait_in_place(real_timedwait, condition, mutex, time);
   const bool is_monotonic = (attributes_of(*condition) & kIsMonotonic) != 0;
   return wait_in_scope(*state, {"pthread_cond_timedwait", __builtin_return_address(0)}, condition,
                        mutex, limit_at(is_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME, *time),
-                       [=] { return real_timedwait(condition, mutex, time); });
+                       [=] { return wait_in_place(real_timedwait, condition, mutex, time); });
 }
 
 WEFT_POSIX_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                              clockid_t clock, const timespec* time) {
   FiberState* state =
       clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME ? current_scope() : nullptr;
-  if (state == nullptr || !is_valid(*time)) return real_clockwait(condition, mutex, clock, time);
+  if (state == nullptr || !is_valid(*time))
+    return wait_in_place(real_clockwait, condition, mutex, clock, time);
   return wait_in_scope(*state, {"pthread_cond_clockwait", __builtin_return_address(0)}, condition,
-                       mutex, limit_at(clock, *time),
-                       [=] { return real_clockwait(condition, mutex, clock, time); });
+                       mutex, limit_at(clock, *time), [=] {
+                         return wait_in_place(real_clockwait, condition, mutex, clock, time);
+                       });
 }
 
 WEFT_POSIX_EXPORT int pthread_cond_signal(pthread_cond_t* condition) noexcept {

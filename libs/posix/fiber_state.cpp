@@ -3,6 +3,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "libs/posix/locks.hpp"
 #include "libs/posix/shards.hpp"
 
 namespace weft::posix {
@@ -64,6 +65,10 @@ FiberState& fiber_state() {
   state->destroy = [](detail::LocalNode* node) noexcept {
     auto* ended = static_cast<FiberState*>(node);
     remove(*ended);
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+    // What the fiber still holds stays locked. The thread, which goes on, could not release it.
+    forget_held_locks();
+#endif
     delete ended;
   };
   detail::LocalNode*& first = detail::locals();

@@ -4,10 +4,13 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/local_node.hpp>
 #include <weft/detail/waist.hpp>
+
+#include "libs/posix/carried_locks.hpp"
 
 namespace weft::posix {
 
@@ -20,7 +23,9 @@ struct FiberState : detail::LocalNode {
     const void* value;
   };
   unsigned scopes = 0;
-  unsigned own_calls = 0;  // Above 0: weft makes the calls, which go straight to the C library.
+  unsigned own_calls = 0;     // Above 0: weft makes the calls, which go straight to the C library.
+  unsigned carry_scopes = 0;  // Above 0: the fiber takes its locks into a park.
+  std::unique_ptr<CarriedLocks> carried;  // Null until carry_scopes is above 0.
   // The socket to which the fiber sent last, or where its last receive found nothing, until it
   // receives or polls; -1: none. A receive from that socket most likely precedes the answer. A
   // wrong guess costs only time.
@@ -55,11 +60,17 @@ void forget_states() noexcept;
 // Destroys the values of the keys, as a thread does when it ends.
 void destroy_key_values(FiberState& state) noexcept;
 
-// During its lifetime, weft itself makes the fiber's calls of the C library.
+// During its lifetime, weft itself makes the fiber's calls of the C library, and may park the
+// fiber.
 class OwnCalls {
  public:
-  explicit OwnCalls(FiberState& state) noexcept : state_(state) { ++state_.own_calls; }
-  ~OwnCalls() { --state_.own_calls; }
+  // The fiber itself releases the lock `released` before it parks; null: none.
+  explicit OwnCalls(FiberState& state, const void* released = nullptr) noexcept : state_(state) {
+    if (++state_.own_calls == 1 && state_.carry_scopes > 0) state_.carried->put_down(released);
+  }
+  ~OwnCalls() {
+    if (--state_.own_calls == 0 && state_.carry_scopes > 0) state_.carried->pick_up();
+  }
   OwnCalls(const OwnCalls&) = delete;
   OwnCalls& operator=(const OwnCalls&) = delete;
 

@@ -1,13 +1,17 @@
-// Counts the pthread locks that each thread holds. In builds with debug_locks, which intercepts the
-// same functions and counts locks, this file counts initializations only.
+// Counts the pthread locks that each thread holds, and notes them once fibers may carry locks. In
+// builds with debug_locks, which intercepts the same functions and counts locks, this file counts
+// initializations only, and no fiber carries a lock.
 #include "libs/posix/locks.hpp"
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "libs/posix/carried_locks.hpp"
 #include "libs/posix/hooks.hpp"
+#include "libs/posix/waiting.hpp"
 #ifdef WEFT_DEBUG_LOCKS
 #include "base/debug_locks.hpp"
 #endif
@@ -38,32 +42,160 @@ constinit Real<decltype(::pthread_rwlock_unlock)> real_rwunlock("pthread_rwlock_
 #endif
 constinit Real<decltype(::pthread_once)> real_once("pthread_once");
 
+// `known` of the `held` locks are listed, in the order in which the thread took them.
+struct ThreadLocks {
+  int held;
+  unsigned known;
+  std::array<const void*, kMostKnown> locks;
+};
 // The model initial-exec makes an access without a call that may allocate.
-__thread int held __attribute__((tls_model("initial-exec"))) = 0;
+__thread ThreadLocks locks_of_thread __attribute__((tls_model("initial-exec")));
 
 // Not inlined, because a fiber outside of scopes moves between threads.
-[[gnu::noinline]] int locked(int result) noexcept {
-  asm volatile("");
-  if (result == 0 || result == EOWNERDEAD) ++held;
+[[gnu::noinline]] ThreadLocks& here() noexcept {
+  ThreadLocks* locks = &locks_of_thread;
+  asm volatile("" : "+r"(locks));
+  return *locks;
+}
+
+void add(ThreadLocks& thread, const void* lock) noexcept {
+  ++thread.held;
+  if (thread.known < thread.locks.size()) thread.locks[thread.known++] = lock;
+}
+void remove_known(ThreadLocks& thread, unsigned index) noexcept {
+  const auto begin = thread.locks.begin();
+  std::copy(begin + index + 1, begin + thread.known, begin + index);
+  --thread.known;
+  --thread.held;
+}
+
+int locked(const void* lock, int result) noexcept {
+  if (result != 0 && result != EOWNERDEAD) return result;
+  ThreadLocks& thread = here();
+  if (carrying_has_begun()) {
+    add(thread, lock);
+  } else {
+    ++thread.held;
+  }
   return result;
 }
-[[gnu::noinline]] int unlocked(int result) noexcept {
-  asm volatile("");
-  // The count stays at 0 if another thread locked the mutex, which POSIX forbids.
-  if (result == 0 && held > 0) --held;
+int unlocked(const void* lock, int result) noexcept {
+  if (result != 0) return result;
+  ThreadLocks& thread = here();
+  for (unsigned i = thread.known; i-- > 0;) {
+    if (thread.locks[i] != lock) continue;
+    remove_known(thread, i);
+    return result;
+  }
+  // The count stays as it is if another thread locked the mutex, which POSIX forbids.
+  if (thread.held > static_cast<int>(thread.known)) --thread.held;
   return result;
 }
+
+#ifndef WEFT_DEBUG_LOCKS
+pthread_mutex_t* as_mutex(void* lock) noexcept { return static_cast<pthread_mutex_t*>(lock); }
+pthread_rwlock_t* as_rwlock(void* lock) noexcept { return static_cast<pthread_rwlock_t*>(lock); }
+
+constexpr LockKind kMutex{"pthread_mutex_lock",
+                          [](void* lock) noexcept { return real_trylock(as_mutex(lock)); },
+                          [](void* lock) { return real_lock(as_mutex(lock)); },
+                          [](void* lock, const timespec* time) {
+                            return real_clocklock(as_mutex(lock), CLOCK_MONOTONIC, time);
+                          },
+                          detail::WaitReason::mutex,
+                          true};
+constexpr LockKind kReading{"pthread_rwlock_rdlock",
+                            [](void* lock) noexcept { return real_tryrdlock(as_rwlock(lock)); },
+                            [](void* lock) { return real_rdlock(as_rwlock(lock)); },
+                            [](void* lock, const timespec* time) {
+                              return real_clockrdlock(as_rwlock(lock), CLOCK_MONOTONIC, time);
+                            },
+                            detail::WaitReason::shared_mutex_read,
+                            false};
+constexpr LockKind kWriting{"pthread_rwlock_wrlock",
+                            [](void* lock) noexcept { return real_trywrlock(as_rwlock(lock)); },
+                            [](void* lock) { return real_wrlock(as_rwlock(lock)); },
+                            [](void* lock, const timespec* time) {
+                              return real_clockwrlock(as_rwlock(lock), CLOCK_MONOTONIC, time);
+                            },
+                            detail::WaitReason::shared_mutex_write,
+                            false};
+
+// A lock that the thread holds is left to the C library: it may be taken again, or is refused.
+bool is_left_to_c_library(const void* lock) noexcept {
+  return !carrying_has_begun() || holds_lock(lock);
+}
+
+template <class Plain>
+int take(void* lock, const LockKind& kind, const void* from, Plain plain) noexcept {
+  return locked(
+      lock, is_left_to_c_library(lock) ? plain() : take_lock(lock, kind, Deadline::never(), from));
+}
+
+template <class Plain>
+int take_until(void* lock, const LockKind& kind, clockid_t clock, const timespec& time,
+               const void* from, Plain plain) noexcept {
+  const bool is_known_clock = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
+  if (is_left_to_c_library(lock) || !is_known_clock) return locked(lock, plain());
+  if (is_valid(time)) return locked(lock, take_lock(lock, kind, limit_at(clock, time), from));
+  if (!is_carried(lock)) return locked(lock, plain());
+  return time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000 ? EINVAL : ETIMEDOUT;
+}
+
+// The C library takes each fiber of a thread for the owner.
+template <class Plain>
+int release(const void* lock, bool is_exclusive, Plain plain) noexcept {
+  if (!carrying_has_begun()) return unlocked(lock, plain());
+  if (!holds_lock(lock) && is_carried(lock)) return EPERM;
+  const int result = unlocked(lock, plain());
+  if (result == 0 && !holds_lock(lock))
+    lock_was_released(lock, is_exclusive && locks_that_stay() == 0);
+  return result;
+}
+#endif
 
 }  // namespace
 
-[[gnu::noinline]] int locks_held() noexcept {
-  asm volatile("");
+int locks_held() noexcept {
 #ifdef WEFT_DEBUG_LOCKS
-  return held + base::locks_held();
+  return here().held + base::locks_held();
 #else
-  return held;
+  return here().held;
 #endif
 }
+
+int locks_that_stay(const void* released) noexcept {
+  const ThreadLocks& thread = here();
+  const int stay = locks_held() - static_cast<int>(thread.known);
+  if (released == nullptr) return stay;
+  const auto times =
+      std::count(thread.locks.begin(), thread.locks.begin() + thread.known, released);
+  if (times > 1) return stay + 1;
+  return times == 1 || stay == 0 ? stay : stay - 1;
+}
+
+bool holds_lock(const void* lock) noexcept {
+  const ThreadLocks& thread = here();
+  const auto end = thread.locks.begin() + thread.known;
+  return std::find(thread.locks.begin(), end, lock) != end;
+}
+
+const void* take_known_lock(const void* released) noexcept {
+  ThreadLocks& thread = here();
+  for (unsigned i = thread.known; i-- > 0;) {
+    const void* const lock = thread.locks[i];
+    if (lock == released) continue;
+    remove_known(thread, i);
+    return lock;
+  }
+  return nullptr;
+}
+
+void give_known_lock(const void* lock) noexcept { add(here(), lock); }
+
+void forget_held_locks() noexcept { here() = {}; }
+
+const void* this_thread() noexcept { return &here(); }
 
 }  // namespace weft::posix
 
@@ -73,52 +205,59 @@ extern "C" {
 
 #ifndef WEFT_DEBUG_LOCKS
 WEFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return locked(real_lock(mutex));
+  return take(mutex, kMutex, __builtin_return_address(0), [=] { return real_lock(mutex); });
 }
 WEFT_POSIX_EXPORT int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  return locked(real_trylock(mutex));
+  if (carrying_has_begun() && !holds_lock(mutex) && is_carried(mutex)) return EBUSY;
+  return locked(mutex, real_trylock(mutex));
 }
 WEFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t* mutex,
                                               const timespec* limit) noexcept {
-  return locked(real_timedlock(mutex, limit));
+  return take_until(mutex, kMutex, CLOCK_REALTIME, *limit, __builtin_return_address(0),
+                    [=] { return real_timedlock(mutex, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
                                               const timespec* limit) noexcept {
-  return locked(real_clocklock(mutex, clock, limit));
+  return take_until(mutex, kMutex, clock, *limit, __builtin_return_address(0),
+                    [=] { return real_clocklock(mutex, clock, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  return unlocked(real_unlock(mutex));
+  return release(mutex, true, [=] { return real_unlock(mutex); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  return locked(real_rdlock(lock));
+  return take(lock, kReading, __builtin_return_address(0), [=] { return real_rdlock(lock); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  return locked(real_wrlock(lock));
+  return take(lock, kWriting, __builtin_return_address(0), [=] { return real_wrlock(lock); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
-  return locked(real_tryrdlock(lock));
+  return locked(lock, real_tryrdlock(lock));
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
-  return locked(real_trywrlock(lock));
+  return locked(lock, real_trywrlock(lock));
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock,
                                                  const timespec* limit) noexcept {
-  return locked(real_timedrdlock(lock, limit));
+  return take_until(lock, kReading, CLOCK_REALTIME, *limit, __builtin_return_address(0),
+                    [=] { return real_timedrdlock(lock, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock,
                                                  const timespec* limit) noexcept {
-  return locked(real_timedwrlock(lock, limit));
+  return take_until(lock, kWriting, CLOCK_REALTIME, *limit, __builtin_return_address(0),
+                    [=] { return real_timedwrlock(lock, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock,
                                                  const timespec* limit) noexcept {
-  return locked(real_clockrdlock(lock, clock, limit));
+  return take_until(lock, kReading, clock, *limit, __builtin_return_address(0),
+                    [=] { return real_clockrdlock(lock, clock, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock,
                                                  const timespec* limit) noexcept {
-  return locked(real_clockwrlock(lock, clock, limit));
+  return take_until(lock, kWriting, clock, *limit, __builtin_return_address(0),
+                    [=] { return real_clockwrlock(lock, clock, limit); });
 }
 WEFT_POSIX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
-  return unlocked(real_rwunlock(lock));
+  return release(lock, false, [=] { return real_rwunlock(lock); });
 }
 
 #endif
@@ -127,8 +266,8 @@ WEFT_POSIX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
 // thread could not run the fiber that has to finish it. std::call_once() calls this function, too.
 WEFT_POSIX_EXPORT int pthread_once(pthread_once_t* control, void (*initialize)()) {
   struct Held {
-    Held() noexcept { (void)locked(0); }
-    ~Held() { (void)unlocked(0); }
+    Held() noexcept { ++here().held; }
+    ~Held() { --here().held; }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
   };

@@ -10,6 +10,7 @@
 #include <weft/posix.hpp>
 
 #include "libs/posix/blocked_calls.hpp"
+#include "libs/posix/carried_locks.hpp"
 #include "libs/posix/fiber_state.hpp"
 #include "libs/posix/hooks.hpp"
 #include "libs/posix/samples.hpp"
@@ -48,6 +49,7 @@ void check_hooks() {
                     [] {
                       forget_conditions();
                       forget_semaphores();
+                      forget_carried_locks();
                       forget_states();
                       forget_blocked_calls();
                       forget_samples();
@@ -81,10 +83,18 @@ void* next_function(const char* name, [[maybe_unused]] const char* version) noex
   std::abort();
 }
 
-Scope::Scope() {
+Scope::Scope(const ScopeOptions& options)
+    : carries_(options.locks == Locks::carry && this_fiber::is_fiber()) {
   if (!this_fiber::is_fiber()) return;
   check_hooks();
   FiberState& state = fiber_state();
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+  if (carries_) {
+    if (state.carried == nullptr) state.carried = std::make_unique<CarriedLocks>();
+    begin_carrying();
+    ++state.carry_scopes;
+  }
+#endif
   ++state.scopes;
   state.set_sampled(true);
 }
@@ -96,6 +106,7 @@ Scope::~Scope() {
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
   if (state.scopes == 1) destroy_key_values(state);
 #endif
+  if (carries_) --state.carry_scopes;
   if (--state.scopes == 0) state.set_sampled(false);
 }
 

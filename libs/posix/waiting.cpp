@@ -78,7 +78,11 @@ int check_ready(int descriptor, short events) noexcept {
 }
 
 const char* reason_not_to_park() noexcept {
-  if (locks_held() > 0) return "a pthread lock is held";
+  if (locks_held() > 0) {
+    const FiberState* state = current_scope();
+    if (state == nullptr || state->carry_scopes == 0 || locks_that_stay() > 0)
+      return "a pthread lock is held";
+  }
   return this_fiber::may_switch() ? nullptr : "a NoSwitch scope";
 }
 

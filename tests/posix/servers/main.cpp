@@ -3,10 +3,10 @@
 //   posix_servers --list                            the libraries that it was built with
 //   posix_servers LIBRARY WHERE WAY CLIENTS CALLS   asks; prints one line of results
 //
-// WAY is how a client waits: `scope` in a fiber with a posix::Scope, `nothing` in a fiber without
-// one, `blocking` in weft::blocking(), `threads` in a thread of its own. Each of CLIENTS makes a
-// slow call, all at once, and then CALLS quick ones. The exit status is 1 if an answer is wrong.
-// Times decide nothing here.
+// WAY is how a client waits: `scope` in a fiber with a posix::Scope, `carry` in one that carries
+// locks, `nothing` in a fiber without one, `blocking` in weft::blocking(), `threads` in a thread of
+// its own. Each of CLIENTS makes a slow call, all at once, and then CALLS quick ones. The exit
+// status is 1 if an answer is wrong. Times decide nothing here.
 #include <sys/resource.h>
 
 #include <array>
@@ -93,8 +93,9 @@ class Way {
     }
     WaitGroup group;
     for (std::size_t i = 0; i < clients; ++i) {
-      if (name_ == "scope") {
-        group.go(posix::in_scope([&call, i] { call(i); }));
+      if (name_ == "scope" || name_ == "carry") {
+        const auto locks = name_ == "carry" ? posix::Locks::carry : posix::Locks::strict;
+        group.go(posix::in_scope({.locks = locks}, [&call, i] { call(i); }));
       } else {
         group.go([&call, i] { call(i); });
       }
@@ -119,7 +120,7 @@ class Way {
 std::uint64_t count_blocked() {
   std::uint64_t count = 0;
   for (const posix::BlockedCalls& row : posix::report()) {
-    if (row.reason == posix::kNotIntercepted || row.call == "pthread_mutex_lock") continue;
+    if (row.reason == posix::kNotIntercepted || row.call.starts_with("pthread_mutex_")) continue;
     count += row.count;
     std::fprintf(stderr, "blocked: %s, %s, from %s, %llu times\n", row.call.c_str(),
                  row.reason.c_str(), row.from.c_str(), static_cast<unsigned long long>(row.count));
