@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -263,9 +264,44 @@ FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is re
   }
 }
 
+// The waiting fiber blocks its worker while the holder runs, and must leave it once the holder has
+// parked: the holder needs a fiber of that worker.
+FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the holder does",
+                     {.workers = {2}}) {
+  if (!carries_locks()) return;
+  std::mutex mutex;
+  Pair pair;
+  std::atomic<bool> is_held{false};
+  std::atomic<bool> waits{false};
+  auto holder = weft::spawn(weft::posix::in_scope(kCarries, [&] {
+    const std::lock_guard lock(mutex);
+    is_held = true;
+    while (!waits) continue;  // This keeps the holder's worker.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (std::chrono::steady_clock::now() < end) continue;
+    receive(pair);
+  }));
+  while (!is_held) weft::this_fiber::yield();
+  // Both run on the other worker.
+  std::atomic<bool> is_ready{false};
+  auto sender = weft::spawn(weft::posix::in_scope([&] {
+    is_ready = true;
+    while (!waits) weft::this_fiber::yield();
+    send(pair);
+  }));
+  const Scope scope;
+  while (!is_ready) weft::this_fiber::yield();
+  waits = true;
+  mutex.lock();
+  mutex.unlock();
+  holder.join();
+  sender.join();
+}
+
 FIBER_TEST_CASE("a fiber that takes its mutex again at once lets a waiting fiber have it") {
   if (!carries_locks()) return;
   std::mutex mutex;
+  std::atomic<bool> is_held{false};
   std::atomic<bool> had_it{false};
   weft::WaitGroup group;
   group.go([&] {
@@ -273,11 +309,13 @@ FIBER_TEST_CASE("a fiber that takes its mutex again at once lets a waiting fiber
     int rounds = 0;
     for (; rounds < 1000; ++rounds) {
       const std::lock_guard lock(mutex);
+      is_held = true;
       if (had_it) break;
       ::usleep(10);
     }
     CHECK(rounds < 1000);
   });
+  while (!is_held) weft::this_fiber::yield();
   group.go([&] {
     const Scope scope(kCarries);
     const std::lock_guard lock(mutex);
