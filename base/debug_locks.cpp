@@ -1,9 +1,9 @@
 // Replaces the C library's lock functions, to count the locks that a thread holds.
 //
 // The functions below replace the library's own in the whole program, including its shared
-// libraries, and call them. The C library does not lock through these names for itself. A wait for
-// a condition variable unlocks its mutex and locks it again unseen, so the count is right before
-// and after it.
+// libraries, and call them. The C library itself does not call these functions. A wait for a
+// condition variable unlocks its mutex and locks it again unseen, so the count is right before and
+// after it.
 #include "base/debug_locks.hpp"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ class Real {
 
   int lock(Arguments... arguments) noexcept {
     const int error = find()(arguments...);
-    // A thread that died has left the mutex locked; the caller has locked it all the same.
+    // The previous owner died with the mutex locked (EOWNERDEAD); the caller now owns it.
     if (error == 0 || error == EOWNERDEAD) count(1);
     return error;
   }
@@ -44,7 +44,7 @@ class Real {
   using Function = int (*)(Arguments...);
 
   [[nodiscard]] Function find() noexcept {
-    Function function = function_.load(relaxed);  // Relaxed: the function's code was there before.
+    Function function = function_.load(relaxed);  // Relaxed: the function's code was loaded before.
     if (function == nullptr) {
       function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name_));
       function_.store(function, relaxed);

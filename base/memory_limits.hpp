@@ -13,7 +13,8 @@ namespace weft::base {
 // it. The system reclaims pages of files by itself, so these do not count.
 [[nodiscard]] std::size_t memory_in_use() noexcept;
 
-// The mappings that a process may have (vm.max_map_count), and the mappings that this one has.
+// The largest number of mappings of a process (vm.max_map_count), and the present number of this
+// process.
 [[nodiscard]] std::size_t most_mappings() noexcept;
 [[nodiscard]] std::size_t count_mappings() noexcept;
 

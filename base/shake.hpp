@@ -8,7 +8,7 @@ namespace weft::base::shake {
 // The decisions that may be left to chance. Each outcome is correct, however unlikely: a correct
 // program bears all of them, at any time and in any order.
 enum class Point : std::uint8_t {
-  delay,       // Other threads make progress meanwhile. Anywhere, with any lock held.
+  delay,       // Other threads make progress meanwhile. Called anywhere, with any lock held.
   give_way,    // Other fibers run first. Only where the caller may park.
   wake_last,   // A woken fiber is queued after all ready fibers instead of before them.
   wake_apart,  // A woken fiber goes to the queue that all workers share.

@@ -8,11 +8,12 @@
 namespace weft::detail {
 
 // Backs off for longer and longer. The guarded sections are so short that the holder completes
-// dozens of them while the cache lines of the lock and its data stay with it. Alternating at each
-// section would cost several line transfers each. If that does not help, the holder has lost its
-// processor, and the caller yields the processor. A caller whose priority (SCHED_FIFO) yields to no
-// other thread then sleeps. In the child of a fork that a fiber made, the holder may be a thread
-// that only the parent has. The function reports that after a while.
+// dozens of them while the cache lines of the lock and its data stay with it. If the owners
+// alternated at each section, each section would cost several transfers of cache lines. If that
+// does not help, the holder has lost its processor, and the caller yields the processor. A caller
+// whose priority (SCHED_FIFO) yields to no other thread then sleeps. In the child of a fork that a
+// fiber made, the holder may be a thread that only the parent has. The function reports that after
+// a while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;

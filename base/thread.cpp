@@ -96,7 +96,7 @@ unsigned usable_processors() noexcept {
     const unsigned quota = Cgroups().processors();
     return quota == 0 ? processors : std::min(processors, quota);
   } catch (const std::exception&) {
-    return processors;  // Out of memory while reading the limit: the mask alone is valid.
+    return processors;  // Memory ran out while the limit was read: only the mask counts.
   }
 }
 
@@ -114,7 +114,7 @@ unsigned online_processors() noexcept {
 void set_thread_name(const char* name) noexcept {
   char shortened[16] = {};
   (void)std::string_view(name).copy(shortened, sizeof shortened - 1);
-  // A thread without a name works, too.
+  // The thread also works without a name.
   (void)pthread_setname_np(pthread_self(), shortened);
 }
 

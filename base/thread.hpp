@@ -41,9 +41,9 @@ void yield_processor() noexcept;
 // Does the same even if the caller's priority is above that of all others; takes some 0.1 ms.
 void sleep_briefly() noexcept;
 
-// For the child of a fork that a fiber made. The thread that is left calls the first function when
-// the child begins; the second returns whether the caller is that thread. Such a fiber may wait for
-// a lock that a missing thread held.
+// Called in the child of a fork that a fiber made. The thread that is left calls the first function
+// when the child begins; the second returns whether the caller is that thread. Such a fiber may
+// wait for a lock that a missing thread held.
 void note_forked_fiber() noexcept;
 [[nodiscard]] bool is_forked_fiber() noexcept;
 

@@ -176,8 +176,8 @@ bool StackSpace::install_guard(char* guard) noexcept {
 }
 
 // Installs the guards of the bare picks, one after the other until one is refused, and returns how
-// many there are. One system call installs all where the kernel takes advice about several ranges
-// of the own process.
+// many there are. One system call installs all of them if the kernel takes advice about several
+// ranges of the caller's process.
 unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
                                     const Picks& picks) noexcept {
   std::array<iovec, kMostAtOnce> guards;

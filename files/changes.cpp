@@ -80,7 +80,7 @@ Result<void> ChangeWatch::remove(const std::string& path) {
 }
 
 std::error_code ChangeWatch::fill(const Until& until) {
-  constexpr std::size_t kRoom = 4096;  // At least one event with the longest name.
+  constexpr std::size_t kRoom = 4096;  // Has room for at least one event with the longest name.
   events_.resize(kRoom);
   at_ = 0;
   const auto [count, error] =

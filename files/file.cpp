@@ -21,7 +21,7 @@ using io::result_of;
 
 namespace {
 
-// The number of bytes of one call on a thread.
+// The largest number of bytes that a thread transfers in one call.
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 int flags_of(const OpenOptions& options) noexcept {
@@ -36,7 +36,7 @@ int flags_of(const OpenOptions& options) noexcept {
   return flags;
 }
 
-// Opens a file that can be looked up without waiting.
+// Opens a file if its path can be looked up without waiting.
 [[gnu::noinline]] CallResult open_now(const std::string& path, int flags, unsigned mode) noexcept {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
     return files->open(path, flags, mode);

@@ -16,13 +16,13 @@ using io::result_of;
 
 namespace {
 
-// Some file systems have another number for a directory with entries.
+// Some file systems return another error number for a directory with entries.
 CallResult with_usual_number(CallResult result) noexcept {
   if (result.error == EEXIST) result.error = ENOTEMPTY;
   return result;
 }
 
-// Linux has the first number for a directory, POSIX the second.
+// For a directory, Linux returns the first number; POSIX specifies the second.
 bool may_be_directory(const CallResult& unlinked) noexcept {
   return unlinked.error == EISDIR || unlinked.error == EPERM;
 }
@@ -37,7 +37,7 @@ bool may_be_directory(const CallResult& unlinked) noexcept {
 
 [[gnu::noinline]] CallResult look_at_link(const std::string& path, struct stat& found) noexcept {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
-    return files->status_of(path, found);  // It has no links.
+    return files->status_of(path, found);  // The simulated file system has no links.
   return result_of([&] { return ::lstat(path.c_str(), &found); });
 }
 
@@ -59,7 +59,7 @@ bool may_be_directory(const CallResult& unlinked) noexcept {
   const CallResult unlinked = result_of([&] { return ::unlink(path.c_str()); });
   if (!may_be_directory(unlinked)) return unlinked;
   const CallResult removed = result_of([&] { return ::rmdir(path.c_str()); });
-  // It is a file that must not be removed.
+  // The path is a file, and removing it is not permitted.
   return removed.error == ENOTDIR ? unlinked : with_usual_number(removed);
 }
 

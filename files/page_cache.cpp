@@ -76,7 +76,7 @@ bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
     const auto some = std::span(pieces).first(std::min(wanted, pieces.size()));
     const CallResult read = read_pieces_now(file, some, offset + done);
     if (read.would_wait()) return false;
-    // The call does not wait at the end of a file, or if it cannot be read.
+    // At the end of a file, or if the file cannot be read, the call does not wait.
     if (read.error != 0 || read.value == 0) break;
     done += static_cast<std::size_t>(read.value);
   }

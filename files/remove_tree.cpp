@@ -30,7 +30,7 @@ class TreeRemoval {
   std::error_code run(const std::string& path) {
     std::error_code error = take(path);
     while (!error && !levels_.empty()) {
-      errno = 0;  // At the end of the directory it stays 0.
+      errno = 0;  // errno stays 0 at the end of the directory.
       const dirent* const entry = ::readdir(levels_.back().directory.get());
       const int failed = base::last_error();
       if (entry == nullptr) {
@@ -66,7 +66,7 @@ class TreeRemoval {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const CallResult opened = result_of([&] { return ::openat(above, name.c_str(), kFlags); });
     if (opened.error == ENOENT) return {};
-    // A file that must not be removed.
+    // The entry is a file, and removing it is not permitted.
     if (opened.error == ENOTDIR) return unlinked.code();
     if (opened.error != 0) return opened.code();
     Descriptor own(static_cast<int>(opened.value));

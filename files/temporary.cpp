@@ -26,8 +26,8 @@ namespace {
 constexpr mode_t kPrivateFile = 0600;
 constexpr mode_t kPrivateDirectory = 0700;
 
-// What a thread has made, until the caller takes it: a caller whose wait has ended never does. Its
-// destructor must not call file_group(), because it may run on a thread of that.
+// Owns what a thread has made until the caller takes it; a caller whose wait has ended never does.
+// The destructor must not call file_group(), because it may run on a thread of that group.
 class Unclaimed {
  public:
   Unclaimed() noexcept = default;
@@ -55,7 +55,7 @@ class Unclaimed {
 [[gnu::noinline]] Result<std::string> next_name(std::uint64_t attempt) {
   if (io::simulated_files() != nullptr) return {.value = std::to_string(attempt)};
   std::array<unsigned char, 12> bits{};
-  // So few bytes come whole.
+  // The system returns so few random bytes in one piece.
   const CallResult drawn = io::result_of([&] { return ::getrandom(bits.data(), bits.size(), 0); });
   if (drawn.error != 0) return {.error = drawn.code()};
   std::string name;
@@ -63,7 +63,7 @@ class Unclaimed {
   return {.value = std::move(name)};
 }
 
-// Calls `make` with paths, until it succeeds or has another error than that the path is taken.
+// Calls `make` with new paths until it succeeds, or fails with an error other than file_exists.
 template <class Make>
 Result<Unclaimed> make_with_new_name(const TemporaryOptions& options, Make make) {
   for (std::uint64_t attempt = 0;; ++attempt) {

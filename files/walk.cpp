@@ -74,7 +74,7 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
   const std::string before = path_before(path);
   Result<std::vector<Entry>> result;
   for (;;) {
-    errno = 0;  // At the end of the directory it stays 0.
+    errno = 0;  // errno stays 0 at the end of the directory.
     const dirent* entry = ::readdir(directory.get());
     if (entry == nullptr) break;
     const std::string_view name(entry->d_name);
@@ -110,7 +110,7 @@ Result<std::optional<Entry>> Walk::next(const Until& until) {
     std::string path = std::move(*next_);
     next_.reset();
     if (error) return {.value = Entry{std::move(path), Kind::directory}, .error = error};
-    // The reverse order, because the walk takes entries from the end.
+    // Sorted in reverse, because the walk takes entries from the end.
     std::move(entries.rbegin(), entries.rend(), std::back_inserter(ahead_));
   }
   if (ahead_.empty()) return {};

@@ -67,8 +67,8 @@ Result<Descriptor> create_beside(const std::string& path, std::string& name, mod
   }
 }
 
-// Copies the owner and the rights of `old`. If the system refuses to pass on an owner or a group,
-// the function leaves it out, with the rights that other users would have by it.
+// Copies the owner and the rights of `old`. If the system refuses to set an owner or a group, the
+// function omits it, together with the rights that would then go to other users.
 [[gnu::noinline]] std::error_code take_rights(int file, const struct stat& old) noexcept {
   mode_t mode = old.st_mode & 07777;
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]

@@ -55,8 +55,8 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return reaped.error == 0 ? status_of(end) : kUnknown;
 }
 
-// Programs that could not be killed, until they end by themselves. Each node is made before its
-// program, so that adding it cannot fail.
+// Programs that could not be killed; each stays here until it ends by itself. Each node is made
+// before its program, so that adding it cannot fail.
 class Strays {
  public:
   void add(std::list<int>& process) noexcept {

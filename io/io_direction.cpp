@@ -106,7 +106,7 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   WEFT_INVARIANT(!waiter.let_go.load(relaxed), "IoDirection I3: a waiter is let go once");
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
     // The clock or a stop was first. The edge stays for the next wait. If another thread has closed
-    // the direction, or left an edge too, there is nothing to add.
+    // the direction, or has stored an edge as well, there is nothing to add.
     std::uintptr_t expected = kIdle;
     if (outcome == WaitOutcome::ready) {
       (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]

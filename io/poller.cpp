@@ -193,7 +193,7 @@ void Poller::clear_interrupt() noexcept {
   const bool first = begin_watch();
   if (control(EPOLL_CTL_ADD, descriptor, event) != 0) {
     const std::error_code error = last_error();
-    // The kernel's answer for descriptors that are always ready.
+    // With this error the kernel refuses descriptors that are always ready.
     const bool is_ready = error == std::errc::operation_not_permitted;
     if (!is_ready || (flags & IoHandle::kMayBeReady) == 0) {
       end_watch();

@@ -104,8 +104,8 @@ class alignas(base::kCacheLine) IoHandle {
   int descriptor_ = -1;
   std::uint32_t index_ = 0;
   Poller* poller_ = nullptr;
-  // Guarded by the poller's free_lock_. Unchecked: clang does not see that the poller which is at
-  // work is this handle's.
+  // Guarded by the poller's free_lock_. Unchecked: clang cannot tell that this handle belongs to
+  // the poller whose lock is held.
   IoHandle* next_free_ = nullptr;
 };
 
@@ -200,7 +200,7 @@ class Poller : public scheduler::EventSource {
   int epoll_ = -1;
   int interrupt_ = -1;
   detail::Atomic<bool> interrupt_pending_{false};
-  // Relaxed: once set it stays set; until a thread sees it, it makes one more system call.
+  // Relaxed: the flag stays set; a thread that does not see it yet only makes one more system call.
   detail::Atomic<bool> milliseconds_only_{false};
 
   detail::SpinLock free_lock_;
@@ -212,7 +212,7 @@ class Poller : public scheduler::EventSource {
 // Returns the poller of the calling fiber's runtime, or of the current runtime for a plain thread.
 // Throws std::system_error (Errc::no_runtime).
 [[nodiscard]] Poller& current_poller();
-// The same, with Errc::no_runtime as a result.
+// Does the same, but returns Errc::no_runtime as a result.
 [[nodiscard]] Result<Poller*> find_poller();
 
 }  // namespace weft::io

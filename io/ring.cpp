@@ -43,7 +43,7 @@ constinit detail::Atomic<bool> one_shots_allowed{true};
 namespace {
 
 constexpr std::uint32_t kRequests = 4;  // The kernel takes each at once.
-// More may be under way; the kernel keeps what has no place here.
+// More requests may be under way; the kernel keeps completions that have no place here.
 constexpr std::uint32_t kCompletions = 1024;
 
 // The kernel's part of [mute] is a locked instruction on x86 alone. Elsewhere all signals pass, and
@@ -58,7 +58,7 @@ std::byte* map_memory(int ring, std::size_t size, std::uint64_t offset) noexcept
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring,
                         static_cast<off_t>(offset));
   if (memory == MAP_FAILED) return nullptr;
-  (void)::madvise(memory, size, MADV_DONTFORK);  // A child would write to its parent's.
+  (void)::madvise(memory, size, MADV_DONTFORK);  // A child would write to its parent's ring.
   return static_cast<std::byte*>(memory);
 }
 
@@ -79,13 +79,13 @@ struct Ring::Operation {
   detail::Waker waker;
   detail::Claim* claim = nullptr;  // Null: only the ring ends the park.
   Operation* next = nullptr;
-  Operation** place = nullptr;  // What refers to this one in the list.
+  Operation** place = nullptr;  // The pointer in the list that refers to this request.
 };
 
 // Trivial, so that it outlives the holder: fibers may run on the thread later, in exit().
 constinit thread_local bool has_ended = false;
 
-// A thread's ring, or that it gets none.
+// The thread's ring, or a mark that the system refused one.
 struct Ring::Holder {
   std::unique_ptr<Ring> ring;
   bool is_refused = false;
@@ -173,7 +173,7 @@ OneShot Ring::perform(io_uring_sqe& request, detail::WaitReason reason,
   if (end != OneShotEnd::refused && !self.is_done) cancel(self);
   leave_list(self);
   poller_.end_watch();
-  // What has come by now counts, though the time is up.
+  // Results that have arrived by now count, although the deadline has passed.
   if (self.is_done &&
       (end == OneShotEnd::done || (self.result != -ECANCELED && self.result != -EINTR)))
     return {OneShotEnd::done, self.result};
@@ -203,7 +203,7 @@ bool Ring::has_work() const noexcept {
 }
 
 void Ring::mute() noexcept {
-  // Relaxed: a signal too many does no harm.
+  // Relaxed: a superfluous signal is harmless.
   if (kMutes) word(at_.done_flags).store(IORING_CQ_EVENTFD_DISABLED, relaxed);
 }
 
@@ -219,8 +219,9 @@ int Ring::call_kernel(unsigned submissions, const Operation& self) noexcept {
   for (;;) {
     unmute();
     if (!has_work()) return taken;
-    // The kernel notes work a little late, so that it may have been done by then. It does not clear
-    // such a note, and notes what enter() leaves. Relaxed: enter() looks at the work itself.
+    // The kernel notes work a little late, so that it may have been done by then. This function
+    // does not clear such a note, and records what enter() leaves. Relaxed: enter() looks at the
+    // work itself.
     (void)word(at_.submit_flags).fetch_and(~std::uint32_t{IORING_SQ_TASKRUN}, relaxed);
     mute();
     (void)enter(0);
@@ -234,7 +235,7 @@ void Ring::reap(const Operation& self) noexcept {
   for (; head != tail; ++head) {
     const io_uring_cqe& completion = completions_[head & word(at_.done_mask).load(relaxed)];
     auto* ended = reinterpret_cast<Operation*>(completion.user_data);
-    if (ended == nullptr) continue;  // It belongs to a cancellation.
+    if (ended == nullptr) continue;  // The completion belongs to a cancellation.
     ended->result = completion.res;
     ended->is_done = true;
     if (ended != &self) rouse(*ended);
@@ -249,7 +250,7 @@ void Ring::rouse(Operation& operation) noexcept {
   }
   if (!operation.is_parked) return;
   operation.is_parked = false;
-  // Otherwise the clock or a stop has woken it.
+  // Otherwise the deadline or a stop request has woken the fiber.
   if (operation.claim == nullptr || operation.claim->try_claim(detail::Claim::kNotifier))
     detail::wake(operation.waker);
 }

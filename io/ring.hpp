@@ -72,7 +72,7 @@ class Ring {
   void enter_list(Operation& self) noexcept;
   void leave_list(Operation& self) noexcept;
 
-  // Where the kernel has the words that both sides use.
+  // Where the kernel has put the words that both sides use.
   struct Offsets {
     std::uint32_t submit_head, submit_tail, submit_mask, submit_flags;
     std::uint32_t done_head, done_tail, done_mask, done_flags;
@@ -87,7 +87,7 @@ class Ring {
   std::size_t requests_size_ = 0;
   const io_uring_cqe* completions_ = nullptr;
   Offsets at_{};
-  Operation* first_ = nullptr;  // All that have not returned.
+  Operation* first_ = nullptr;  // All requests that have not ended.
   Operation* leader_ = nullptr;
 };
 

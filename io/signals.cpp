@@ -150,7 +150,7 @@ void SignalSet::restore() noexcept {
 
 Result<int> SignalSet::wait(const Until& until) {
   for (;;) {
-    // The event is emptied first: a signal that comes after the load leaves it readable.
+    // The eventfd is read first: a signal that comes after the load leaves it readable.
     (void)empty_event(wake_.native_handle());
     // Relaxed: the exchange below acquires what was recorded.
     const std::uint64_t came = slots.came.load(relaxed) & mask_;

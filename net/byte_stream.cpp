@@ -52,7 +52,7 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-// The rest of the pieces after the first `done` bytes, as far as one system call accepts them.
+// The pieces after the first `done` bytes, as many as one system call accepts.
 std::span<iovec> rest_of(std::span<const std::span<const std::byte>> pieces, std::size_t done,
                          Pieces& room) noexcept {
   std::size_t count = 0;

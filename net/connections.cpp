@@ -24,7 +24,7 @@ bool ConnectionRecord::wait_for_bytes(io::IoHandle* handle, detail::Task&& serve
   } catch (const std::exception&) {
     return false;
   }
-  // The direction exists as long as the stream has its socket, even if that is closed.
+  // The direction exists as long as the stream owns its socket, even if the socket is closed.
   if (handle != nullptr) {
     handle->read().add_watch(*this);
   } else {
@@ -37,8 +37,8 @@ detail::Waker ConnectionRecord::start_fiber(IoWatch& watch) noexcept {
   return static_cast<ConnectionRecord&>(watch).fiber_;
 }
 
-// Streams that were collected under the lock and are used without it. Each counts as a call that
-// uses its descriptor, so the descriptor stays the same even if the connection ends.
+// Streams that were collected under the lock and are used without it. Each stream counts as a call
+// in progress, so its descriptor stays the same even if the connection ends.
 class Connections::Batch {
  public:
   [[nodiscard]] bool full() const noexcept { return size_ == handles_.size(); }

@@ -79,7 +79,7 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
-  bool is_excused_ = false;  // Only its caller, and then the fiber that ends it, use it.
+  bool is_excused_ = false;  // Only the fiber caller_, then the one that ends it, use this.
   std::uint8_t part_ = 0;
   // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
   bool is_closed_ = false;
@@ -203,7 +203,7 @@ class Connections {
   // Relaxed: the number only spreads the connections.
   detail::Atomic<std::uint32_t> next_part_{0};
   WaitGroup open_;
-  WaitGroup others_;  // Without connections whose handlers are in shutdown().
+  WaitGroup others_;  // Connections whose handlers are not in shutdown().
   WaitGroup keeper_;
   Event ended_;  // Ends the keeper.
   // Relaxed: exactly one of several calls must win; the value publishes nothing.

@@ -42,7 +42,7 @@ struct Batch {
   [[nodiscard]] Received<Where> received(std::size_t i) const noexcept {
     const msghdr& header = headers[i].msg_hdr;
     return {.size = headers[i].msg_len,
-            // A sender without an address has none here either.
+            // If the sender has no address, this one is empty.
             .from = Where::from_system(header.msg_name, header.msg_namelen).value,
             .truncated = (header.msg_flags & MSG_TRUNC) != 0};
   }
@@ -76,7 +76,7 @@ Result<std::size_t> send_some_patiently(io::IoHandle& handle, std::span<mmsghdr>
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kLongest)) {
     const auto result = send_some(handle, messages, until.but_before(Deadline::after(pause)));
     if (result.error != Errc::timed_out) return result;
-    if (until.is_over()) return {.error = until.reason()};  // Only the pause has ended.
+    if (until.is_over()) return {.error = until.reason()};  // Otherwise only the pause has ended.
   }
 }
 

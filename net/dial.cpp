@@ -130,7 +130,7 @@ class Race {
   std::stop_source stop_;
   Channel<Outcome> outcomes_;
   std::size_t running_ = 0;
-  std::vector<JoinHandle<void>> runners_;  // Joined first: they use the other members.
+  std::vector<JoinHandle<void>> runners_;  // Last, so joined first: they use the others.
 };
 
 // Connects to one address: tries `addresses`, and others that arrive meanwhile.

@@ -12,7 +12,7 @@ Result<std::uint64_t> ByteStream::send_file(int file, std::uint64_t offset, std:
   constexpr std::uint64_t kPart = 256 * 1024;
   const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
-  std::uint64_t brought = 0;  // The thread has read up to here.
+  std::uint64_t brought = 0;  // The position up to which the thread has read.
   std::uint64_t done = 0;
   while (done < size) {
     const std::uint64_t position = offset + done;

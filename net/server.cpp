@@ -207,7 +207,7 @@ void Server::Core::serve(Served& connection) {
     const Idle idle = become_idle(connection);
     if (idle == Idle::over) return;
     if (idle == Idle::readable) continue;
-    finish.connection = nullptr;  // It may have been destroyed by now.
+    finish.connection = nullptr;  // The connection may have been destroyed by now.
     return;
   }
 }
@@ -235,8 +235,9 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
     direction.set_drained(false);
     return Idle::readable;
   }
-  // A call may have taken the edge of a drain for one of the peer's. A call that took it before,
-  // here or in the handler, sees the flag now. An edge that comes later stays for the watch.
+  // A call may have mistaken the edge of a drain for an edge of the peer's, and consumed it. If a
+  // call has consumed it, here or in the handler, the flag is visible now. An edge that comes later
+  // stays for the watch.
   if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   if (connections_.has_been_idle_for_long(connection)) {
     counts_.timed_out.fetch_add(1, relaxed);
@@ -281,7 +282,8 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
       ~End() {
         core.stop();
         core.end_connections();
-        for (const AnyListener& listener : listeners) listener.close();  // Some have no fiber.
+        for (const AnyListener& listener : listeners)
+          listener.close();  // Some listeners have no fiber.
       }
     };
     const End end{*this, listeners};

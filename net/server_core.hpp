@@ -61,7 +61,8 @@ class Server::Core final : private Acceptor {
     detail::Atomic<std::uint64_t> pauses{0};
     detail::Atomic<std::uint64_t> timed_out{0};
     detail::Atomic<std::uint64_t> closed_late{0};
-    // Null: the server has no name. The last member, because its readers read the others.
+    // Null: the server has no name. Declared last, because readings of the metrics use the other
+    // members.
     std::unique_ptr<detail::MetricsSource> shown = nullptr;
   };
   // Set by shutdown(): its deadline applies from then on.
@@ -91,11 +92,11 @@ class Server::Core final : private Acceptor {
 
   const Handler handler_;
   const ServerOptions options_;
-  detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
+  detail::Atomic<bool> draining_{false};  // Ordered as class Connection documents.
   Takeover taken_over_;
   Mutex failure_mutex_;
   std::exception_ptr failure_ WEFT_GUARDED_BY(failure_mutex_);  // The first of ServerOptions::run.
-  Semaphore slots_;                                             // With max_connections only.
+  Semaphore slots_;                                             // Used only with max_connections.
   Connections connections_;
   Counts counts_;
   std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.

@@ -50,7 +50,7 @@ struct SystemName {
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult receive_message(int descriptor, msghdr& message) noexcept;
 [[nodiscard]] CallResult send_message(int descriptor, const msghdr& message) noexcept;
-// Receive or send as many messages as are there, or fit, and return how many.
+// Receive the available messages, or send as many as fit, and return their number.
 [[nodiscard]] CallResult receive_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
 [[nodiscard]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
 // Sends from the file at `offset`.

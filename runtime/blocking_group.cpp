@@ -37,7 +37,7 @@ class BlockingGroup::Core {
   detail::Atomic<std::uint64_t> finished{0};
   detail::Atomic<std::uint64_t> given_up{0};
   detail::Atomic<std::uint64_t> refused{0};
-  scheduler::BlockingPool pool;  // Destroyed first: its threads use the others.
+  scheduler::BlockingPool pool;  // Destroyed first: its threads use the other members.
 };
 
 BlockingGroup::BlockingGroup(BlockingGroupOptions options)
@@ -62,7 +62,7 @@ void BlockingGroup::begin(detail::GroupCall& call) noexcept {
 void BlockingGroup::finish(detail::GroupCall& call) noexcept {
   Core& core = *call.group.core_;
   core.running.fetch_sub(1, relaxed);
-  core.leave();  // Before the caller continues and perhaps returns.
+  core.leave();  // Happens before the caller continues, because it may then return.
   core.finished.fetch_add(1, relaxed);
   call.lock.lock();
   call.done = true;
@@ -86,7 +86,7 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
     if (refused) core.leave();
   }
   if (refused) {
-    call.leave();  // In place of the missing helper.
+    call.leave();  // Runs in place of the missing helper.
     return refused;
   }
   core.pool.submit(call);
@@ -116,7 +116,7 @@ BlockingGroupStats BlockingGroup::stats() const noexcept {
   const std::size_t inside = core.inside.load(relaxed);
   return {core.pool.size_hint(),
           running,
-          inside - std::min(running, inside),  // Either may be the newer one.
+          inside - std::min(running, inside),  // Either of the two may be the newer one.
           core.finished.load(relaxed),
           core.given_up.load(relaxed),
           core.refused.load(relaxed)};

@@ -190,7 +190,7 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 std::size_t resolve_memory_goal(const RuntimeOptions& options) {
   if (options.memory_goal == std::numeric_limits<std::size_t>::max() || !options.monitor) return 0;
   if (options.memory_goal != 0) return options.memory_goal;
-  // The rest is left for page tables, the kernel's own memory, and fibers that start between two
+  // One eighth is left for page tables, the kernel's own memory, and fibers that start between two
   // samples.
   const std::size_t limit = base::Cgroups().memory();
   return limit - limit / 8;

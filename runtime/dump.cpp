@@ -32,7 +32,7 @@ using fibers::Fiber;
 using fibers::FiberState;
 using scheduler::Scheduler;
 
-// A longer list is of little use; the heading has the total.
+// A longer list is of little use, and the heading has the total.
 constexpr std::size_t kMostLines = 200;
 
 void append_state(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {

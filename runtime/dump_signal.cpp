@@ -69,14 +69,15 @@ void forget_after_fork();
 // Never destroyed: a static runtime may end later.
 Shared& shared() {
   static Shared& instance = *[] {
-    // It fails only without memory; the child of a fork then keeps a handler without a use.
+    // The registration fails only without memory; the child of a fork then keeps a handler that has
+    // no effect.
     (void)pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_after_fork);
     return new Shared;
   }();
   return instance;
 }
 
-// Not analyzed, all three: one function releases what another one takes.
+// Not analyzed, all three functions: one function releases the lock that another one takes.
 void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
 void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
@@ -229,7 +230,7 @@ void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
 void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   struct sigaction current {};
   if (sigaction(state.number, nullptr, &current) == 0 && current.sa_sigaction == &on_signal) {
-    // It cannot fail where the first call did not.
+    // This call cannot fail, since the first call succeeded.
     (void)sigaction(state.number, &state.previous, nullptr);
   }
   stop_writer(state);

@@ -31,7 +31,7 @@ auto& taken_numbers() WEFT_REQUIRES(sources_mutex) {
 }
 
 void hold_sources_over_forks() {
-  // Not analyzed: one function releases what another one takes.
+  // Not analyzed: one function releases the lock that another one takes.
   [[maybe_unused]] static const bool is_held = [] {
     at_fork([]() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
             []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },

@@ -21,7 +21,8 @@ void Profile::add(ProfileStack stack, Values values) {
 
 std::string as_folded(const Profile& profile) {
   CallNames names;
-  std::map<std::string, std::int64_t> lines;  // Two calls of one function may have one name.
+  std::map<std::string, std::int64_t>
+      lines;  // Two calls within one function may have the same name.
   for (const auto& [stack, values] : profile.stacks) {
     std::string line;
     const auto append = [&line](std::string_view element) {

@@ -16,7 +16,8 @@ namespace weft::runtime {
 using Wait = std::function<bool(Deadline)>;
 
 // The right to make one kind of recording, which one caller in the process has at a time. `taken`
-// is the process in which it is taken, or 0. In the child of a fork no caller would give it back.
+// is the process in which it is taken, or 0. In the child of a fork, no caller exists that would
+// release the right.
 // Order
 //   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the previous
 //           recording has been read. Relaxed elsewhere: a process knows its own number.

@@ -17,8 +17,8 @@ class SignalProfile {
   SignalProfile(const SignalProfile&) = delete;
   SignalProfile& operator=(const SignalProfile&) = delete;
 
-  // Reports on stderr where the profile is, or why there is none. It does not disturb a recording
-  // in progress.
+  // Reports on stderr where the profile is, or why there is none. A recording in progress continues
+  // undisturbed.
   void begin(std::chrono::nanoseconds duration) noexcept;
 
  private:

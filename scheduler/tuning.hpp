@@ -55,7 +55,7 @@ inline constexpr std::int64_t kCertainlyLongRun = 1'000'000;
 // For runs in between, the kernel is asked for the processor time at one in this many suspicions: a
 // system call for each would cost more than the answer is worth.
 inline constexpr unsigned kSuspicionsPerQuestion = 8;
-// How long a long run is remembered: meanwhile sleepers are woken for less.
+// How long a worker expects more long runs after one; meanwhile it wakes sleepers sooner.
 inline constexpr std::int64_t kLongRunMemory = 100'000'000;
 
 // --- Searches: a worker without work steals ---

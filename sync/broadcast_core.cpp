@@ -1,10 +1,11 @@
 // Rejected designs:
 //   A list of values, in which each subscription holds the next one: a receive takes no lock. But
 //   a subscription that is never read keeps all later values, and skipping them takes a walk.
-//   A queue for each subscription: a send costs a copy and a lock for each, also for a late one.
+//   A queue for each subscription: a send costs a copy and a lock for each subscription, even for
+//   one that lags.
 //   One lock for all places: each receive of each subscription would compete with the senders.
-//   Woken receivers that wake others: the send returns sooner, but a slow receiver would delay
-//   the callers after it.
+//   Receivers that wake the next receiver: the send returns sooner, but a slow receiver would
+//   delay the receivers after it.
 #include <stdexcept>
 #include <utility>
 #include <weft/detail/broadcast_core.hpp>
@@ -190,7 +191,7 @@ ChannelStatus BroadcastCore::take(BroadcastReader& reader, void* out) noexcept {
       const bool admits = reader.on_lag == OnLag::hold_senders && --place.unread == 0;
       place.lock.unlock();
       ++reader.next;
-      // This was the last subscription to read the value: a sender may be waiting for that.
+      // This was the last subscription to read the value, so a sender may be waiting for its place.
       if (admits) admit_senders();
       return ChannelStatus::ok;
     }

@@ -48,7 +48,7 @@ ConditionVariable::Wait::~Wait() {
   condition_.waiters_.erase_if_linked(*this);
   condition_.waiters_lock_.unlock();
   if (was_listed) return;
-  (void)park();  // A notifier has the waiter, and will access it once more.
+  (void)park();  // A notifier has taken the waiter out of the list, and will access it once more.
   condition_.notify_one();
 }
 
@@ -80,7 +80,7 @@ void ConditionVariable::Wait::notify() noexcept {
   const detail::Waker sleeper = waker;
   const bool must_wake = is_parked_;
   is_notified_ = true;
-  handover_.unlock();  // The last access, unless a wake is owed.
+  handover_.unlock();  // This is the last access, unless a waiter must still be woken.
   if (must_wake) detail::wake(sleeper);
 }
 

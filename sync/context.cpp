@@ -12,7 +12,7 @@ struct CarriedContext : Context {
   explicit CarriedContext(ContextCore& core) noexcept : Context(core) {}
 };
 
-// A core and the context that its carriers have.
+// A core, and the Context through which the fibers that carry it see it.
 struct WholeCore final : ContextCore {
   WholeCore(ContextCore* parent, Deadline deadline)
       : ContextCore(context, &destroy, parent, deadline), context(*this) {}
@@ -59,7 +59,7 @@ ContextCore::~ContextCore() {
 }
 
 void ContextCore::end() noexcept {
-  // If a caller is about to set it, that caller stops it.
+  // If another call is about to set the clock, that call also stops it.
   if (clock_state_.exchange(ClockState::ended, acq_rel) == ClockState::set) {  // [clock]
     (void)clock_.stop();
   }

@@ -14,7 +14,7 @@ Atomic<bool> contexts_are_used{false};
 
 ContextNode::ContextNode(const Context* context) noexcept
     : LocalScope(context_key), context_(context) {
-  // Read first, so that threads do not pass its cache line around.
+  // A load comes before the store, so that threads do not pass the cache line around.
   if (context != nullptr && !may_have_one()) contexts_are_used.store(true, relaxed);
 }
 

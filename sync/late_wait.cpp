@@ -15,7 +15,7 @@ namespace weft::detail {
 
 namespace {
 
-// Relaxed: only the number of lines depends on it. A bit for each WaitReason.
+// Relaxed: only the number of lines depends on it. One bit per WaitReason.
 Atomic<std::uint32_t> told{0};
 
 }  // namespace

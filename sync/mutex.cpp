@@ -19,9 +19,10 @@ using detail::Waiter;
 namespace {
 
 // The pause before the next load of the mutex; each is twice as long as the one before. Meanwhile
-// the owner on another worker completes many short sections with the cache lines at hand;
-// alternating at each section would cost several line transfers each. All pauses together take
-// about as long as parking and waking: during a longer wait, running other fibers is better.
+// the owner on another worker completes many short sections with the cache lines at hand; if the
+// owners alternated at each section, each section would cost several transfers of cache lines. All
+// pauses together take about as long as parking and waking: during a longer wait, running other
+// fibers is better.
 constexpr int kLongestPause = 16;
 
 // A lock that takes longer, in a context that has ended, counts as a late wait.
@@ -53,7 +54,7 @@ bool Mutex::try_lock_until(const Until& until) noexcept {
   return try_lock() || lock_contended_until(until);
 }
 
-// Where lock() arrives at the end of a turn, and each time while locks note their owners.
+// The slow path of lock(): at the end of a turn, and always while locks record their owners.
 void Mutex::give_way_and_lock() noexcept WEFT_NOT_ANALYZED {
   detail::give_way();
   if (!try_lock()) lock_contended();

@@ -8,7 +8,7 @@ using detail::Waiter;
 
 bool Once::begin() noexcept {
   lock_.lock();
-  // Relaxed: the lock orders it.
+  // Relaxed: the lock orders the access.
   if (running_) {
     Waiter self;
     detail::wait_in(waiters_, lock_, self, detail::WaitReason::once);

@@ -201,7 +201,7 @@ class Selection {
 
   const std::span<SelectCase* const> cases_;
   PerCase<std::uint32_t> order_;
-  PerCase<SpinLock*> locks_;  // Each lock once, in the order of addresses.
+  PerCase<SpinLock*> locks_;  // Each lock appears once, in the order of addresses.
   SpinLock** locks_end_ = nullptr;
   SpinLock gate_;  // Held from lock_all() to unlock_all(), perhaps on another thread.
 };

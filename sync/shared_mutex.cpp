@@ -16,7 +16,7 @@ using detail::WaitReason;
 // Relaxed throughout this file: changes of kWaiters are made under waiters_lock_, which orders
 // them.
 
-// Where a lock arrives at the end of a turn, and each time while locks note their owners.
+// The slow path of a lock: at the end of a turn, and always while locks record their owners.
 void SharedMutex::give_way_and_lock(std::uint32_t owner) noexcept {
   detail::give_way();
   if (!take_and_note(owner)) (void)lock_contended(owner, {});
@@ -95,7 +95,7 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   if ((state_.load(relaxed) & kNoted) != 0) detail::forget_owner_of(this);
   do {
     waiters_lock_.lock();
-    // Acquire, on behalf of the next owner: all readers that have left.
+    // Acquire, on behalf of the next owner: it sees what all former readers did.
     const std::uint32_t state = state_.load(acquire) & ~kNoted;  // [shared]
     WEFT_CHECK(is_owned_by(state, owner),
                owner == kWriter
@@ -116,7 +116,7 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   } while (!leave_contended(owner));
 }
 
-// Does what leave() does, for an owner that has no note any more.
+// Does the same as leave(), for an owner whose record is gone.
 bool SharedMutex::leave_contended(std::uint32_t owner) noexcept {
   std::uint32_t state = state_.load(relaxed);
   while (may_leave(state & ~kNoted, owner)) {

@@ -8,7 +8,7 @@ bool ClockSource::take_if_due() noexcept {
   if (period_.count() == 0) {
     due_ = Deadline::never();
   } else {
-    // The next moment of the grid.
+    // The next tick on the ticker's grid.
     const std::int64_t late = Deadline::now_nanoseconds() - due_.nanoseconds();
     const std::int64_t periods = late / period_.count() + 1;
     due_ = Deadline::at_nanoseconds(due_.nanoseconds() + periods * period_.count());

@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-// Products of two such numbers do not overflow.
+// The product of two numbers up to this bound does not overflow.
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 void check_option(bool is_good, const char* name, std::int64_t value) {

@@ -37,8 +37,8 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
 }
 
 // Runs after the wait was given up. The bit must not outlive the last waiter: a done() would then
-// access a group that no waiter keeps alive. Returns true if such a done() is in progress; the
-// function waits for it.
+// access a group that no waiter keeps alive. Returns true if a done() that has reached 0 is in
+// progress, after waiting for it.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]

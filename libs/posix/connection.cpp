@@ -41,7 +41,7 @@ int wait_for_connection(FiberState& state, const Call& call, int fd, const socka
 }
 
 // Guards a readiness check and the accept after it: the accept would block if another caller came
-// in between. Listeners share a few locks by inode number, which duplicates have in common.
+// in between. Listeners share a few locks by inode number, which is the same for duplicates.
 std::mutex& lock_of(int fd) noexcept {
   static constinit std::array<std::mutex, 16> locks;
   struct stat status {};

@@ -19,7 +19,7 @@ namespace weft::posix {
 struct FiberState : detail::LocalNode {
   struct KeyValue {
     pthread_key_t key;
-    std::uint32_t generation;  // The key's; a key that was deleted and created again differs.
+    std::uint32_t generation;  // Differs if the key was deleted and created again.
     const void* value;
   };
   unsigned scopes = 0;

@@ -1,4 +1,5 @@
-// Calls without a descriptor to wait on, which a helper thread makes; and waitpid, which has one.
+// Calls without a descriptor to wait on, which a helper thread makes; and waitpid, which has a
+// descriptor.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/syscall.h>

@@ -34,7 +34,7 @@ io::Ready wanted(short events) noexcept {
                                 ((events & kWrites) != 0 ? 2 : 0));
 }
 
-// Duplicates of the polled descriptors: the wait stays with the files that it began with.
+// Duplicates of the polled descriptors, so that the wait refers to the same files until it ends.
 class Duplicates {
  public:
   explicit Duplicates(std::span<const pollfd> polled) : copies_(polled.begin(), polled.end()) {
@@ -99,7 +99,7 @@ std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled,
   return std::nullopt;
 }
 
-// The same for one of them, by a request.
+// Does the same for a single descriptor, by one io_uring request.
 std::optional<int> request_poll(FiberState& state, pollfd& polled, Deadline limit) noexcept {
   const Requested ended = make_request(state, limit, [&](const Until& until) {
     return detail::poll_once(polled.fd, polled.events, until);
@@ -110,7 +110,7 @@ std::optional<int> request_poll(FiberState& state, pollfd& polled, Deadline limi
   return ended.outcome == Outcome::limit ? 0 : -error_of(ended.outcome, 0);
 }
 
-// The same for one of them, which needs no set.
+// Does the same for a single descriptor, without a set.
 std::optional<int> wait_for_one(FiberState& state, pollfd& polled, Deadline limit) noexcept {
   Place place(state, polled.fd);
   for (;;) {
@@ -143,7 +143,7 @@ int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled,
   const bool may_park = reason_not_to_park() == nullptr;
   const bool is_one = polled.size() == 1 && polled[0].fd >= 0;
   const bool can_request = may_park && is_one && !limit.passed();
-  // An answer has not come yet, most likely; the request looks, too.
+  // Most likely no answer has come yet, and the request checks as well.
   const int asked = std::exchange(state.asked, -1);
   const bool waits_first = can_request && asked == polled[0].fd;
   std::optional<int> result;

@@ -179,7 +179,7 @@ class PostWatch {
 constexpr int kNoDescriptor = -1;
 
 // Returns 0, an errno, or kNoDescriptor. A context ends timed waits only: callers expect no error
-// from the others.
+// from other waits.
 int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
   if (::sem_trywait(semaphore) == 0) return 0;
   if (errno != EAGAIN) return errno;

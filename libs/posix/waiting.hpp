@@ -45,13 +45,13 @@ enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, r
 // Returns the errno for a wait that ended before the descriptor was ready.
 [[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
 
-// How a call has ended that the kernel was to make by a request of its own (one_shot.hpp).
+// The outcome of a call that the kernel makes by an io_uring request (one_shot.hpp).
 struct Requested {
   Outcome outcome = Outcome::refused;
   int value = 0;  // If the outcome is `ready`: the result, or an errno below 0.
 };
-// False where other functions stand between this library's and the C library's, as a preloaded
-// profiler's or a sanitizer's do: they are to see each call.
+// False if other functions are called between this library's and the C library's, such as a
+// preloaded profiler's or a sanitizer's, which must see each call.
 [[nodiscard]] bool may_request() noexcept;
 [[nodiscard]] Requested requested(const detail::OneShot& ended, const Until& until) noexcept;
 // Makes `request`, which takes an Until and returns a OneShot. Parks.
@@ -69,8 +69,8 @@ struct NoRequest {
   }
 };
 
-// The descriptor of a call. A wait without a request is for a duplicate of it, which the call uses
-// from then on. So closing the number, giving it to another file, and waits by other callers mean
+// The descriptor of a call. A wait without a request is on a duplicate of the descriptor, which the
+// call then uses. So closing the number, giving it to another file, and waits by other callers mean
 // what they mean for a thread in the call, and no state is kept by number.
 class Place {
  public:

@@ -59,8 +59,8 @@ class Events final : public io::Poller, private SystemWatch {
   int watch_system(int descriptor, epoll_event event) noexcept override;
   void unwatch_system(int descriptor) noexcept override;
   std::size_t look() noexcept;
-  // Waits in real time for what is let in, or only looks. Returns how many fibers it woke, and sets
-  // `stands_still` if the virtual time must not pass yet.
+  // Waits in real time for events that World::let_in() admits, or only checks for them. Returns how
+  // many fibers it woke, and sets `stands_still` if the virtual time must not pass yet.
   std::size_t wait_outside(bool looks_only, bool& stands_still) noexcept;
 
   RunState& run_;

@@ -89,8 +89,8 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
-// Asio's concept of a token tries it with an initiation that is never called. Some tokens that wrap
-// this one return auto, so all of this is compiled for it.
+// Asio's concept of a token tries it with an initiation that is never called. Tokens that wrap this
+// one may return auto, so the compiler needs the whole body.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
