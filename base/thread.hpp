@@ -9,7 +9,7 @@ namespace weft::base {
 // the process's cgroups (rounded up). At least 1.
 [[nodiscard]] unsigned usable_processors() noexcept;
 
-// The same, or 0 if the process has no descriptor left to read the quota.
+// Does the same, or returns 0 if the process has no descriptor left to read the quota.
 [[nodiscard]] unsigned usable_processors_hint() noexcept;
 
 // Processors of the machine that are online, whether the process may use them or not. At least 1.

@@ -32,8 +32,8 @@ constexpr std::size_t kMostCalls = 20;
 std::array<detail::Atomic<const StackSpace*>, 64> watched_spaces;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
-// There is one for the process, because a handler's stack has no room for it. Its pages are
-// untouched before.
+// There is one for the process, because a handler's stack has no room for it. Its pages stay
+// untouched until an overflow.
 ThreadImage overflow_image;
 detail::Atomic<bool> image_in_use{false};
 
@@ -210,7 +210,7 @@ SignalStack::~SignalStack() {
   if (memory_ == MAP_FAILED) return;
   stack_t disabled{};
   disabled.ss_flags = SS_DISABLE;
-  // This cannot fail with these arguments. If it did, memory in use must not be given back.
+  // This call cannot fail with these arguments. If it failed, the memory would still be in use.
   if (sigaltstack(&disabled, nullptr) == 0) munmap(memory_, kSignalStackBytes);
 }
 

@@ -1,4 +1,4 @@
-// What a core file has of stacks.
+// Selects the parts of stacks that a core file contains.
 #include <sys/mman.h>
 
 #include <span>
@@ -15,8 +15,8 @@ using detail::relaxed;
 
 namespace {
 
-// Returns whether the page of the header is in memory. A read of another one would bring back the
-// page tables of a burst.
+// Returns whether the page of the header is in memory. Reading a header that is not there would
+// bring back the page tables of a burst.
 bool has_header(char* start, unsigned size_class) noexcept {
   constexpr std::size_t kPage = 4096;
   static_assert(color(7) + sizeof(Stack) + 64 <= kPage, "the header is in the highest page");

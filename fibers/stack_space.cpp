@@ -67,7 +67,7 @@ GuardKind probe_guards() noexcept {
 }  // namespace
 
 void give_back_below(const Stack& stack, const void* frame) noexcept {
-  // The stack that the calls need by which the memory is given back.
+  // The bytes of stack that the calls below need.
   constexpr std::uintptr_t kRoom = 4096;
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(frame);

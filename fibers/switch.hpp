@@ -45,8 +45,8 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   to.exceptions.copy_to(*exceptions);
   *error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
-  // The caller has recorded before this point that `to` runs now. A thread that changes a
-  // context has all threads execute a barrier, and then reads that record.
+  // The caller has recorded that `to` runs now. Signal handlers and other threads read that record,
+  // so the compiler must not move the stores past the jump.
   asm volatile("" : : : "memory");
   arrive(jump(to.context.load(detail::relaxed), &leaving.departure, leaving.saved), from);
 }

@@ -113,8 +113,8 @@ class Desk {
     if (!leads_here && detail::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
-  // The same as send_pinned(). Thieves cannot take the fiber, so no other worker is woken; this
-  // worker does not sleep before it has looked.
+  // Does the same as send_pinned(). Thieves cannot take the fiber, so no other worker is woken;
+  // this worker does not sleep before it has looked.
   void queue_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();

@@ -55,8 +55,8 @@ class Scheduler {
     return wait_idle(deadline,
                      deadline.is_never() ? Quiescence::Then::waits_on : Quiescence::Then::acts);
   }
-  // The same, for a thread that only reports at the deadline and then continues to wait: the search
-  // for deadlocks counts its wait as one without a deadline.
+  // Does the same, for a thread that only reports at the deadline and then continues to wait: the
+  // search for deadlocks counts its wait as one without a deadline.
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }

@@ -8,7 +8,7 @@ namespace weft::fibers {
 
 namespace {
 
-// More than any unwinder needs.
+// In bytes; more than any unwinder needs.
 constexpr std::ptrdiff_t kUnwinderBytes = 8 << 10;
 
 _Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {

@@ -18,7 +18,8 @@ inline void call_as_outermost(void (*function)(void*), void* argument) {
   weft_call_as_outermost(function, argument);
 }
 #else
-// Here an exception finds handlers further up. A fiber on its own stack has none.
+// On other processors, an exception finds handlers further up, of which a fiber on its own stack
+// has none.
 inline void call_as_outermost(void (*function)(void*), void* argument) { function(argument); }
 #endif
 

@@ -66,7 +66,7 @@ class Interpreter {
   bool run_extended(std::uint8_t code, TableReader& reader, UnwindRules& rules) noexcept {
     switch (code) {
       case 0x00:  // nothing
-      case 0x2D:  // the return address is signed, or not any more
+      case 0x2D:  // signs the return address, or ends that
         return true;
       case 0x02:
       case 0x03:

@@ -280,7 +280,7 @@ class Channel {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // The same after the value has been moved out.
+  // Does the same after the value has been moved out.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();

@@ -214,7 +214,7 @@ class FunctionPool {
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);
   }
-  // The same for a call that can receive a stop request, if the function takes one.
+  // Does the same for a call that can receive a stop request, if the function takes one.
   template <class A, class Use>
   auto start(A&& argument, Use use) {
     if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);

@@ -361,7 +361,7 @@ class TaskGroup {
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  // The same; afterwards the task and the values that it leaves to its fiber are destroyed.
+  // Does the same; afterwards the task and the values that it leaves to its fiber are destroyed.
   template <class F>
   void run_to_end(std::optional<F>& task) {
     run(*task);

@@ -40,7 +40,7 @@ struct Change {
   enum class Kind : std::uint8_t { link, unlink, rename, move_directory, truncate };
   Kind kind;
   std::shared_ptr<Inode> inode;  // Null if the kind is move_directory.
-  std::string path = {};         // The new one, if the kind is rename or move_directory.
+  std::string path = {};         // The new name, if the kind is rename or move_directory.
   std::string former = {};
 };
 

@@ -201,7 +201,7 @@ CallResult FileFaults::write(int file, std::span<const std::byte> data,
   return {0, error};
 }
 
-// The sync parks, so that it takes shelter itself.
+// The sync parks, so it opens a Shelter itself.
 CallResult FileFaults::sync(int file) noexcept {
   if (const int error = draw("fdatasync", EIO)) return {0, error};
   return disks_.sync(file);

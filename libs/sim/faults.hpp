@@ -47,7 +47,7 @@ class FileFaults final : public io::FileKernel {
 };
 
 // The kernel that fibers call: the wires and the sockets to real hosts, except for the calls that
-// the seed lets fail. Each function takes shelter.
+// the seed lets fail. Each function opens a Shelter.
 class CallFaultsKernel final : public io::Kernel {
  public:
   CallFaultsKernel(RunState& run, Wires& wires, RealHosts& real_hosts, Disks& disks) noexcept

@@ -283,7 +283,8 @@ CallResult Disks::list(const std::string& path, std::vector<io::DirectoryEntry>&
   if (is_file(names, name) || leads_through_file(names, name)) return {0, ENOTDIR};
   if (!is_directory(names, name)) return {0, ENOENT};
   const std::string before = name == "/" ? name : name + '/';
-  std::map<std::string, bool> found;  // A directory that was made comes by its entries, too.
+  std::map<std::string, bool>
+      found;  // A directory that was made may also be found through its entries.
   for (auto at = names.lower_bound(before); at != names.end() && at->first.starts_with(before);
        ++at) {
     const std::size_t end = at->first.find('/', before.size());

@@ -34,7 +34,7 @@ struct Wire {
 // Returns the calling thread's first error, or std::errc::not_enough_memory if that is among the
 // errors, and clears them all.
 [[nodiscard]] std::error_code take_error() noexcept;
-// The same after a call for a connection: if the peer's certificate was refused, returns the
+// Does the same after a call for a connection: if the peer's certificate was refused, returns the
 // reason.
 [[nodiscard]] std::error_code take_error(const SSL& ssl) noexcept;
 

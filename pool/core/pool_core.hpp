@@ -97,7 +97,7 @@ class PoolCore {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // The same for a change that may let tasks, workers or callers continue.
+  // Does the same for a change that may let tasks, workers or callers continue.
   template <class Call>
   void change(Call call) noexcept {
     lock_.lock();
@@ -139,7 +139,7 @@ class PoolCore {
     effects.perform();
   }
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
-  // The same for a caller that holds the lock under the name of another pool with this root.
+  // Does the same for a caller that holds the lock under the name of another pool with this root.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
   // After a change other than the end of a task, matches tasks, workers, blocked submitters and
   // tasks that wait for their slots. Performs the effects.

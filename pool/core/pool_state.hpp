@@ -92,7 +92,7 @@ struct PoolState {
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
-  // The same for a worker that starts no task: in a pause none is started, and a task with
+  // Returns the same for a worker that starts no task: in a pause none is started, and a task with
   // attributes leaves room, but no place in the queue of plain tasks.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
@@ -202,16 +202,16 @@ struct PoolState {
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // The same for the current queue; for a sub-pool, whether its parent should start a worker that
-  // would find a task.
+  // Returns the same for the current queue; for a sub-pool, whether its parent should start a
+  // worker that would find a task.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
   }
   // Removes the calling worker from the live ones: there are too many, or nothing is left to do.
   void retire_self(Effects& effects) noexcept;
-  // The same for a worker that keeps its place until it has destroyed the objects of its tasks. It
-  // then looks for a task again.
+  // Does the same for a worker that keeps its place until it has destroyed the objects of its
+  // tasks. It then looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;

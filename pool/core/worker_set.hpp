@@ -54,7 +54,7 @@ class WorkerSet {
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
 
   [[nodiscard]] std::size_t live() const noexcept { return staying_ + clearing_; }
-  // The same without clearing workers.
+  // Does the same without clearing workers.
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }

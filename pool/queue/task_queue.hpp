@@ -91,7 +91,7 @@ class TaskQueue {
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   // The number of tasks that are not held up by another task.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
-  // The same number after a push of `item`.
+  // Returns the same number after a push of `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
     return would_be_held_up(item) ? startable() : startable() + 1;
   }
@@ -146,7 +146,7 @@ class TaskQueue {
     if (attributes_of(item) != nullptr) return has_room_for(item);
     return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
   }
-  // The same for a task without attributes. Requires has_room_for_plain().
+  // Does the same for a task without attributes. Requires has_room_for_plain().
   void push_plain(detail::PoolItem&& item) noexcept { plain_.push(std::move(item)); }
   // Requires can_push().
   void push(detail::PoolItem&& item) noexcept {
@@ -176,7 +176,8 @@ class TaskQueue {
       return plain_.pop(item);
     pop_listed(item);
   }
-  // The same with the task that was accepted first, startable or not. Requires that there is one.
+  // Does the same with the task that was accepted first, startable or not. Requires that there is
+  // one.
   void pop_oldest(detail::PoolItem& item) noexcept;
   // Does the same for held-up tasks. Requires that there is one.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;

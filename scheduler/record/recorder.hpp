@@ -145,7 +145,7 @@ class Recorder {
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
-  // The same for fibers that run, of which a recording of waits must be notified, too.
+  // Whether they, or a recording of waits, must be notified of fibers that run.
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;

@@ -63,7 +63,7 @@ class Timers {
   // Sets timer.home. Returns true if next_hint() is now earlier: a sleeper may have to be notified.
   // After this call the timer may fire, and its memory be reused, at any moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // The same for a fiber that only the clock wakes, where the waker of `timer` is its own; the
+  // Does the same for a fiber that only the clock wakes, where the waker of `timer` is its own; the
   // timer stays unused if the fiber follows another.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Returns whether the fiber now follows one that sleeps until the same tick, so that it needs no
@@ -96,7 +96,7 @@ class Timers {
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
     return tick_after(machine_time(deadline));
   }
-  // The same for a time of the machine's clock.
+  // Does the same for a time of the machine's clock.
   [[nodiscard]] std::uint64_t tick_after(std::int64_t nanoseconds) const noexcept
       WEFT_REQUIRES(lock_) {
     return std::max((static_cast<std::uint64_t>(nanoseconds) >> kTickShift) + 1, now_ + 1);

@@ -28,7 +28,7 @@ class TimedWait {
   void set_waker(detail::Waker fiber) noexcept { timer_.waker = fiber; }
 
   void begin() noexcept { current_worker()->add_timer(timer_, deadline_); }
-  // The same for a fiber that runs on this thread and only the clock wakes.
+  // Does the same for a fiber that runs on this thread and only the clock wakes.
   void begin_sleep() noexcept { current_worker()->add_sleep(timer_, deadline_); }
   [[nodiscard]] bool has_begun() const noexcept { return timer_.home != nullptr; }
   // It has begun, and the clock has not ended it: from now on the clock does not.

@@ -104,8 +104,8 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// The same, if this worker is not on that stack: a switch to it must not find exceptions of its
-// former user.
+// Does the same, if this worker is not on that stack: a switch to it must not find exceptions of
+// its former user.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);

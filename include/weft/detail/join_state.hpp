@@ -48,8 +48,9 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // The same, without the lock if possible, and running the fiber in place if possible. Only owners
-  // of a reference may call it: finish() may not have returned yet, and may still access the state.
+  // Does the same, without the lock if possible, and running the fiber in place if possible. Only
+  // owners of a reference may call it: finish() may not have returned yet, and may still access the
+  // state.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();

@@ -57,7 +57,7 @@ class PoolEntry {
   // A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
-  // The same for an item with options: its stop request also ends the wait.
+  // Does the same for an item with options: its stop request also ends the wait.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);

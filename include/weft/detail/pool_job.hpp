@@ -116,7 +116,7 @@ class PoolJob {
     // Relaxed: if it is missed, the callable is destroyed at the job's turn.
     is_accepted_.store(true, relaxed);
   }
-  // The same, for a drain task.
+  // Does the same, for a drain task.
   virtual void drain_accepted() noexcept {}
   // Null for a job without attributes.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
@@ -126,7 +126,7 @@ class PoolJob {
   // The waiter calls these.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // The same for a caller that has already looked up its registration.
+  // Does the same for a caller that has already looked up its registration.
   [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
   // For a select: the lock of the waiter list; and the argument for the BlockingScope around the
   // wait.
@@ -258,7 +258,7 @@ class PoolStop {
   std::stop_source own_;
 };
 
-// The same for a job that does not take a token.
+// Takes the place of PoolStop for a job that does not take a token.
 struct NoPoolStop {
   NoPoolStop(const std::stop_token& /*of_pool*/, bool /*has_own*/) noexcept {}
   template <class F>

@@ -13,8 +13,8 @@ struct Simulated {
   bool (*is_inside)() noexcept;
   // Nanoseconds of the monotonic clock of the calling fiber's host.
   std::int64_t (*now)() noexcept;
-  // The same for the machine that runs all hosts; and when a time of the host's clock occurs by the
-  // machine's clock.
+  // The same for the machine that runs all hosts; and the machine's time at which the host's clock
+  // shows a given time.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
   // Nanoseconds since 1970, by that host.

@@ -64,7 +64,7 @@ class Task {
     }
     return *this;
   }
-  // The same for an empty task and another that has a callable, as in each spawn.
+  // Does the same for an empty task and another that has a callable, as in each spawn.
   void refill(Task&& other) noexcept { take_callable(other); }
   ~Task() { reset(); }
 

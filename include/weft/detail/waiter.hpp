@@ -76,7 +76,7 @@ class WaitList {
     }
     return nullptr;
   }
-  // The same for a waiter that the caller has erased from the list.
+  // Does the same for a waiter that the caller has erased from the list.
   [[nodiscard]] static bool try_claim(Waiter& waiter) noexcept {
     if (waiter.claim != nullptr && !waiter.claim->try_claim(Claim::kNotifier)) return false;
     waiter.claimed = true;

@@ -128,7 +128,7 @@ ClientCore::ClientCore(ClientOptions options)
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // These are closed without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // These connections are closed without the lock.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {

@@ -152,8 +152,8 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
                           : connection.write(call.body, until);
 }
 
-// The same for a larger body. A server may refuse it after reading only the head. So a separate
-// fiber reads the answer meanwhile, and a refusal stops the sending.
+// Does the same for a larger body. A server may refuse it after reading only the head. So a
+// separate fiber reads the answer meanwhile, and a refusal stops the sending.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {

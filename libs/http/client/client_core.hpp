@@ -62,7 +62,7 @@ class ClientCore {
  private:
   // Sends a call; if the server refuses its expectation, repeats it without (RFC 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // The same with the cookies of the jar, which also keeps what the answer sets.
+  // Does the same with the cookies of the jar, which also keeps what the answer sets.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends the request on the connection of the lease.

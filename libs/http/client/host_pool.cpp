@@ -82,7 +82,7 @@ HostPool::Connections HostPool::watch() noexcept {
 
 // Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
-  Connections old;  // These are closed without the lock, as are the next.
+  Connections old;  // These connections are closed without the lock, as are the next ones.
   Connections unwatched;
   const detail::Guard guard(mutex_);
   try {

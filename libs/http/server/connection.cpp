@@ -90,7 +90,7 @@ SessionEnd Connection::shake_hands() {
   }
   if (error) {
     server_.meter().count_malformed();
-    transport_.linger();  // Lets the client learn why.
+    transport_.linger();  // Sends the reason to the client before the close.
     return SessionEnd::over;
   }
   transport_.set_layer(std::move(layer));

@@ -61,8 +61,8 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   }
 }
 
-// Call it only once no fiber reads any more. The second of a first use of the context and of the
-// end of the body begins the watch.
+// Call it only once no fiber reads any more. The watch begins when the context has been used and
+// the body has ended, whichever comes second.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);
@@ -75,7 +75,7 @@ void Exchange::watch_for_hang_up() {
   (void)context_->cancel();  // It runs callbacks, so the lock is not held.
 }
 
-// Behind a body some clients send a line's end that belongs to nothing.
+// Some clients send an extra line end after a body.
 bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }

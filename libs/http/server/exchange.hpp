@@ -26,7 +26,7 @@ namespace weft::http {
 class Connection;
 class Input;
 
-// The deadline of a request. It does not look at the clock where there is no limit.
+// The deadline of a request. It does not read the clock if there is no limit.
 [[nodiscard]] inline Deadline limit_after(std::chrono::nanoseconds request) noexcept {
   return request == kNever ? Deadline::never() : Deadline::after(request);
 }
@@ -48,7 +48,8 @@ class Exchange {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
   // The context of the handler's calls, for a ContextNode: that of `exchange`, made at its first
-  // use. Without memory or a fiber for it, it is the one of all requests, or it misses the hang-up.
+  // use. If memory or a fiber for it is lacking, it is the context of all requests, or does not end
+  // at a hang-up.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
@@ -59,16 +60,16 @@ class Exchange {
   [[nodiscard]] Answer& answer() noexcept { return answer_; }
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }
 
-  // When the handler has returned: completes the answer. True if the connection stays. The head's
-  // texts are valid until body().give_back(), which is to follow then.
+  // Completes the answer after the handler has returned. Returns true if the connection stays open.
+  // The head's texts are valid until body().give_back(), which must then follow.
   [[nodiscard]] bool finish();
-  // The context's deadline: Limits::request, or one of its own for this request.
+  // The context's deadline: Limits::request, or another one for this request.
   [[nodiscard]] Deadline limit() const noexcept { return limit_; }
   // Replaces it by that time from now. A context that is in use keeps its own; from now on
   // context() is a child of it.
   void set_limit(std::chrono::nanoseconds request);
-  // The client has said that it sends nothing more, and all that it sent has been read: then a
-  // close takes no answer back.
+  // Returns whether the client has announced its last request, and all its bytes have been read: a
+  // close then discards no answer.
   [[nodiscard]] bool was_the_last() const noexcept;
 
  private:

@@ -18,8 +18,8 @@ namespace weft::http {
 
 // Replaces a reader of the stream: a watch, and a fiber that has no stack until an edge comes. The
 // fiber then checks the stream, and at its end cancels the context. Bytes of the next request, or
-// of a layer's final message, hide that end. Behind such bytes the fiber reads the state of TCP
-// itself.
+// of a layer's final message, hide that end. If such bytes may hide it, the fiber reads the state
+// of TCP itself.
 // Invariants
 //   I1  Once over_ is set, under the lock, the watch is not registered again.
 //   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.

@@ -44,7 +44,7 @@ struct Hosts::Table {
   std::map<std::string, Handler, std::less<>> hosts;  // By comparable() names.
   Handler otherwise;
 
-  // Returns null if no handler is for it.
+  // Returns null if no handler serves the host.
   [[nodiscard]] const Handler* find(std::string_view value) const {
     Authority parts;
     if (parse_authority(value, parts)) {

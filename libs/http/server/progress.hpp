@@ -35,7 +35,7 @@ struct ProgressView {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   RouteIndex route = kNoRoute;
-  std::int64_t waits_since = 0;  // The same as in Progress.
+  std::int64_t waits_since = 0;  // See Progress::read().
   ShortText<16> method;
   ShortText<256> target;
 };

@@ -204,7 +204,7 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
   auto* const connection = new (std::nothrow) Connection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
-  // The first edge starts a fiber. A server that stops also looks for connections without one.
+  // The first edge starts a fiber. A server that stops also ends connections without a fiber.
   if (!connection->wait_for_bytes()) end_connection(*connection);
 }
 

@@ -112,7 +112,7 @@ class Session {
   Head head_;
 };
 
-// Looks, and does not wait: for that no stack is needed.
+// Reads without waiting: a connection waits without a stack.
 Session::Found Session::read_first_bytes() {
   // Whatever comes from now on makes an edge, for which the connection waits without a stack.
   if (served_ && !transport_.may_have_bytes()) return nothing_asked();
@@ -163,7 +163,7 @@ Session::Found Session::read_head() {
     }
     const auto room = input_.make_room(limits.head_bytes);
     auto received = receive(room, Deadline::past());
-    // Behind a body some clients send a line's end that belongs to nothing, and asks for nothing.
+    // Some clients send an extra line end after a body; it requests nothing.
     if (received.error && input_.rest() == "\r\n") {
       input_.consume(2);
       return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
@@ -204,7 +204,7 @@ Session::Found Session::refuse(std::error_code why) {
   return output_.error() ? Found::end : Found::refused;
 }
 
-// True if the connection stays.
+// Returns true if the connection stays open.
 bool Session::answer() {
   connection_.count_request();
   server_.meter().count_request();
@@ -272,14 +272,14 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
   }
 }
 
-// The answer is over: it is counted.
+// Counts the answer, which has ended.
 void Session::measure(const Exchange& exchange) noexcept {
   ended_ = Deadline::now_nanoseconds();
   server_.meter().record(transport_.progress().route(), status_of_answer(exchange),
                          ended_ - began_);
 }
 
-// `why` the request was not read to its end, if it was not.
+// `why` is the reason if the request was not read to its end.
 void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
   try {

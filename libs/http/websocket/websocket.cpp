@@ -259,7 +259,7 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 
 void WebSocket::Core::detach() noexcept {
   link_.detach();
-  // Callers that use the link end, as it is closed. Later ones see one of these.
+  // Calls that use the link end, because it is closed. Later calls see one of these flags.
   {
     writing_.lock();
     const HeldLock lock(writing_);
@@ -353,7 +353,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
       (void)end(weft::Errc::end_of_stream);
     }
   }
-  // The connection's fiber comes with the peer's part.
+  // The connection's fiber receives the peer's close frame.
   if (is_parked && over_.wait_until(limit)) outcome = weft::Errc::end_of_stream;
   link_.close();
   return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;

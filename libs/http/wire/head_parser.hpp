@@ -67,7 +67,7 @@ struct Head {
 // there must be room.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
-// The same for a response.
+// Does the same for a response.
 [[nodiscard]] Fault parse_response_head(std::string_view text, std::size_t max_headers,
                                         Head& head) noexcept;
 

@@ -18,13 +18,13 @@ using Fault = std::optional<Errc>;
 // Parses the first line of a request: a method (any token), one space, a target, one space,
 // HTTP/1.x. A version above 1.1 is treated as 1.1 (RFC 9110, 2.5).
 [[nodiscard]] Fault parse_request_line(std::string_view line, Head& head) noexcept;
-// The same for the first line of a response: HTTP/1.x, one space, three digits, and optionally a
-// space and a text.
+// Does the same for the first line of a response: HTTP/1.x, one space, three digits, and optionally
+// a space and a text.
 [[nodiscard]] Fault parse_status_line(std::string_view line, Head& head) noexcept;
 
 // Checks target and headers, and sets the fields of Head about the body and the connection.
 [[nodiscard]] Fault apply_request_rules(Head& head) noexcept;
-// The same for a response.
+// Does the same for a response.
 [[nodiscard]] Fault apply_response_rules(Head& head) noexcept;
 
 // Returns the status with which a server answers a request that failed with `error`.

@@ -14,7 +14,7 @@ namespace weft::http {
 // "Sun Nov 6 08:49:37 1994". A year of two digits is the latest such year that is at most 50 years
 // after `now`. Returns nothing if the text is not a date, or the weekday is wrong.
 [[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t now);
-// The same with the current time.
+// Does the same with the current time.
 [[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text);
 
 }  // namespace weft::http
