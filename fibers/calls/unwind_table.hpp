@@ -67,7 +67,7 @@ class TableReader {
 struct UnwindRule {
   enum class Kind : std::uint8_t { same, saved, value, unknown };
   Kind kind = Kind::same;
-  std::int64_t offset = 0;  // From the frame's address; for `saved` and `value`.
+  std::int64_t offset = 0;  // Relative to the frame's address; for `saved` and `value`.
 };
 struct UnwindRules {
   std::array<UnwindRule, kRegisters> registers{};

@@ -15,8 +15,8 @@ namespace weft {
 // Fairness: a running caller may overtake a waiter once; the next unlock() hands that waiter the
 // mutex.
 // Invariants
-//   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. While it has one, state_
-//       is kLocked, perhaps with kWaiters, or, in an unlock(), kWaiters alone.
+//   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. With an owner, state_
+//       is kLocked, with or without kWaiters; within unlock() it may be kWaiters alone.
 //   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set for
 //       an empty list, which costs the next unlock a check.
 //   I3  The caller that has locked and unlocked the mutex last may destroy it: an unlock() that has

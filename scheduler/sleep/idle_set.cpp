@@ -40,8 +40,9 @@ int IdleSet::work_added(int watcher) noexcept {
       return kNobody;  // [idle]
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
-    // The sleepers woke by themselves. A thread that added work and saw this one counted as
-    // searching relies on it, so it looks again once it is no longer counted.
+    // The sleepers woke by themselves. A thread that has added work meanwhile may have seen this
+    // worker counted as searching, and relies on it. So this worker looks again once it is no
+    // longer counted.
     (void)end_search();
     full_fence();  // [idle]
   }

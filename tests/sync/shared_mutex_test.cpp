@@ -101,7 +101,7 @@ THREAD_TEST_CASE("tries take a free lock only") {
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a reader that comes while a writer waits comes after it") {
+FIBER_TEST_CASE("a reader that arrives while a writer waits enters after the writer") {
   SharedMutex mutex;
   std::vector<char> order;  // Guarded by the mutex, whose one reader may write, too.
   mutex.lock_shared();

@@ -13,7 +13,7 @@ enum class TraceKind : std::uint8_t {
   run,          // fiber, its id: it runs
   leave,        // fiber, its id; its wait reason: it is parked, or gives way
   end,          // fiber, its id
-  inlined,      // fiber, its id; its wait reason: another fiber runs on its stack
+  inlined,      // fiber, its id; its wait reason: it waits, and another fiber runs on its stack
   name,         // fiber's id; the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index
