@@ -235,9 +235,8 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
     direction.set_drained(false);
     return Idle::readable;
   }
-  // A call may have mistaken the edge of a drain for an edge of the peer's, and consumed it. If a
-  // call has consumed it, here or in the handler, the flag is visible now. An edge that comes later
-  // stays for the watch.
+  // A call may have consumed the edge of a drain as if it were the peer's. After that the flag is
+  // visible here; an edge that comes later stays for the watch.
   if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   if (connections_.has_been_idle_for_long(connection)) {
     counts_.timed_out.fetch_add(1, relaxed);

@@ -20,9 +20,9 @@ namespace weft {
 template <class T>
 class Subscription;
 
-// A queue whose subscribers each receive all values, in the order of the sends. The last `capacity`
-// values are kept. If a Subscription falls further back, its OnLag decides: it misses values, it
-// ends, or senders wait for it.
+// Each subscriber receives all values, in the order of the sends. The last `capacity` values are
+// kept. If a Subscription falls further back, its OnLag decides: it misses values, it ends, or
+// senders wait for it.
 //
 //   Broadcast<Price> prices(64);
 //   go([seen = prices.subscribe()]() mutable {

@@ -103,14 +103,14 @@ class ContextKey {
 };
 
 // Go's context.Context: a scope of work that ends at its cancellation, at its deadline, or with its
-// parent. Waits observe it as an Until:
+// parent. Waits observe it:
 //
 //   Context request(Deadline::after(100ms));
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
-// Cancelling is permanent: every later wait in the scope ends, too. It is cooperative: running code
-// is not interrupted. A context must outlive the calls that observe it. Its children and the fibers
-// that carry it may outlive it: its end cancels them, and they keep its values.
+// Cancelling is permanent, and interrupts no running code. A context must outlive the calls that
+// observe it. Its children and the fibers that carry it may outlive it: its end cancels them, and
+// they keep its values.
 // Context: fibers and plain threads, several at once; no call parks.
 // Throws: std::bad_alloc.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
@@ -132,8 +132,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Ends the scope and its children's, and runs the callbacks registered with token(). Returns true
-  // for the call that ended it. Nested children are reached by nested calls, at some hundred bytes
-  // of the caller's stack each.
+  // for the call that ended it. Each level of children takes some hundred bytes of the caller's
+  // stack.
   bool cancel() noexcept { return core_.cancel(Errc::cancelled, nullptr); }
   // Does the same with a reason, which cause() returns.
   bool cancel(std::exception_ptr cause) noexcept {
@@ -168,7 +168,7 @@ class Context {
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
   // Attaches a value, which children and fibers that carry the context see, too. The context keeps
-  // it even if a later call replaces it.
+  // replaced values, too.
   // Ordering: the call synchronizes with each get() that returns its value or a later one.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {

@@ -117,10 +117,10 @@ Result<std::string> read_file(std::string path, std::size_t most,
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
-// writes a file in the same folder (.weft.*.new), syncs it and renames it. As with rename(2), a
-// symbolic link itself is replaced. A link to a device, a pipe, a socket or a directory is refused
-// with the errors of File::open(). From its first byte on the new file has the rights of the old
-// one, or fewer. It also has its owner and group, if the caller may set them.
+// writes a file in the same folder (.weft.*.new), syncs it and renames it. A symbolic link itself
+// is replaced, unless it leads to something other than a regular file: then it is refused with the
+// errors of File::open(). From its first byte on the new file has the rights of the old one, or
+// fewer, and its owner and group, if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
@@ -148,9 +148,9 @@ Result<Status> link_status(std::string path, const Until& until = Until::ambient
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Does the same, and removes first all that is below a directory. A path where nothing is counts as
-// removed. Links are removed, not followed, even if another process replaces a directory by a link
-// meanwhile. The first error ends it, and leaves the rest.
+// Does the same, and first removes all that is below a directory. A path where nothing is counts as
+// removed. No link is followed, even if another process replaces a directory by one meanwhile. The
+// first error ends it.
 // Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
 // with more levels than there are free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());

@@ -18,9 +18,10 @@ class GrowPolicy {
   // least min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
-    // Every `interval`, load < down * limit lowers it by `step`: idle workers
+    // Every `interval`, load < down * limit lowers it by `step`: idle workers are retired then,
+    // others leave after their task.
     double down = 1;
-    std::size_t step = 1;  // are retired then, others leave after their task.
+    std::size_t step = 1;
     // The limit also rises if a task is queued and none has started for this long.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };

@@ -46,9 +46,9 @@ class VersionCore {
 
 }  // namespace detail
 
-// A value of which only the latest version matters, such as a configuration or a state; like
-// tokio's watch. A replacement wakes a waiter, which receives the newest value. The waiter may miss
-// values in between, but never receives an older one after a newer one.
+// A value of which only the latest version matters, such as a configuration; like tokio's watch. A
+// waiter receives the newest value. It may miss values in between, but never receives an older one
+// after a newer one.
 //
 //   LatestValue<Settings> settings(read_settings());
 //   go([&] {

@@ -89,10 +89,9 @@ struct BlockedCalls {
   std::chrono::nanoseconds longest{0};
 };
 
-// Returns the calls that have blocked workers in this process, the longest total first. Move these
-// calls to blocking(). The runtime's monitor finds calls that are not intercepted once they last
-// for RuntimeOptions::stall. Names of such calls need RuntimeOptions::stall_calls and a build
-// without sanitizers.
+// Returns the calls that have blocked workers in this process, the longest total first. Calls that
+// are not intercepted are found once they last for RuntimeOptions::stall. Their names need
+// RuntimeOptions::stall_calls and a build without sanitizers.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

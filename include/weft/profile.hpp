@@ -43,10 +43,9 @@ struct Options {
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
 // channels, selects, a Once, and room in a pool. A stack ends with the reason, `[mutex]`. Folded
 // stacks count nanoseconds from the park until the fiber runs again; a wait that still lasts counts
-// until the end of the recording. Waits that began before are not seen. Where there are many waits,
-// a worker samples one of up to 1024, and a sample counts for as many. Waits of plain threads are
-// not sampled.
-// A recording of contention() excludes one of blocked(), too.
+// until the end of the recording. Waits that began before are not seen. Of many waits a worker
+// samples one of up to 1024, which counts for as many. Waits of plain threads are not sampled. A
+// recording of contention() excludes one of blocked(), too.
 // Context, Errors, Throws: as processor(), without device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 

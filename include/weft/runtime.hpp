@@ -54,12 +54,11 @@ struct RuntimeOptions {
   bool refuse_without_stacks = false;
   // Bytes of memory, without pages of files, that the process should not exceed. From 7/8 of the
   // goal on, unused stacks and records are given back. At the goal spawns throw
-  // Errc::too_many_fibers until the process uses less than 15/16. The monitor looks every 10 ms,
-  // and every millisecond while the memory grows fast; spawns look once for 1023 new records. Up to
-  // workers x 1024 spawns may still succeed. Fibers that were spawned before start as ever.
-  // 0: 7/8 of the limit of the control group (memory.max, memory.high), if there is one; spawns do
-  // not throw then, as other parts of the program may use the memory. SIZE_MAX: no goal. Without a
-  // monitor the option has no effect.
+  // Errc::too_many_fibers until the process uses less than 15/16. The monitor looks every 10 ms, or
+  // every millisecond while the memory grows fast, so up to workers x 1024 spawns may still
+  // succeed. Fibers that were spawned before start as ever. 0: 7/8 of the limit of the control
+  // group (memory.max, memory.high), if there is one; spawns do not throw then, as other parts of
+  // the program may use the memory. SIZE_MAX: no goal. Without a monitor the option has no effect.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
   // the throwing stack intact.
@@ -68,13 +67,13 @@ struct RuntimeOptions {
   // loaded after dlclose(). Faults go on to the previous handler, an overflow after its report. A
   // handler that is installed later must call this one.
   bool report_overflow = true;
-  // Receives a report of a deadlock: fibers are left, but none can ever run again. Each waits for
-  // another, and none for time or a descriptor. Every plain thread, if there is one, waits in this
-  // library without a deadline. `report` lists each fiber's wait. There are no false alarms; it
-  // takes 0.1 s at least. Empty: the report goes to stderr and the process aborts. It runs on a
-  // worker, outside of fibers, once for each deadlock. It may spawn, wake (by closing a channel,
-  // say) and end the process. It must not throw or wait in weft, which ends the process.
-  // weft::blocking runs in place there, and yields have no effect.
+  // Receives a report of a deadlock: fibers are left, but none can ever run again. No fiber waits
+  // for time or a descriptor, and every plain thread waits in this library without a deadline.
+  // `report` lists each fiber's wait. There are no false alarms; it takes 0.1 s at least. Empty:
+  // the report goes to stderr and the process aborts. It runs on a worker, outside of fibers, once
+  // for each deadlock. It may spawn, wake (by closing a channel, say) and end the process. It must
+  // not throw or wait in weft, which ends the process. weft::blocking runs in place there, and
+  // yields have no effect.
   std::function<void(std::string_view report)> on_deadlock = {};
   // Receives a report, once, of each circle of fibers that wait for each other while other fibers
   // live: for the end of a fiber by a JoinHandle, a WaitGroup or a TaskGroup, or for a Mutex or a
@@ -86,16 +85,15 @@ struct RuntimeOptions {
   // so that circles are found in which a fiber waits for one. Each call that may park then takes
   // some nanoseconds longer. The variable WEFT_LOCK_OWNERS=1 of the environment does the same.
   bool lock_owners = false;
-  // A signal on which the process writes all fibers to stderr, as dump_fibers() does, and
-  // continues. An example is SIGQUIT, which a terminal sends for Ctrl-\. 0: none. WEFT_DUMP_SIGNAL
-  // in the environment, a number or HUP, QUIT, USR1 or USR2, replaces the option. If the signal is
-  // queued with a number, by `kill --queue 5` for example, the process records a
-  // profile::processor() for that number of seconds instead, at most 60. The profile goes to
-  // weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the environment, otherwise
-  // in the working directory; stderr gets the name. The runtime replaces the handler while it
-  // lives. The constructor throws std::invalid_argument for a signal that cannot be handled or that
-  // reports a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT). It also does if a
-  // living runtime has another signal.
+  // A signal, such as SIGQUIT (Ctrl-\ in a terminal), on which the process writes all fibers to
+  // stderr and continues. 0: none. WEFT_DUMP_SIGNAL in the environment, a number or HUP, QUIT, USR1
+  // or USR2, replaces the option. If the signal is queued with a number, by `kill --queue 5` for
+  // example, the process records a profile::processor() for that number of seconds instead, at most
+  // 60. The profile goes to weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the
+  // environment, otherwise in the working directory; stderr gets the name. The runtime replaces the
+  // handler while it lives. The constructor throws std::invalid_argument for a signal that cannot
+  // be handled or that reports a fault, such as SIGSEGV or SIGABRT, and if a living runtime has
+  // another signal.
   int dump_signal = 0;
   // The largest number of threads for calls of weft::blocking; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
@@ -168,10 +166,9 @@ class Runtime {
   // Throws: std::invalid_argument that names the option, std::bad_alloc, std::system_error if the
   // system refuses a thread, a descriptor or memory.
   explicit Runtime(const RuntimeOptions& options = {});
-  // Blocks until every fiber has ended, then stops the workers. It lists the remaining fibers on
-  // stderr once, after 5 s; after 0.1 s if an exception unwinds the caller. The list contains the
-  // exception's text if run() has thrown it. If a fiber has called exit(), it neither waits nor
-  // stops workers: the process ends.
+  // Blocks until every fiber has ended, then stops the workers. After 5 s, or 0.1 s if an exception
+  // unwinds the caller, it lists the remaining fibers on stderr once, with the text of an exception
+  // of run(). If a fiber has called exit(), it neither waits nor stops workers: the process ends.
   // Context: plain threads; blocks the thread.
   ~Runtime();
   // Not a const reference, which g++ would bind to the braces in Runtime({}).

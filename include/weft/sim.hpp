@@ -37,9 +37,8 @@ enum class Strategy : std::uint8_t {
   // that.
   random,
   // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
-  // that
-  // priority at Options::depth - 1 places. A fault that needs so few changes of order is found with
-  // a computable probability.
+  // that priority at Options::depth - 1 places. The probability of finding a fault that needs so
+  // few changes of order can be computed.
   priorities,
   // The runs are all schedules with at most Options::max_preemptions preemptions, for small bodies.
   exhaustive,
@@ -212,8 +211,7 @@ class World {
   // number is negative, in (-1'000'000, 1'000'000]. Limits and timers follow them, but a begun wait
   // keeps its end. Throws: std::invalid_argument for other numbers, and for the world.
   void clock_drift(std::string_view name, double parts_per_million);
-  // Makes calls of the host's fibers fail by chance. Each failure is in the story, and is omitted
-  // if it is not needed (Options::shrinks).
+  // Makes calls of the host's fibers fail by chance, as shown in the story.
   // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
   // program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
@@ -231,29 +229,27 @@ class World {
   // existing files remain.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for the system's descriptors of this kind, such as a pipe or an adopted
-  // socket; otherwise such a wait fails the run. `kind` is the beginning of their link in
-  // /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]", "/dev/tty". The kind "thread" lets
-  // plain threads wake fibers of the world. Such events take real time and no virtual time, and the
-  // seed does not decide them. While any of these is let in and may happen, each step of the
-  // virtual time waits up to 1 ms of real time for it, and no deadlock is found.
+  // Lets fibers wait for the system's descriptors of this kind; otherwise such a wait fails the
+  // run. `kind` is the beginning of their link in /proc/self/fd: "pipe", "socket",
+  // "anon_inode:[eventfd]", "/dev/tty". The kind "thread" lets plain threads wake fibers. Such
+  // events take real time and no virtual time, and the seed does not decide them. While one may
+  // happen, each step of the virtual time waits up to 1 ms of real time for it, and no deadlock is
+  // found.
   void let_in(std::string_view kind);
 
-  // Lets fibers connect to a real host, by TCP or by a UDP socket that is connected. net::dial()
-  // and net::resolve() then accept `name`, and return simulated addresses. The system resolves
+  // Lets fibers connect to a real host, by TCP or a connected UDP socket. net::dial() and
+  // net::resolve() then accept `name`, and return simulated addresses. The system resolves
   // `address`, a name or an IP address; if it is empty, `name`. After each call on such a
-  // connection the virtual time stands still for up to `patience` of real time. The seed does not
-  // decide what the real host sends. A crash of the calling host closes its connections. Throws:
-  // std::invalid_argument for an empty name, the name of a host of the world, or a negative
-  // patience.
+  // connection the virtual time stands still for up to `patience` of real time. A crash of the
+  // calling host closes its connections. Throws: std::invalid_argument for an empty name, the name
+  // of a host of the world, or a negative patience.
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
   // Returns latency, loss and other settings.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults at random moments, between and at the present hosts. Each is in the story, and
-  // is omitted if a failure does not need it (Options::shrinks).
+  // Injects faults at random moments, between and at the present hosts, as shown in the story.
   void disturb(const Disturbance& wanted);
 
   // Calls `action` after this delay, in a fiber of the world that does not count as a leak.
@@ -275,11 +271,11 @@ class World {
 };
 
 // Runs `body` once for each seed, each in its own world, and returns when all runs have passed. A
-// process makes one call at a time. A run fails if a check() is false or an exception leaves a
-// fiber. It fails in a deadlock, if a fiber starves, and if the thread sanitizer reports a data
-// race. It fails if fibers of the body are left after Options::grace, or if its descriptors are
-// open then. Refused calls and the limits of the options also fail it. Fibers of a finished world
-// never run again, and their objects are not destroyed. Context: plain threads; blocks the thread.
+// process makes one call at a time. A run fails if a check() is false, an exception leaves a fiber,
+// a fiber starves, the thread sanitizer reports a data race, or fibers or descriptors of the body
+// are left after Options::grace. A deadlock, a refused call and a limit of the options also fail
+// it. Fibers of a finished world never run again, and their objects are not destroyed.
+// Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Does the same as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
@@ -311,9 +307,9 @@ void note(std::string_view text);
 // Lets other fibers run first, if the strategy decides so. It belongs between two accesses to data
 // that fibers share without weft. Has no effect elsewhere.
 void point();
-// Charges the caller for a computation that takes `time`, because a turn only takes
-// Options::turn_time. Virtual time passes, and the caller keeps its worker (Options::workers). Has
-// no effect elsewhere. Context: fibers and plain threads; parks fibers of a simulation.
+// Charges the caller for a computation: `time` of virtual time passes, and the caller keeps its
+// worker (Options::workers). Has no effect elsewhere. Context: fibers and plain threads; parks
+// fibers of a simulation.
 void compute(std::chrono::nanoseconds time);
 
 }  // namespace weft::sim

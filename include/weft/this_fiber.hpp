@@ -62,14 +62,13 @@ void set_name(std::string_view name) noexcept;
 // effect on other stacks, on plain threads, and if memory is locked.
 void trim_stack() noexcept;
 
-// Returns whether a fiber calls. False on a plain thread and in RuntimeOptions::on_deadlock, which
-// runs outside of fibers. There, this namespace behaves as on a plain thread.
+// Returns whether a fiber calls. RuntimeOptions::on_deadlock runs outside of fibers: this namespace
+// behaves there as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While it lives, its fiber must not park or yield; otherwise the process ends with a report and a
-// dump. It protects code that depends on its thread: on the address of a thread_local, or a lock
-// that belongs to a thread. The check also applies to calls that need not wait. Scopes may be
-// nested. Has no effect on a plain thread.
+// dump. It protects code that depends on its thread, such as on the address of a thread_local. The
+// check also applies to calls that need not wait. Scopes nest. Has no effect on a plain thread.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class NoSwitch {
  public:
@@ -85,8 +84,8 @@ class NoSwitch {
 [[nodiscard]] bool may_switch() noexcept;
 
 // While it lives, its fiber keeps its worker thread across waits. It suits libraries that store
-// data per thread. A pinned fiber always keeps its thread. Scopes are nested. While another fiber
-// blocks that worker, this one cannot run. Has no effect on a plain thread.
+// data per thread. Scopes nest. While another fiber blocks that worker, this one cannot run. Has no
+// effect on a plain thread.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class Pin {
  public:

@@ -36,11 +36,9 @@ struct ClientOptions {
   // How long a call with "Expect: 100-continue" waits for the server before it sends its body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The size of an answer's head together with all interim heads (100, 103). Trailers may have the
-  // same size again.
+  // The size of an answer's head with all interim heads (100, 103), and again of its trailers.
   std::size_t head_bytes = 64 * 1024;
-  // The number of headers of an answer or an interim answer; trailers may have the same number
-  // again.
+  // The number of headers of each head, and again of the trailers.
   std::size_t headers = 128;
   // The limit of Reply::read_all().
   std::uint64_t body_bytes = 64 * 1024 * 1024;
@@ -164,14 +162,14 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // Sends the request and returns after the head of the answer, whatever its status. It may wait
-  // for a connection, with max_per_host in use, and for the server; `until` ends all waits.
-  // Redirects: 303 becomes GET, except after HEAD; 301 and 302 become GET after POST. Other
-  // requests keep method and body. Authorization, Proxy-Authorization, Cookie and similar headers
-  // do not go to another scheme, host or port, and nothing goes from https to http. A redirect that
-  // cannot be followed is returned: to no URL of http or https, to https without a layer, with a
-  // used body_source. If a kept connection turns out to be closed, a repeatable request is repeated
-  // (GET, HEAD, PUT, DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the
-  // sending and the connection.
+  // for a connection, with max_per_host in use, and for the server; `until` ends all waits. 303
+  // becomes GET, except after HEAD; 301 and 302 become GET after POST; other redirects keep method
+  // and body. Authorization, Proxy-Authorization, Cookie and similar headers do not go to another
+  // scheme, host or port, and nothing goes from https to http. A redirect that cannot be followed
+  // is returned: to no URL of http or https, to https without a layer, with a used body_source. If
+  // a kept connection turns out to be closed, a repeatable request is repeated (GET, HEAD, PUT,
+  // DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the sending and the
+  // connection.
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
   // errors of dial(), the layer and the stream.

@@ -42,8 +42,8 @@ struct FormLimits {
 [[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
                                                             const FormLimits& limits = {});
 
-// If a form exceeds a limit, the error is Errc::form_too_large. For a large file,
-// Limits::body_bytes of the server must be as large.
+// If a form exceeds a limit, the error is Errc::form_too_large. Limits::body_bytes of the server
+// applies, too.
 struct MultipartLimits {
   std::size_t parts = 1000;
   std::size_t header_bytes = 8 * 1024;  // The total size of the headers of one part.
@@ -86,8 +86,7 @@ class Multipart {
   [[nodiscard]] net::Result<void> next();
   // Returns the field's name, as the client sent it.
   [[nodiscard]] const std::string& name() const noexcept;
-  // Returns the file's name, if there is one, as the client sent it. It may have slashes or dots:
-  // do not use it as a path.
+  // Returns the file's name, if any, as the client sent it: do not use it as a path.
   [[nodiscard]] const std::optional<std::string>& filename() const noexcept;
   // Returns the Content-Type, or "text/plain" without one.
   [[nodiscard]] std::string_view content_type() const noexcept;

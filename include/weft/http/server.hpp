@@ -157,8 +157,8 @@ class Server {
     return serve(std::span(&listener, 1));
   }
 
-  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
-  // be called repeatedly, from any thread, also before serve().
+  // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
+  // repeatedly, also before serve().
   void stop() noexcept;
 
   // Ends the server. Connections without a request are closed at once, the others after their
@@ -179,9 +179,8 @@ class Server {
   // handlers come first. It takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
-  // Returns the requests for whose client the server has waited longest, the longest first: at most
-  // `most` and 256. Connections without a request are not among them. It takes time in proportion
-  // to the number of connections.
+  // Returns the requests for whose client the server has waited longest, as longest_requests()
+  // does. Connections without a request are not among them.
   [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:

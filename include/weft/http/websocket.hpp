@@ -128,8 +128,8 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
 }
 
 // Serves a WebSocket that has no running fiber and no stack while it waits for a message. The calls
-// come one after another, in a fiber of the connection. Any fiber may send and close by the pointer
-// of on_open; after on_close these calls return weft::Errc::closed.
+// come one after another. Any fiber may send and close by the pointer of on_open; after on_close
+// these calls return weft::Errc::closed.
 struct WebSocketHandlers {
   // Called first. It may be empty.
   std::function<void(const std::shared_ptr<WebSocket>&)> on_open = {};

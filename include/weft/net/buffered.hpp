@@ -146,9 +146,8 @@ class BufferedReader {
 };
 
 // Gathers small writes to a stream of the kinds of a BufferedReader, with a write_all(). The caller
-// owns it; it must not move, and must outlive the writer. Another caller may read from it. The
-// destructor drops unflushed bytes, since it could not report an error. After an error of the
-// stream, bytes that it has not taken stay in the buffer, so a call may be repeated.
+// owns it; it must not move, and must outlive the writer. Another caller may read from it. After an
+// error of the stream, bytes that it has not taken stay in the buffer, so a call may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: the stream's.
 // Throws: std::bad_alloc.
@@ -160,7 +159,7 @@ class BufferedWriter {
       : BufferedWriter(detail::sink_of(stream), capacity) {}
   BufferedWriter(const BufferedWriter&) = delete;
   BufferedWriter& operator=(const BufferedWriter&) = delete;
-  // Drops unflushed bytes.
+  // Drops unflushed bytes, since it could not report an error.
   ~BufferedWriter() = default;
 
   // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least its

@@ -249,14 +249,14 @@ class Server {
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
-  // be called repeatedly, from any thread, also before serve().
+  // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
+  // repeatedly, also before serve().
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
-  // handlers. It may be called repeatedly. In a handler it does not wait for that handler's
-  // connection, which then has the grace, nor for connections whose handlers have called
-  // shutdown(). At the deadline it closes the others and returns.
+  // handlers. It may be called repeatedly. In a handler it returns at the deadline, and does not
+  // wait for that handler's connection, which then has the grace, nor for connections whose
+  // handlers have called shutdown().
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.
