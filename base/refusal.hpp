@@ -6,8 +6,8 @@
 
 namespace weft::base {
 
-// Returns an error for a call that the system has refused: `weft: a Runtime gets no thread for
-// worker 3; the limit may be ulimit -u (RLIMIT_NPROC), ...: Resource temporarily unavailable`.
+// Returns an error for a call that the system has refused: `weft: a Runtime cannot start the thread
+// for worker 3; the limit may be ulimit -u (RLIMIT_NPROC), ...: Resource temporarily unavailable`.
 // `what` is the part after "weft: "; the limits follow from the code. Any thread may call it.
 // Throws std::bad_alloc.
 [[nodiscard]] std::system_error refusal(std::error_code code, const std::string& what);

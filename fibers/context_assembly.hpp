@@ -109,7 +109,7 @@ struct Arrival {
       "ldr x29, [x2, #16]\n\t"
       "mov sp, x4\n\t"
       "mov x30, xzr\n\t"  // For a fresh stack: its entry returns nowhere.
-      "br x16\n"          // By x16, which all landing pads accept.
+      "br x16\n"          // Jumps by x16, which all landing pads accept.
       "1:\n\t"
 #ifdef __ARM_FEATURE_BTI_DEFAULT
       "hint #36\n\t"  // bti j

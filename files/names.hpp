@@ -21,8 +21,8 @@ namespace weft::files {
 [[nodiscard]] io::CallResult remove_path(const std::string& path) noexcept;
 // Removes a file or an empty directory that the library has made, as far as that can be done.
 void clean_up(const std::string& path) noexcept;
-// Removes a path with all that is below it; nothing there is a success. It follows no link, even if
-// another process replaces a directory by one meanwhile.
+// Removes a path with all that is below it; a path where nothing is counts as removed. It follows
+// no link, even if another process replaces a directory by one meanwhile.
 [[nodiscard]] std::error_code remove_tree(const std::string& path);
 
 }  // namespace weft::files

@@ -37,10 +37,10 @@ enum class WaitOutcome : std::uint8_t {
 //              waiter's fields are visible.
 //   [let_go]   deliver, tell store let_go (release) -> withdraw loads it (acquire): the deliverer
 //              has finished with the waiter.
-// The kernel orders the rest. A system call that finds nothing holds the kernel's lock of the
-// descriptor before data that arrive later do. A worker fetches the event about these data later
-// still. So its deliverer sees the word as it was before the system call, and cannot pass over an
-// edge that has been taken.
+// The kernel orders the rest. A system call that finds nothing has held the kernel's lock of the
+// descriptor before the next data arrive under that lock. A worker fetches the event about these
+// data later still. So its deliverer sees the word as it was before the system call, and cannot
+// pass over an edge that has been taken.
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one has come since the last attempt.

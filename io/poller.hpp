@@ -183,7 +183,7 @@ class Poller : public scheduler::EventSource {
 
  private:
   friend class IoHandle;
-  friend class Ring;  // What it watches counts only while it has requests.
+  friend class Ring;  // Counts as a watch while requests are under way.
   static constexpr std::uint32_t kFirstSlabBits = 6;
   static constexpr std::size_t kSlabs = 26;  // Doubling in size: 2^32 records in all.
 

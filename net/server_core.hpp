@@ -99,7 +99,7 @@ class Server::Core final : private Acceptor {
   Semaphore slots_;                                             // Used only with max_connections.
   Connections connections_;
   Counts counts_;
-  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.
+  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: its callback may run at once.
 };
 
 }  // namespace weft::net

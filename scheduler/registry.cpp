@@ -44,9 +44,9 @@ namespace {
 //               the new default, or stop_choosing waits for it.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// The number of threads that are choosing, on two sides: stop_choosing() directs newcomers to the
-// other side and waits for one side after the other, so that it ends although there are always
-// some.
+// The number of threads that are choosing, in two counters. stop_choosing() directs newcomers to
+// the other counter and waits for one after the other, so it returns even if some thread is always
+// choosing.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 

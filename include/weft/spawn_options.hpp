@@ -16,8 +16,8 @@ struct SpawnOptions {
   std::string_view name = {};
   // Whether one worker thread runs the fiber from beginning to end. It suits libraries that store
   // data per thread. The worker is the spawning fiber's. A spawning plain thread gets one of the
-  // runtime's `workers` in turn, never a spare one. A worker that takes part no more still runs it.
-  // While another fiber blocks that worker, this one cannot run.
+  // runtime's `workers` in turn, never a spare one. A worker that no longer takes part still runs
+  // it. While another fiber blocks that worker, this one cannot run.
   bool pinned = false;
 };
 

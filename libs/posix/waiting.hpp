@@ -83,7 +83,7 @@ class Place {
   [[nodiscard]] int descriptor() const noexcept;
   // O_NONBLOCK, by the program.
   [[nodiscard]] bool is_non_blocking() const noexcept;
-  // When SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
+  // Returns when SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
   [[nodiscard]] Deadline limit_by(int option) const noexcept;
   // Makes a call by a request, for which no duplicate is needed. Parks.
   template <class Request>

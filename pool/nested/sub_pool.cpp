@@ -87,7 +87,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core.leave();
       core_.lock();
     }
-  } while (!state.closing);  // The parent was opened again meanwhile, and so may its sub-pools.
+  } while (!state.closing);  // Ends if the parent was opened again meanwhile.
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 

@@ -32,7 +32,7 @@ bool MemoryGoal::look(std::int64_t now) noexcept {
   return used >= bytes_ - bytes_ / 8;
 }
 
-// The caller may hold locks and little stack: the monitor writes the report.
+// The monitor writes the report, because the caller may hold locks and may have little stack.
 bool MemoryGoal::may_grow() noexcept {
   if (in_use_() < bytes_) return true;
   reach();

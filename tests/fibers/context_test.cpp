@@ -160,7 +160,7 @@ struct Beginning {
   return_for_ever(weft::fibers::jump(arrival.fctx, nullptr));
 }
 
-BARE_TEST_CASE("a fresh stack is aligned, and ends for unwinders") {
+BARE_TEST_CASE("a fresh stack is aligned, and unwinders stop at its end") {
   Partner partner(&describe_beginning);
   Beginning beginning{1, &beginning, &beginning};
   partner.visit(&beginning);

@@ -210,7 +210,8 @@ TEST_CASE("an end of permessage-deflate keeps a context only if no end excludes 
   CHECK(http::accept_deflate(http::deflate_offer(dropped), dropped));
 }
 
-TEST_CASE("a kept context makes repeated messages small, and survives one that was not sent") {
+TEST_CASE(
+    "a kept context makes repeated messages small, and survives a message that was not sent") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const std::string text = R"({"name":"a rather long name","value":[1,2,3,4,5,6,7,8,9]})";

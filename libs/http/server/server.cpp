@@ -142,7 +142,8 @@ class ServerCore::Loop final : private net::Acceptor {
         ~End() {
           loop.stop();
           (void)loop.wait_until({});
-          for (const net::AnyListener& each : listeners) each.close();  // Some may have no fiber.
+          for (const net::AnyListener& each : listeners)
+            each.close();  // Some listeners may have no fiber.
         }
       };
       const End end{*this, listeners};
@@ -171,7 +172,7 @@ class ServerCore::Loop final : private net::Acceptor {
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  std::stop_callback<Stop> asked_to_stop_;  // Last, because it may call at once.
+  std::stop_callback<Stop> asked_to_stop_;  // Last, because its callback may run at once.
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {

@@ -108,7 +108,7 @@ Fault frame_body(const BodyHeaders& body, Head& head) noexcept {
   return {};
 }
 
-// The meaning of a request's headers beyond Head.
+// The values of a request's headers that Head does not store.
 struct RequestHeaders {
   BodyHeaders body;
   Wishes wishes;
