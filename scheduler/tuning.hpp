@@ -158,8 +158,8 @@ inline constexpr std::int64_t kMemoryLook = 10'000'000;
 
 // The minimum pause between two requests to the system: each may be a call that fails.
 inline constexpr std::int64_t kStackRequestPause = 10'000'000;
-// The shortest time between two requests to sleepers to empty their stores of stacks. They do so for
-// twice as long.
+// The shortest time between two requests to sleepers to empty their stores of stacks. They do so
+// for twice as long.
 inline constexpr std::int64_t kStackAlarmPeriod = 100'000'000;
 // If no fiber has run for this long, the shortage is reported as a deadlock. Less: slow programs
 // would be reported, too. A shortage after kShortageEnds without one is a new one.
