@@ -20,9 +20,9 @@ class Category final : public std::error_category {
       case Errc::invalid_stack_size:
         return "SpawnOptions::stack_size is above 16 MiB, the most: put large data on the heap";
       case Errc::closed:
-        return "the channel, pool or socket is closed, and takes nothing more";
+        return "the channel, pool or socket is closed, and accepts nothing more";
       case Errc::full:
-        return "there is no room now, and the call was not to wait for it: try again later, give "
+        return "there is no room now, and the call does not wait for it: try again later, give "
                "it a deadline, or raise the capacity or the queue's";
       case Errc::timed_out:
         return "timed out: the deadline passed first";

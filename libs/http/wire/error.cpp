@@ -15,9 +15,9 @@ const char* message_of_malformed(Errc code) noexcept {
       return "the call must not be sent: its method is no token, or a header has an impossible "
              "name or value, or is one that the client writes itself";
     case Errc::malformed_line:
-      return "malformed: a bare CR or LF, a NUL, or a line that goes on in the next one";
+      return "malformed: a bare CR or LF, a NUL, or a line that continues in the next one";
     case Errc::malformed_start:
-      return "malformed: the first line is none of HTTP/1.1; is it another protocol?";
+      return "malformed: the first line is not HTTP/1.1; check which protocol the peer speaks";
     case Errc::malformed_target:
       return "malformed: the target of the request is neither a path nor a URL";
     case Errc::malformed_host:
@@ -25,8 +25,8 @@ const char* message_of_malformed(Errc code) noexcept {
     case Errc::malformed_header:
       return "malformed: a header whose name is no token, or whose value has control characters";
     case Errc::malformed_length:
-      return "malformed: a Content-Length that is no number, differs from another one, or stands "
-             "beside a Transfer-Encoding";
+      return "malformed: a Content-Length that is no number, differs from another one, or comes "
+             "with a Transfer-Encoding";
     case Errc::malformed_coding:
       return "malformed: a Transfer-Encoding that does not end with \"chunked\"";
     case Errc::malformed_chunk:
@@ -61,8 +61,8 @@ const char* message_of(Errc code) noexcept {
       return "the head of the answer has been sent already: set status and "
              "headers, and call send() or upgrade(), before the first write()";
     case Errc::wrong_length:
-      return "the body is not as long as its Content-Length says: write so many bytes, or set "
-             "none";
+      return "the body is not as long as its Content-Length: write that many bytes, or set no "
+             "Content-Length";
     case Errc::refused_by_proxy:
       return "the proxy opens no tunnel: look at ClientOptions::proxy and proxy_authorization";
     case Errc::too_many_redirects:
