@@ -11,8 +11,6 @@
 // (live_page.hpp).
 //
 //   const auto [text, error] = weft::profile::processor({.duration = 10s});
-//
-// Recordings cost time only while they last.
 namespace weft::profile {
 
 enum class Format : std::uint8_t {

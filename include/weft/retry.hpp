@@ -18,8 +18,7 @@
 namespace weft {
 
 // Bounds the retries of all callers that share it, so they do not multiply the load of a failing
-// service. Each call of retry() adds a part of a retry, up to `burst`; each retry takes one. It
-// begins full.
+// service. Each retry takes one; it begins full.
 // Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:

@@ -156,9 +156,9 @@ class DumpSignal;
 }
 
 // Owns the worker threads and all that fibers need. A plain thread spawns to the process's first
-// runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest left. A library's
-// temporary runtime therefore does not affect the program. A child of fork() must not use a Runtime
-// of its parent, whose destructor has no effect there. It may make a new one.
+// runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest left. A child of
+// fork() must not use a Runtime of its parent, whose destructor has no effect there. It may make a
+// new one.
 class Runtime {
  public:
   // Starts the workers.

@@ -11,9 +11,9 @@
 //     weft::sim::check(payments("bank") == orders("shop"), "each order is paid once");
 //   });
 //
-// The simulated code is the program's own: fibers, timers, pools, weft::net, weft::http. A failure
-// names its seed. WEFT_SIM_SEED=<seed> makes every explore() run only that seed;
-// WEFT_SIM_TRACE=<file> stores a failure's story for Perfetto. docs/simulation.md is the guide.
+// The simulated code is the program's own. A failure names its seed. WEFT_SIM_SEED=<seed> makes
+// every explore() run only that seed; WEFT_SIM_TRACE=<file> stores a failure's story for Perfetto.
+// docs/simulation.md is the guide.
 // Context: fibers of the simulation; calls do not park.
 // Throws: functions of this namespace throw std::logic_error outside of a simulation.
 #pragma once
@@ -300,7 +300,7 @@ void check(bool holds, std::string_view sentence);
 [[noreturn]] void fail(std::string_view sentence);
 // Adds a row to the story, in the column of the caller's host. Has no effect elsewhere.
 void note(std::string_view text);
-// Returns a number in [0, bound) by the seed, for all random numbers. `bound` is at least 1.
+// Returns a number in [0, bound) by the seed; `bound` is at least 1.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
 // Returns true with this chance, by the seed.
 [[nodiscard]] bool chance(double probability);

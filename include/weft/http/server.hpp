@@ -60,8 +60,8 @@ struct ServerOptions {
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
   // the server. Its refusal is answered with 503.
   FiberPool* pool = nullptr;
-  // The largest number of open connections. Further connections wait in the listener's backlog,
-  // except one, which is accepted and waits for its place. A server that stops accepts all of them.
+  // The largest number of open connections. Further connections wait in the listener's backlog; one
+  // of them is accepted and waits for its place. A server that stops accepts all.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
   // when the client's first bytes come, in Limits::head. Empty: none.

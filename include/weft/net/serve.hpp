@@ -173,8 +173,7 @@ struct ServerOptions {
   std::function<void(std::exception_ptr)> on_exception = {};
   // How long a connection may be idle after Next::idle; it is closed a few milliseconds later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may continue once the server stops. Then they are closed, and waiting ones
-  // refused.
+  // How long connections may continue once the server stops; then they are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};

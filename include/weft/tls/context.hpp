@@ -17,7 +17,7 @@ struct Certificate {
 };
 
 struct ServerOptions {
-  // PEM files: the certificate with its chain to a root, and its unencrypted key.
+  // As in a Certificate.
   std::string certificate_file;
   std::string key_file;
   // For servers with several names. A client gets the first certificate with exactly the name that
