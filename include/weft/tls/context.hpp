@@ -17,7 +17,7 @@ struct Certificate {
 };
 
 struct ServerOptions {
-  // As in a Certificate.
+  // See Certificate.
   std::string certificate_file;
   std::string key_file;
   // For servers with several names. A client gets the first certificate with exactly the name that
