@@ -89,52 +89,6 @@ Strays& strays() {
   return one;
 }
 
-// A program that has been started, and our ends of its pipes. The destructor kills the program if
-// the system allows it.
-class Child {
- public:
-  Child() noexcept = default;
-  ~Child() { (void)kill(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments,
-                                      const CommandOptions& options);
-  // Parks until the program has ended by itself.
-  Result<ExitStatus> wait(const Until& until) {
-    const Result<ExitStatus> ended = wait_process(process_.front(), until);
-    // If other code has reaped the process, it is gone, too: its number may belong to another
-    // process.
-    if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
-    return ended;
-  }
-  // Kills the program and all of its group, and parks until it has ended; gives it up if the system
-  // refuses that.
-  ExitStatus kill() noexcept;
-
-  Watch input;
-  Watch output;
-  Watch errors;
-
- private:
-  std::list<int> process_;  // Empty: not started, or no caller waits for it any more.
-};
-
-ExitStatus Child::kill() noexcept {
-  if (process_.empty()) return kUnknown;
-  const int process = process_.front();
-  (void)::kill(-process, SIGKILL);
-  // The program may have left its group.
-  const bool killed = ::kill(process, SIGKILL) == 0;
-  const auto [status, error] = wait_process(process, killed ? Until() : Until(Deadline::past()));
-  if (error && !killed && error != std::errc::no_child_process) {
-    strays().add(process_);
-    return kUnknown;
-  }
-  process_.clear();
-  return error ? reap_killed(process) : status;
-}
-
 // For calls of C. The texts must outlive the result.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -199,39 +153,7 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
       .code();
 }
 
-std::error_code Child::start(const std::vector<std::string>& arguments,
-                             const CommandOptions& options) {
-  std::array<Pipe, 3> pipes;
-  for (Pipe& pipe : pipes) {
-    auto [made, refused] = make_pipe();
-    if (refused) return refused;
-    pipe = std::move(made);
-  }
-  std::array<Descriptor, 3> ends;
-  std::error_code error = take_end(pipes[0].read, ends[0]);
-  if (!error) error = take_end(pipes[1].write, ends[1]);
-  if (!error) error = take_end(pipes[2].write, ends[2]);
-  if (error) return error;
-  const std::vector<char*> words = pointers_to(arguments);
-  std::vector<std::string> changed;
-  if (!options.environment.empty()) changed = environment_with(options.environment);
-  const std::vector<char*> own = pointers_to(changed);
-  char* const* const environment = options.environment.empty() ? environ : own.data();
-  const char* const folder = options.folder.empty() ? nullptr : options.folder.c_str();
-  try {
-    std::list<int> process{-1};
-    const int failed = blocking(
-        [&] { return spawn_process(words.data(), environment, folder, ends, process.front()); });
-    if (failed != 0) return {failed, std::system_category()};
-    process_.swap(process);
-  } catch (const std::system_error& no_thread) {
-    return no_thread.code();
-  }
-  input = std::move(pipes[0].write);
-  output = std::move(pipes[1].read);
-  errors = std::move(pipes[2].read);
-  return {};
-}
+bool has_zero(const std::string& text) { return text.find('\0') != text.npos; }
 
 using Sink = std::function<void(std::string_view)>;
 
@@ -261,31 +183,31 @@ void feed(Watch& watch, std::string_view& input) {
   if (input.empty() || (error && error != Errc::timed_out)) watch = {};
 }
 
-std::error_code converse(Child& child, const CommandOptions& options, CommandResult& result,
+std::error_code converse(Command& command, const CommandOptions& options, CommandResult& result,
                          const Until& until) {
   std::string_view input = options.input;
-  if (input.empty()) child.input = {};
-  while (child.input.handle() != nullptr || child.output.handle() != nullptr ||
-         child.errors.handle() != nullptr) {
-    auto writes = on_writable(child.input);
-    auto reads = on_readable(child.output);
-    auto reads_errors = on_readable(child.errors);
+  if (input.empty()) command.input() = {};
+  while (command.input().handle() != nullptr || command.output().handle() != nullptr ||
+         command.errors().handle() != nullptr) {
+    auto writes = on_writable(command.input());
+    auto reads = on_readable(command.output());
+    auto reads_errors = on_readable(command.errors());
     std::array<detail::SelectCase*, 3> cases{};
     std::size_t count = 0;
-    if (child.input.handle() != nullptr) cases[count++] = &writes;
-    if (child.output.handle() != nullptr) cases[count++] = &reads;
-    if (child.errors.handle() != nullptr) cases[count++] = &reads_errors;
+    if (command.input().handle() != nullptr) cases[count++] = &writes;
+    if (command.output().handle() != nullptr) cases[count++] = &reads;
+    if (command.errors().handle() != nullptr) cases[count++] = &reads_errors;
     const std::size_t chosen = detail::select_one(std::span(cases).first(count), until);
     if (chosen == detail::kNoCase) {
       return until.reason();
     }
     std::error_code error;
-    if (cases[chosen] == &writes) feed(child.input, input);
+    if (cases[chosen] == &writes) feed(command.input(), input);
     const std::size_t most = options.most_output;
     if (cases[chosen] == &reads) {
-      error = collect(child.output, result.output, most, options.on_output);
+      error = collect(command.output(), result.output, most, options.on_output);
     } else if (cases[chosen] == &reads_errors) {
-      error = collect(child.errors, result.errors, most, options.on_errors);
+      error = collect(command.errors(), result.errors, most, options.on_errors);
     }
     if (error) return error;
   }
@@ -317,27 +239,103 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
   }
 }
 
-Result<CommandResult> run_command(const std::vector<std::string>& arguments,
-                                  const CommandOptions& options, const Until& until) {
-  const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
+Command::~Command() { (void)kill(); }
+
+Command& Command::operator=(Command&& other) noexcept {
+  if (this == &other) return *this;
+  (void)kill();
+  process_ = std::move(other.process_);
+  input_ = std::move(other.input_);
+  output_ = std::move(other.output_);
+  errors_ = std::move(other.errors_);
+  return *this;
+}
+
+Result<Command> Command::start(const std::vector<std::string>& arguments,
+                               const StartOptions& options) {
   if (arguments.empty() || has_zero(options.folder) ||
       std::ranges::any_of(options.environment, has_zero) ||
       std::ranges::any_of(arguments, has_zero)) {
     return {.error = std::make_error_code(std::errc::invalid_argument)};
   }
   strays().reap_ended();
-  Child child;
-  Result<CommandResult> result;
-  result.error = child.start(arguments, options);
-  if (result.error) return result;
-  result.error = converse(child, options, result.value, until);
+  std::array<Pipe, 3> pipes;
+  for (Pipe& pipe : pipes) {
+    auto [made, refused] = make_pipe();
+    if (refused) return {.error = refused};
+    pipe = std::move(made);
+  }
+  std::array<Descriptor, 3> ends;
+  std::error_code error = take_end(pipes[0].read, ends[0]);
+  if (!error) error = take_end(pipes[1].write, ends[1]);
+  if (!error) error = take_end(pipes[2].write, ends[2]);
+  if (error) return {.error = error};
+  const std::vector<char*> words = pointers_to(arguments);
+  std::vector<std::string> changed;
+  if (!options.environment.empty()) changed = environment_with(options.environment);
+  const std::vector<char*> own = pointers_to(changed);
+  char* const* const environment = options.environment.empty() ? environ : own.data();
+  const char* const folder = options.folder.empty() ? nullptr : options.folder.c_str();
+  Result<Command> started;
+  try {
+    std::list<int> process{-1};
+    const int failed = blocking(
+        [&] { return spawn_process(words.data(), environment, folder, ends, process.front()); });
+    if (failed != 0) return {.error = {failed, std::system_category()}};
+    started.value.process_.swap(process);
+  } catch (const std::system_error& no_thread) {
+    return {.error = no_thread.code()};
+  }
+  started.value.input_ = std::move(pipes[0].write);
+  started.value.output_ = std::move(pipes[1].read);
+  started.value.errors_ = std::move(pipes[2].read);
+  return started;
+}
+
+Result<ExitStatus> Command::wait(const Until& until) {
+  if (process_.empty())
+    return {.value = kUnknown, .error = std::make_error_code(std::errc::no_child_process)};
+  const Result<ExitStatus> ended = wait_process(process_.front(), until);
+  // If other code has reaped the process, it is gone, too: its number may belong to another
+  // process.
+  if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
+  return ended;
+}
+
+ExitStatus Command::kill() noexcept {
+  if (process_.empty()) return kUnknown;
+  const int process = process_.front();
+  (void)::kill(-process, SIGKILL);
+  // The program may have left its group.
+  const bool killed = ::kill(process, SIGKILL) == 0;
+  const auto [status, error] = wait_process(process, killed ? Until() : Until(Deadline::past()));
+  if (error && !killed && error != std::errc::no_child_process) {
+    strays().add(process_);
+    return kUnknown;
+  }
+  process_.clear();
+  return error ? reap_killed(process) : status;
+}
+
+Result<void> Command::signal(int number) noexcept {
+  if (process_.empty()) return std::make_error_code(std::errc::no_child_process);
+  return result_of([&] { return ::kill(process_.front(), number); }).code();
+}
+
+Result<CommandResult> run_command(const std::vector<std::string>& arguments,
+                                  const CommandOptions& options, const Until& until) {
+  auto [command, refused] =
+      Command::start(arguments, {.environment = options.environment, .folder = options.folder});
+  Result<CommandResult> result{.error = refused};
+  if (refused) return result;
+  result.error = converse(command, options, result.value, until);
   if (!result.error) {
-    const auto [status, error] = child.wait(until);
+    const auto [status, error] = command.wait(until);
     result.value.status = status;
     result.error = error;
     if (!error) return result;
   }
-  result.value.status = child.kill();
+  result.value.status = command.kill();
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -212,13 +213,68 @@ struct CommandResult {
 // Runs a program (found as the shell finds it) and collects its output. The first argument is its
 // name. If `until` ends the wait, the program and its process group are killed; its output so far
 // comes with the error. A program of another user (sudo) cannot be killed. It continues with closed
-// pipes; its status is -1, and a later run_command() reaps it.
+// pipes; its status is -1, and a later start of a program reaps it.
 // Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large for too much output;
 // the system's (no_such_file_or_directory, ...). no_child_process: the output is complete, but the
 // status is -1. The program then ignores SIGCHLD or waits for any child.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
+
+struct StartOptions {
+  // As CommandOptions has them.
+  std::vector<std::string> environment = {};
+  std::string folder = {};
+};
+
+// A program that runs, and our ends of its pipes: for a conversation, or for streams of bytes.
+// run_command() suits all other programs. A program whose output is not read waits once its pipe is
+// full. One fiber may write while others read; the other calls have one caller at a time.
+class Command {
+ public:
+  // Has no program.
+  Command() noexcept = default;
+  // Takes the program of `other`, which then has none.
+  Command(Command&& other) noexcept = default;
+  // Kills the present program as the destructor does, and takes that of `other`.
+  Command& operator=(Command&& other) noexcept;
+  // Does the same as kill(), unless wait() has returned the program's status.
+  ~Command();
+
+  // Starts a program, as run_command() does, with three new pipes. The caller parks for some
+  // milliseconds, while a thread starts it.
+  // Errors: Errc::no_runtime; the system's (no_such_file_or_directory, ...).
+  static Result<Command> start(const std::vector<std::string>& arguments,
+                               const StartOptions& options = {});
+
+  // Return the pipes, for write_all(), read_some() and net::BufferedReader. The program sees the
+  // end of its input after input().close().
+  [[nodiscard]] Watch& input() noexcept { return input_; }
+  [[nodiscard]] Watch& output() noexcept { return output_; }
+  [[nodiscard]] Watch& errors() noexcept { return errors_; }
+
+  // Parks until the program has ended by itself, and returns its status. If `until` ends the wait,
+  // the program continues.
+  // Errors: as wait_process(); no_child_process also without a program.
+  Result<ExitStatus> wait(const Until& until = Until::ambient());
+  // Kills the program and its process group, and parks until it has ended. A program of another
+  // user continues with closed pipes, as after run_command().
+  // Returns: its status; a code of -1 if that is unknown, or if there is no program.
+  ExitStatus kill() noexcept;
+  // Sends a signal, such as SIGTERM, to the program itself.
+  // Errors: no_child_process without a program; the system's.
+  [[nodiscard]] Result<void> signal(int number) noexcept;
+  // Returns the process's id, or -1 without a program.
+  [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
+
+ private:
+  // Empty: no program, or no caller waits for it any more. A list, whose node needs no memory when
+  // the program has to be given up.
+  std::list<int> process_;
+  Watch input_;
+  Watch output_;
+  Watch errors_;
+};
 
 // Two ends of a pipe: bytes written to one are read from the other.
 struct Pipe {

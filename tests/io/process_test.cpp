@@ -2,16 +2,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
+#include <weft/net/buffered.hpp>
 #include <weft/runtime.hpp>
 #include <weft/stop_on_signal.hpp>
 #include <weft/this_fiber.hpp>
@@ -214,6 +218,73 @@ FIBER_TEST_CASE("a command's output is received while the command runs") {
   CHECK_THROWS_AS((void)io::run_command({"yes"}, options), std::runtime_error);
 }
 
+FIBER_TEST_CASE("a running command answers what is written to it, until its input is closed") {
+  auto [command, refused] = io::Command::start(
+      {"sh", "-c", "while read line; do echo \"$line $NUMBER\"; done; pwd >&2; exit 3"},
+      {.environment = {"NUMBER=7"}, .folder = "/proc"});
+  REQUIRE(refused == std::error_code{});
+  net::BufferedReader output(command.output());
+  for (const std::string_view text : {"one", "two"}) {
+    CHECK(io::write_all(command.input(), std::string(text) + "\n").error == std::error_code{});
+    CHECK(output.read_line().value == std::string(text) + " 7");
+  }
+  CHECK(command.wait(Deadline::past()).error == Errc::timed_out);
+  command.input().close();
+  CHECK(output.read_line().error == Errc::end_of_stream);
+  CHECK(net::BufferedReader(command.errors()).read_line().value == "/proc");
+  CHECK(command.wait().value.code == 3);
+  CHECK(command.process() == -1);
+  CHECK(command.wait().error == std::errc::no_child_process);
+  CHECK(command.signal(SIGTERM) == std::errc::no_child_process);
+  CHECK(command.kill().code == -1);
+  CHECK(io::Command::start({"weft-has-no-such-program"}).error ==
+        std::errc::no_such_file_or_directory);
+  CHECK(io::Command::start({}).error == std::errc::invalid_argument);
+}
+
+FIBER_TEST_CASE("one fiber writes to a command while another reads from it") {
+  auto [command, refused] = io::Command::start({"cat"});
+  REQUIRE(refused == std::error_code{});
+  const std::string text(1'000'000, 'i');  // More than the pipes hold.
+  auto writer = spawn([&text, &input = command.input()] {
+    CHECK(io::write_all(input, text).value == text.size());
+    input.close();
+  });
+  std::string copy(text.size(), '.');
+  net::BufferedReader output(command.output());
+  CHECK(output.read_exactly(std::as_writable_bytes(std::span(copy))).value == text.size());
+  const bool same = copy == text;
+  CHECK(same);
+  writer.join();
+  CHECK(command.wait().value.success());
+}
+
+FIBER_TEST_CASE("a running command is killed at the end of its owner, unless a signal ends it") {
+  const auto is_gone = [](int process) { return ::kill(process, 0) != 0 && errno == ESRCH; };
+  int process = 0;
+  {
+    io::Command command = io::Command::start({"sleep", "1000"}).value;
+    process = command.process();
+    CHECK_FALSE(is_gone(process));
+    // An assignment is the end of the former program.
+    command = io::Command::start({"sleep", "1000"}).value;
+    CHECK(is_gone(process));
+    process = command.process();
+    io::Command taken = std::move(command);
+    CHECK(taken.process() == process);
+  }
+  CHECK(is_gone(process));
+  io::Command command = io::Command::start({"sleep", "1000"}).value;
+  CHECK(command.wait(Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  auto waiter = spawn([&] { return command.wait(stop.get_token()).error; });
+  await_parked(runtime, "readable");
+  (void)stop.request_stop();
+  CHECK(waiter.join() == Errc::cancelled);
+  CHECK(command.signal(SIGTERM));
+  CHECK(command.wait().value.signal == SIGTERM);
+}
+
 FIBER_TEST_CASE("a command that exceeds its time or its output limit is killed") {
   // On a busy machine the time may be up before the shell has begun; then there is more of it.
   std::string output;
@@ -270,6 +341,18 @@ THREAD_TEST_CASE("a plain thread runs a command") {
   const auto result = io::run_command({"echo", "thread"});
   CHECK(result.error == std::error_code{});
   CHECK(result.value.output == "thread\n");
+}
+
+THREAD_TEST_CASE("a plain thread talks to a running command, and limits end its wait") {
+  auto [command, refused] = io::Command::start({"cat"});
+  CHECK(refused == std::error_code{});
+  CHECK(io::write_all(command.input(), "thread\n").error == std::error_code{});
+  CHECK(net::BufferedReader(command.output()).read_line().value == "thread");
+  CHECK(command.wait(Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(command.wait(stop.get_token()).error == Errc::cancelled);
+  CHECK(command.kill().signal == SIGKILL);
 }
 
 THREAD_TEST_CASE("limits end a plain thread's wait for a signal, and the next one gets it") {
