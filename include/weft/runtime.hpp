@@ -78,8 +78,9 @@ struct RuntimeOptions {
   // Receives a report, once, of each circle of fibers that wait for each other while other fibers
   // live: for the end of a fiber by a JoinHandle, a WaitGroup or a TaskGroup, or for a Mutex or a
   // SharedMutex, without a deadline or a stop token. The report has the calls of each. There are no
-  // false alarms. The monitor looks every minute, and once when all workers have slept for 0.5 s.
-  // It calls this on its own thread, on the terms of on_stall. Empty: the report goes to stderr.
+  // false alarms, unless another fiber unlocks for an owner. The monitor looks every minute, and
+  // once when all workers have slept for 0.5 s. It calls this on its own thread, on the terms of
+  // on_stall. Empty: the report goes to stderr.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
   // Whether a Mutex or a SharedMutex notes its owners, in all runtimes of the process from now on,
   // so that circles are found in which a fiber waits for one. Each call that may park then takes
