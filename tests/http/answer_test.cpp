@@ -13,10 +13,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 // Lines of a log, to be read once the server has ended.
@@ -34,8 +34,6 @@ std::string all_of(const HttpServer& server, std::string_view request) {
   send_text(stream, request);
   return receive_all(stream);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/answer");
 
@@ -351,4 +349,4 @@ FIBER_TEST_CASE("headers of an answer are replaced and removed until it begins")
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

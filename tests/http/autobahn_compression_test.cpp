@@ -8,9 +8,10 @@
 #include "libs/http/websocket/deflate.hpp"
 #include "tests/http/autobahn.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 // Data of the kinds that the suite has: prose, a picture, a compressed file, JSON and HTML.
 std::string make_data(std::size_t kind) {
@@ -99,8 +100,6 @@ void run_compression(Suite& suite, std::string_view group, const std::string& da
       });
 }
 
-}  // namespace
-
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH("Autobahn's cases 12 and 13 get the expected answers",
@@ -138,4 +137,4 @@ SIM_TEST_CASE_WITH("Autobahn's cases 12 and 13 get the expected answers",
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -5,10 +5,10 @@
 
 #include "tests/http/autobahn.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::string_literals;
 
 void run_framing(Suite& suite) {
@@ -173,8 +173,6 @@ void run_limits(Suite& suite) {
   suite.check_well("10.1.1", fragments(1, star, 1300), text(star));
 }
 
-}  // namespace
-
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH("Autobahn's cases 1 to 10 except 6 get the expected answers",
@@ -191,4 +189,4 @@ SIM_TEST_CASE_WITH("Autobahn's cases 1 to 10 except 6 get the expected answers",
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

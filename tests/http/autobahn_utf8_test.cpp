@@ -7,10 +7,10 @@
 
 #include "tests/http/autobahn.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::string_literals;
 
 // The sequences of Markus Kuhn's UTF-8 test, in the order of the suite's groups 6.5 to 6.23. A '+'
@@ -152,8 +152,6 @@ void run_utf8(Suite& suite) {
   }
 }
 
-}  // namespace
-
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH("Autobahn's cases 6 get the expected answers",
@@ -165,4 +163,4 @@ SIM_TEST_CASE_WITH("Autobahn's cases 6 get the expected answers",
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -8,7 +8,10 @@
 #include "tests/support/http_script.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_answers");
 
@@ -134,4 +137,4 @@ FIBER_TEST_CASE("an answer has at most the headers and trailers that the option 
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

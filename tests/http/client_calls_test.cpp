@@ -12,7 +12,10 @@
 #include "tests/support/http_script.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_calls");
 
@@ -67,8 +70,6 @@ FIBER_TEST_CASE("CONNECT sends a host and a port, and its answer has no body") {
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-namespace {
-
 // A server that is asked once; `talk` reads and writes.
 class Once {
  public:
@@ -93,8 +94,6 @@ class Once {
 bool has_nothing(net::TcpStream& stream) {
   return stream.wait_readable(Deadline::past()) == Errc::timed_out;
 }
-
-}  // namespace
 
 FIBER_TEST_CASE("a request whose answer has begun is not repeated when the connection is reset") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -281,4 +280,4 @@ FIBER_TEST_CASE("a forwarded answer is complete, or visibly aborted") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

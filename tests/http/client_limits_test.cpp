@@ -10,10 +10,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/parked.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 std::string url_of(const HttpServer& server, std::string_view path) {
@@ -26,8 +26,6 @@ void answer(http::Request& request, http::Response& response) {
   if (request.path() == "/part") (void)response.write("part");
   (void)wait_for_end(request.context());
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/client_limits");
 
@@ -76,4 +74,4 @@ FIBER_TEST_CASE("limits end a plain thread's call, its wait for a connection, an
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -15,9 +15,10 @@
 #include "tests/http/plain_layer.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 // Tells what it was asked for.
 void tell(http::Request& request, http::Response& response) {
@@ -76,8 +77,6 @@ class TunnelProxy {
   JoinHandle<Result<void>> loop_;
 };
 
-}  // namespace
-
 TEST_SUITE_BEGIN("http/client_proxy");
 
 FIBER_TEST_CASE("a client's requests for http go to its proxy with the whole URL") {
@@ -127,4 +126,4 @@ FIBER_TEST_CASE("a proxy that opens no tunnel is an error") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -8,9 +8,10 @@
 #include "tests/support/http_script.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 std::string redirect(int status, const std::string& place) {
   return "HTTP/1.1 " + std::to_string(status) + " Elsewhere\r\nLocation: " + place +
@@ -18,8 +19,6 @@ std::string redirect(int status, const std::string& place) {
 }
 
 std::string first_line(const std::string& request) { return request.substr(0, request.find('\r')); }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/client_redirects");
 
@@ -97,4 +96,4 @@ FIBER_TEST_CASE("a caller's Host is kept for redirects within its origin only") 
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

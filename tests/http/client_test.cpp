@@ -15,17 +15,15 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 std::string url_of(const HttpServer& server, std::string_view path) {
   return "http://" + server.address().to_string() + std::string(path);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/client");
 
@@ -377,4 +375,4 @@ FIBER_TEST_CASE("plain threads make requests, too") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

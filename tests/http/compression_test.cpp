@@ -14,9 +14,10 @@
 #include "libs/http/coding/accept_encoding.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 // The text in a gzip stream; "" if the stream has a flaw.
 std::string decompressed(std::string_view text) {
@@ -83,8 +84,6 @@ void answer(http::Request& request, http::Response& response) {
 }
 
 http::ServerOptions compressing() { return {.compression = http::Compression{}}; }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/compression");
 
@@ -251,4 +250,4 @@ FIBER_TEST_CASE("nothing is compressed without the option, and an invalid option
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

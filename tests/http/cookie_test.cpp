@@ -7,9 +7,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 using http::Cookie;
 
@@ -24,8 +25,6 @@ struct Jar {
   }
   std::string sends(const std::string& url) { return jar.header_for(http::Url::parse(url).value); }
 };
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/cookie");
 
@@ -183,4 +182,4 @@ FIBER_TEST_CASE("a client with a jar returns the cookies of a server, also after
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -1,9 +1,10 @@
 #include "tests/http/corpus.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 http::ServerOptions small_limits() {
   http::ServerOptions options;
@@ -51,8 +52,6 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
   FAIL_CHECK(message);
 }
 
-}  // namespace
-
 TEST_SUITE_BEGIN("http/corpus");
 
 TEST_CASE("the table of requests has at least 300 invalid ones") {
@@ -90,4 +89,4 @@ FIBER_TEST_CASE("a request in two parts gets the same answer") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

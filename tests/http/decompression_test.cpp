@@ -12,9 +12,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 std::string gzipped(std::string_view text) {
   z_stream stream{};
@@ -51,8 +52,6 @@ class CodedServer {
  private:
   HttpServer server_;
 };
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/decompression");
 
@@ -160,4 +159,4 @@ FIBER_TEST_CASE("an answer that a proxy's client has decompressed is forwarded a
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

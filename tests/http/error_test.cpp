@@ -5,7 +5,10 @@
 
 #include "tests/support/fiber_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/error");
 
@@ -37,4 +40,4 @@ TEST_CASE("errors distinguish invalid from unsupported messages") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

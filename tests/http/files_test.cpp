@@ -10,9 +10,10 @@
 #include "libs/http/wire/http_date.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 // A folder with some files, which the destructor removes, and a server of it.
 class Site {
@@ -92,8 +93,6 @@ constexpr Case kCases[] = {
     {"If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 200, "0123456789"},
     {"If-Modified-Since", "yesterday", 200, "0123456789"},
 };
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/files");
 
@@ -235,4 +234,4 @@ TEST_CASE("dates in the two obsolete forms are parsed, too") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -9,9 +9,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 constexpr std::string_view kType = "multipart/form-data; boundary=xY";
 
@@ -42,8 +43,6 @@ std::pair<std::string, std::error_code> read_parts(std::string_view text, std::s
 std::string part(const std::string& name, const std::string& text) {
   return "--xY\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + text + "\r\n";
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/form");
 
@@ -154,4 +153,4 @@ FIBER_TEST_CASE("a server stores an uploaded file and reads the fields around it
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -11,11 +11,11 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
-using namespace std::chrono_literals;
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
 
 // Has no limit, so only the context of the handler can end it.
 ChannelStatus receive_in_handler() {
@@ -23,8 +23,6 @@ ChannelStatus receive_in_handler() {
   std::optional<int> value;
   return never.receive_until(value);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/handler_context");
 
@@ -108,4 +106,4 @@ FIBER_TEST_CASE_WITH("a handler that uses no context starts no fiber for it", {.
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

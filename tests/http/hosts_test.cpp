@@ -7,9 +7,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 http::Handler say_site(std::string site) {
   return [site = std::move(site)](http::Request&, http::Response& response) {
@@ -23,8 +24,6 @@ std::string site_of(const HttpServer& server, std::string_view host) {
       ask(server, "GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n").at(0);
   return answer.status == 200 ? answer.body : std::to_string(answer.status);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/hosts");
 
@@ -81,4 +80,4 @@ TEST_CASE("names of hosts that could never be asked for are refused") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

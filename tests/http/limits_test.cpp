@@ -12,15 +12,13 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/limits");
 
@@ -379,4 +377,4 @@ FIBER_TEST_CASE("requests that come while the server stops are answered or not b
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

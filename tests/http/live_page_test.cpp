@@ -4,9 +4,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -46,8 +47,6 @@ class Page {
   net::TcpListener listener_;
   JoinHandle<net::Result<void>> serving_;
 };
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/live_page");
 
@@ -112,4 +111,4 @@ FIBER_TEST_CASE("a recording delays no reading and ends when its client leaves")
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -11,9 +11,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 std::string prometheus_page() {
   std::ostringstream out;
@@ -31,8 +32,6 @@ void ask_and_wait(const HttpServer& server, const std::string& path) {
   send_text(stream, "GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   CHECK(receive_all(stream).starts_with("HTTP/1.1 "));
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/metrics");
 
@@ -134,4 +133,4 @@ FIBER_TEST_CASE("slow clients and long requests are listed by a call, the live p
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -9,8 +9,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
+namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/pool");
@@ -89,4 +91,4 @@ SIM_TEST_CASE("the time limit of a request starts at the end of its head") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -8,10 +8,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kPart = 64 * 1024;
@@ -55,8 +55,6 @@ std::size_t download(const HttpServer& server, std::size_t part, std::chrono::na
     this_fiber::sleep_for(pause);
   }
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/progress");
 
@@ -121,4 +119,4 @@ SIM_TEST_CASE("a client that reads one byte each second is disconnected") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -11,7 +11,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/refusals");
 
@@ -94,4 +97,4 @@ FIBER_TEST_CASE("bytes of a client cannot split a message about it") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -13,10 +13,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 void tell_size(http::Request& request, http::Response& response) {
@@ -35,8 +35,6 @@ std::string post_chunk(std::string_view path) {
          " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + "14\r\n" +
          std::string(20, 'x') + "\r\n0\r\n\r\n";
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/route_limits");
 
@@ -135,4 +133,4 @@ TEST_CASE("impossible limits of a route are refused") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

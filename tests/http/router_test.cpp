@@ -6,9 +6,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 http::Handler say(std::string what) {
   return [what = std::move(what)](http::Request& request, http::Response& response) {
@@ -27,8 +28,6 @@ std::string get(const HttpServer& server, std::string_view path, std::string_vie
           .at(0);
   return answer.status == 200 ? answer.body : std::to_string(answer.status);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/router");
 
@@ -200,4 +199,4 @@ FIBER_TEST_CASE("a handler's fiber is named by its route while the handler runs"
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -14,15 +14,13 @@
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/server");
 
@@ -393,4 +391,4 @@ FIBER_TEST_CASE("a server lists the longest-running requests first") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

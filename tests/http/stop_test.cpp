@@ -15,13 +15,12 @@
 #include "tests/support/parked.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
-void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
+using namespace weft;
+using namespace weft::test;
 
-}  // namespace
+void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
 
 TEST_SUITE_BEGIN("http/stop");
 
@@ -279,4 +278,4 @@ FIBER_TEST_CASE("a stop request of the options gives pending requests only the g
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -10,7 +10,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 using http::TraceContext;
 
@@ -88,4 +91,4 @@ FIBER_TEST_CASE("a trace travels with the context, from one server to the next")
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -18,9 +18,10 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 net::UnixAddress address_of_test() {
   static int count = 0;
@@ -28,8 +29,6 @@ net::UnixAddress address_of_test() {
                                     std::to_string(++count))
       .value;
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/unix_socket");
 
@@ -100,4 +99,4 @@ FIBER_TEST_CASE("the context of a request over a Unix socket ends when its clien
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -14,16 +14,14 @@
 
 #include "tests/support/http_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 constexpr std::string_view kUpgrade =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/upgrade");
 
@@ -218,4 +216,4 @@ FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status")
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -6,7 +6,10 @@
 
 #include "tests/support/fiber_test.hpp"
 
-namespace weft::test {
+namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/url");
 
@@ -126,4 +129,4 @@ TEST_CASE("references are resolved by RFC 3986, and encoded where needed") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

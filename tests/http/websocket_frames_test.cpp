@@ -13,10 +13,10 @@
 #include "libs/http/websocket/message_reader.hpp"
 #include "tests/http/websocket_frames.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::string_literals;
 
 // What comes out of the bytes, one word each, to the first close or refusal.
@@ -61,8 +61,6 @@ void check(const std::vector<Case>& cases, bool may_compress = false) {
     CHECK(events_of(one.bytes, 1, may_compress) == one.events);
   }
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/frames");
 
@@ -285,4 +283,4 @@ TEST_CASE("a Sec-WebSocket-Key has sixteen bytes") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

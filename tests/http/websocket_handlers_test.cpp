@@ -15,10 +15,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 // A server that answers each message, and what its handlers have seen.
@@ -57,8 +57,6 @@ http::Handler handler_of(Answering& answering) {
 void wait_until_idle() {
   while (fibers_without_stack() == 0) this_fiber::yield();
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/websocket_handlers");
 
@@ -161,4 +159,4 @@ FIBER_TEST_CASE("a server that stops closes WebSockets with handlers with 1001")
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -18,10 +18,10 @@
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 // Says each message again.
@@ -39,8 +39,6 @@ void serve_echo(http::Request& request, http::Response& response) {
   const http::WebSocketOptions options{.ping = 30s, .close = 5s, .protocols = {"b", "a"}};
   (void)http::accept_websocket(request, response, echo, options);
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/websocket");
 
@@ -307,4 +305,4 @@ SIM_TEST_CASE("a client that opens a WebSocket does not wait for its server beyo
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

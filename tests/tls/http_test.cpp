@@ -17,10 +17,11 @@
 #include "tests/support/sim_test.hpp"
 #include "tests/tls/certificates.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
+using weft::test::send_text;
 using namespace std::chrono_literals;
 
 constexpr std::string_view kGetOverTls = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
@@ -61,8 +62,6 @@ tls::Stream connect(const HttpServer& server, const Secrets& secrets) {
 void send_text(tls::Stream& stream, std::string_view text) {
   (void)stream.write_all(std::as_bytes(std::span(text)));
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("tls/http");
 
@@ -327,4 +326,4 @@ FIBER_TEST_CASE("a handler sees the certificate of its client, and the connectio
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -20,10 +20,10 @@
 #include "tests/support/sim_test.hpp"
 #include "tests/tls/world.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 // This is more than the kernel takes while no peer reads.
@@ -78,8 +78,6 @@ void end_waits(const World& world) {
   CHECK(count == taken);
   stopper.join();
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("tls/limits");
 
@@ -234,4 +232,4 @@ FIBER_TEST_CASE("a new handshake replaces the oldest when there are too many") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -17,9 +17,10 @@
 #include "tests/support/fiber_test.hpp"
 #include "tests/tls/world.hpp"
 
-namespace weft::test {
-
 namespace {
+
+using namespace weft;
+using namespace weft::test;
 
 // OpenSSL as it is, on a connection of its own. For plain threads.
 class RawPeer {
@@ -56,8 +57,6 @@ std::string answer_to(const tls::Context& server, const tls::Context& client,
   const TlsPair pair = shake_hands(server, client, name);
   return pair.client.error ? pair.client.error.message() : pair.client.value.peer_subject();
 }
-
-}  // namespace
 
 TEST_SUITE_BEGIN("tls/peer");
 
@@ -166,4 +165,4 @@ FIBER_TEST_CASE("a certificate without a name is refused where clients ask by na
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace

@@ -23,13 +23,11 @@
 #include "tests/support/parked.hpp"
 #include "tests/tls/world.hpp"
 
-namespace weft::test {
-
 namespace {
 
+using namespace weft;
+using namespace weft::test;
 using namespace std::chrono_literals;
-
-}  // namespace
 
 TEST_SUITE_BEGIN("tls/stream");
 
@@ -360,4 +358,4 @@ FIBER_TEST_CASE("names of protocols that cannot be sent are refused") {
 
 TEST_SUITE_END();
 
-}  // namespace weft::test
+}  // namespace
