@@ -73,7 +73,7 @@ FIBER_TEST_CASE("tasks of a bulk of any size are accepted and started in order")
 }
 
 FIBER_TEST_CASE("a bulk that exceeds a rejecting pool is accepted up to its room") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 25, .on_full = OnFull::reject});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a bulk that exceeds a rejecting pool is accepted up to its room
 }
 
 FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -106,7 +106,7 @@ FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
 }
 
 FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts a whole bulk") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
   FiberPool helped({.capacity = 1, .queue_capacity = 10, .on_full = OnFull::caller_runs});
@@ -125,8 +125,8 @@ FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts a whole bulk") {
 }
 
 FIBER_TEST_CASE("a blocked bulk gets all available workers") {
-  weft::test::Event release;
-  weft::test::Event again;
+  weft::test::Flag release;
+  weft::test::Flag again;
   Concurrency concurrency;
   FiberPool pool({.capacity = 40, .queue_capacity = 100, .idle_timeout = kNever});
   const Functions tasks(100, [&] {

@@ -99,7 +99,7 @@ THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its st
 }
 
 THREAD_TEST_CASE("a plain thread can do everything with a pool") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   CHECK(pool.run([] { return this_fiber::is_fiber(); }));
   std::vector<PoolTask<void>> holders;
@@ -143,7 +143,7 @@ THREAD_TEST_CASE("a plain thread can do everything with a pool") {
 }
 
 FIBER_TEST_CASE("the statistics show where every task is") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 3});
   CHECK(pool.available() == 2);
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));

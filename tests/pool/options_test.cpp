@@ -58,7 +58,7 @@ FIBER_TEST_CASE("a default pool has at least one slot") {
 }
 
 FIBER_TEST_CASE("capacity and queue may both be unlimited") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = kUnlimited, .queue_capacity = kUnlimited});
   CHECK(pool.available() == kUnlimited);
   std::vector<PoolTask<int>> tasks;
@@ -97,7 +97,7 @@ FIBER_TEST_CASE("sizes beyond 32 bits keep their value") {
   FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
   CHECK(pool.capacity() == kHuge);
   CHECK(pool.available() == kHuge);
-  Event release;
+  Flag release;
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([&] { release.wait(); }));
   CHECK(pool.available() == kHuge - 3);
   pool.resize(kUnlimited - 1);  // And as much again in the queue: the sum is no small number.

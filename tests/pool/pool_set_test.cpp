@@ -12,7 +12,7 @@
 
 using namespace weft;
 using namespace weft::test;
-using Gate = weft::test::Event;
+using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/pool_set");
 

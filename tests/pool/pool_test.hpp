@@ -20,7 +20,7 @@ namespace weft::test {
 
 // Something that happens once, for any number of fibers and threads to wait for. They ask again
 // and again: a test must not depend on the primitives whose use it tests.
-class Event {
+class Flag {
  public:
   void set() { set_.store(true); }
   [[nodiscard]] bool is_set() const { return set_.load(); }
@@ -65,7 +65,7 @@ struct HeldPool {
     hold.set();
     pool.wait_idle();
   }
-  Event hold;
+  Flag hold;
   FiberPool pool;
 };
 

@@ -32,7 +32,7 @@ FIBER_TEST_CASE("the end of a task is a case: before the select, during it, and 
   CHECK(waits.get() == 5);
   opener.join();
 
-  Event done;
+  Flag done;
   std::vector<PoolTask<void>> holders;
   for (int i = 0; i < 2; ++i) holders.push_back(pool.async([&] { done.wait(); }));
   auto queued = pool.async([] {});
@@ -49,7 +49,7 @@ FIBER_TEST_CASE("a handle without a task is never ready, and the timeout ends a 
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;
   CHECK(select(on_done(none), otherwise()) == 1);
-  Event done;
+  Flag done;
   auto waits = pool.async([&] { done.wait(); });
   CHECK(select(on_done(none), on_done(waits), on_timeout(1ms)) == 2);
   done.set();
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("selects race with short tasks, and no more than the capacity ru
 
 THREAD_TEST_CASE("a plain thread selects on tasks") {
   FiberPool pool({.capacity = 2});
-  Event done;
+  Flag done;
   auto task = pool.async([&] {
     done.wait();
     return 4;

@@ -58,7 +58,7 @@ FIBER_TEST_CASE(
   CHECK(resource.use_count() == 1);
   CHECK(held.pool.submit({.stop = before.get_token()}, [] {}) == Errc::cancelled);
 
-  weft::test::Event begun;
+  weft::test::Flag begun;
   std::atomic<bool> told{false};
   CHECK(held.pool.submit({.stop = during.get_token()}, [&](std::stop_token token) {
     begun.set();
@@ -76,7 +76,7 @@ FIBER_TEST_CASE(
 FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
   FiberPool pool({.capacity = 1});
   std::stop_source own;
-  weft::test::Event begun;
+  weft::test::Flag begun;
   CHECK(pool.submit({.stop = own.get_token()}, [&](std::stop_token token) {
     begun.set();
     while (!token.stop_requested()) this_fiber::yield();

@@ -40,7 +40,7 @@ class Occupied {
 
  private:
   FiberPool& pool_;
-  Event release_;
+  Flag release_;
   std::vector<PoolTask<void>> tasks_;
 };
 
@@ -63,7 +63,7 @@ FIBER_TEST_CASE("exceptions for refusals and unstarted tasks name their pool") {
     return text.find(part) != std::string::npos;
   };
   FiberPool pool({.capacity = 1, .queue_capacity = 2, .name = "mail"});
-  Event event;
+  Flag event;
   CHECK(pool.submit([&] { event.wait(); }));
   auto task = pool.async([] {});
   pool.close(Close::discard);
@@ -307,7 +307,7 @@ FIBER_TEST_CASE_WITH("a submit without fibers for workers returns the error, and
     (error ? refused : accepted).fetch_add(1);
   };
   std::vector<JoinHandle<void>> submitters;
-  Event all_taken;
+  Flag all_taken;
   for (int s = 0; s < 8; ++s) {
     submitters.push_back(spawn([&] {
       all_taken.wait();

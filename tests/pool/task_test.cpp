@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a task's exception is thrown to its waiter and the worker conti
 }
 
 FIBER_TEST_CASE("a handle knows whether it is valid and ready") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;
   CHECK(!none.valid());
@@ -96,7 +96,7 @@ FIBER_TEST_CASE("a dropped handle leaves its task alone") {
 }
 
 FIBER_TEST_CASE("a queued task that is cancelled never runs and its waiters continue") {
-  Event begun, release;
+  Flag begun, release;
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto running = pool.async([&] {
@@ -145,7 +145,7 @@ FIBER_TEST_CASE("cancel races with the start of the task: one of them wins") {
 }
 
 FIBER_TEST_CASE("all waiters of one task continue") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 1});
   auto task = pool.async([&] { release.wait(); });
   std::vector<JoinHandle<void>> waiters;
@@ -166,7 +166,7 @@ FIBER_TEST_CASE("all waiters of one task continue") {
 FIBER_TEST_CASE("a handle outlives its pool") {
   PoolTask<int> done, dropped;
   {
-    Event release;
+    Flag release;
     FiberPool pool({.capacity = 1, .queue_capacity = 5});
     done = pool.async([&] {
       release.wait();
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("a handle outlives its pool") {
 }
 
 FIBER_TEST_CASE("a refused async or run throws the code that submit would return") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   const auto code_of = [](auto call) {
     try {

@@ -11,13 +11,13 @@
 using namespace weft;
 using weft::test::await_parked;
 using namespace std::chrono_literals;
-using weft::test::Event;
+using weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/cancel");
 
 FIBER_TEST_CASE("a stop ends a submit that waits for room, and its task never runs") {
   FiberPool pool({.capacity = 1});
-  Event hold;
+  Flag hold;
   CHECK(pool.submit([&] { hold.wait(); }) == std::error_code());
   std::stop_source source;
   const std::stop_token token = source.get_token();
@@ -36,7 +36,7 @@ FIBER_TEST_CASE("a stop ends a submit that waits for room, and its task never ru
 
 FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
   FiberPool pool({.capacity = 2});
-  Event hold;
+  Flag hold;
   auto task = pool.async([&] { hold.wait(); });
   Context context;
   auto of_task = spawn([&] { return task.wait_until(context); });
@@ -54,8 +54,8 @@ FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
 
 FIBER_TEST_CASE("a task that stops waiting for its own pool has its slot back") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
-  Event started;
-  Event hold;
+  Flag started;
+  Flag hold;
   std::stop_source source;
   const std::stop_token token = source.get_token();
   auto outer = pool.async([&] {

@@ -132,7 +132,7 @@ FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its p
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
-  WaitGroup all_submitted;  // It would take long if this many polled an Event.
+  WaitGroup all_submitted;  // It would take long if this many polled a Flag.
   all_submitted.add();
   FiberPool pool({.capacity = 1000});
   for (int i = 0; i < 1000; ++i) {
@@ -175,7 +175,7 @@ FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
   for (int round = 0; round < 20; ++round) {
     pool.resize(8);
-    Event release;
+    Flag release;
     WaitGroup first;
     first.add(8);
     for (int i = 0; i < 8; ++i) {
@@ -220,7 +220,7 @@ FIBER_TEST_CASE("idle workers beyond a smaller capacity retire at once") {
 }
 
 FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submitters at once") {
-  Event release;
+  Flag release;
   WaitGroup running, submitted;
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   running.add(4);
@@ -243,7 +243,7 @@ FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submit
 }
 
 FIBER_TEST_CASE("a larger capacity admits blocked submitters even if the queue has to grow") {
-  Event release;
+  Flag release;
   std::atomic<int> ran{0};
   // 16 and 32 tasks are what the queue has memory for after it has grown once.
   FiberPool pool({.capacity = 1, .queue_capacity = 48});
@@ -268,10 +268,10 @@ FIBER_TEST_CASE("a larger capacity admits blocked submitters even if the queue h
 }
 
 FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue has to grow") {
-  std::vector<Event> release(8);
+  std::vector<Flag> release(8);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 8, .queue_capacity = 52});
-  for (Event& each : release) CHECK(pool.submit([&] { each.wait(); }));
+  for (Flag& each : release) CHECK(pool.submit([&] { each.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 8; });
   // 16 and 32 tasks are what the queue has memory for after it has grown once.
   for (int i = 0; i < 48; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
@@ -283,7 +283,7 @@ FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue 
   wait_until_true([&] { return pool.stats().blocked == 0; });
   CHECK(pool.stats().busy == 4);
   CHECK(ran.load() == 0);
-  for (Event& each : release) each.set();
+  for (Flag& each : release) each.set();
   blocked.join();
   pool.wait_idle();
   CHECK(ran.load() == 49);
@@ -292,7 +292,7 @@ FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue 
 FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
   Concurrency gauge;
   std::atomic<int> ran{0};
-  Event over;
+  Flag over;
   FiberPool pool({.capacity = 8, .queue_capacity = 4});
   auto resizer = spawn([&] {
     Random random(99);

@@ -42,7 +42,7 @@ FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new ones") {
 }
 
 FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped tasks end") {
-  Event release;
+  Flag release;
   WaitGroup running;
   std::atomic<int> started{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 100});
@@ -97,7 +97,7 @@ FIBER_TEST_CASE("a task that runs after close(discard) returned was taken earlie
 
 FIBER_TEST_CASE("blocked submitters return an error when the pool is closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
-    Event release;
+    Flag release;
     FiberPool pool({.capacity = 1});
     CHECK(pool.submit([&] { release.wait(); }));
     std::vector<JoinHandle<Accepted>> submitters;
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("blocked submitters return an error when the pool is closed") {
 }
 
 FIBER_TEST_CASE("a drain that takes too long can still be turned into a discard") {
-  Event release;
+  Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -283,7 +283,7 @@ FIBER_TEST_CASE("a reopened pool accepts again, within its capacity") {
 }
 
 FIBER_TEST_CASE("wait_idle waits for all queued and running tasks, and no longer") {
-  Event release;
+  Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});
   pool.wait_idle();

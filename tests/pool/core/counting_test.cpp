@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("pool/counting");
 
 FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, not before") {
-  std::vector<weft::test::Event> go_on(3);
+  std::vector<weft::test::Flag> go_on(3);
   FiberPool pool({.capacity = 3});
   CHECK(pool.wait_for_completed(0));
   for (auto& event : go_on) CHECK(pool.submit([&] { event.wait(); }));
@@ -44,8 +44,8 @@ FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, no
 
 // Without a task in between that would tell it, too.
 FIBER_TEST_CASE("a wait for a number of tasks ends before another task ends") {
-  weft::test::Event begin;
-  weft::test::Event told;
+  weft::test::Flag begin;
+  weft::test::Flag told;
   FiberPool pool({.capacity = 1, .queue_capacity = 8});
   CHECK(pool.submit([&] { begin.wait(); }));
   for (int i = 0; i < 2; ++i) CHECK(pool.submit([] {}));
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("waits for different numbers end at their own numbers") {
 }
 
 FIBER_TEST_CASE("a wait for a number ends at its deadline or by a stop request") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit([&] { release.wait(); }));
   CHECK_FALSE(pool.wait_for_completed(1, 1ms));
@@ -97,7 +97,7 @@ FIBER_TEST_CASE("a wait for a number ends at its deadline or by a stop request")
 }
 
 FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their caller") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool(
       {.capacity = 1, .on_full = OnFull::caller_runs, .on_exception = [](std::exception_ptr) {}});
   auto waiter = spawn([&] { return pool.wait_for_completed(2); });
@@ -114,7 +114,7 @@ FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their calle
 }
 
 FIBER_TEST_CASE("dropped tasks do not count, and a wait for them ends with the pool") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });

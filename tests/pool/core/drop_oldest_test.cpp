@@ -24,7 +24,7 @@ PoolOptions dropping(std::size_t capacity, std::size_t queue_capacity) {
 TEST_SUITE_BEGIN("pool/drop_oldest");
 
 FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at once") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 3));
   CHECK(pool.submit([&] { release.wait(); }));
@@ -44,7 +44,7 @@ FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at
 }
 
 FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -69,7 +69,7 @@ FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
 }
 
 FIBER_TEST_CASE("only submit drops the oldest: other submits refuse or wait in order") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a task may submit to its own full pool") {
 }
 
 FIBER_TEST_CASE("nothing is dropped while more tasks run than a smaller capacity allows") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool(dropping(4, 1));
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 4; });

@@ -160,7 +160,7 @@ FIBER_TEST_CASE("a handler may park and use the pool") {
 
 FIBER_TEST_CASE("an exception of a task that runs in its caller goes to the handler") {
   std::atomic<int> handled{0};
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 1,
                   .on_full = OnFull::caller_runs,
                   .on_exception = [&](std::exception_ptr, const TaskInfo& task) {

@@ -17,7 +17,7 @@
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-using Gate = weft::test::Event;
+using Gate = weft::test::Flag;
 
 namespace {
 

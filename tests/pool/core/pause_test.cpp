@@ -39,7 +39,7 @@ FIBER_TEST_CASE("no task starts between pause and resume, and then all start in 
 }
 
 FIBER_TEST_CASE("running tasks continue in a pause and wait_paused waits for all of them") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
   for (int i = 0; i < 3; ++i) {
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("running tasks continue in a pause and wait_paused waits for all
 }
 
 FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK_FALSE(pool.wait_paused());
   CHECK(pool.submit([&] { release.wait(); }));
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") 
 // With one worker, so that the waiter is parked for sure.
 FIBER_TEST_CASE_WITH("a wait for a pause ends with it although another pause begins at once",
                      {.workers = {1}}) {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then block
 }
 
 FIBER_TEST_CASE("blocked submitters of a paused pool are admitted as running tasks end") {
-  weft::test::Event release;
+  weft::test::Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 40});
   for (int i = 0; i < 40; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -239,7 +239,7 @@ FIBER_TEST_CASE("no task runs in its submitter while paused") {
 }
 
 FIBER_TEST_CASE("a task that waits on its own pool in a pause counts as running and continues") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   auto inner = pool.async([&] { release.wait(); });
   wait_until_true([&] { return pool.stats().busy == 1; });

@@ -117,7 +117,7 @@ FIBER_TEST_CASE("cancelling a running task requests its stop, and returns false"
 
 FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes nothing") {
   FiberPool pool({.capacity = 1});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   std::atomic<bool> has_begun{false};  // A worker is busy a moment before.
   auto task = pool.async([&] {
     has_begun.store(true);

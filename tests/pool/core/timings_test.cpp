@@ -123,7 +123,7 @@ SIM_TEST_CASE("the wait of a task begins with the call that was parked for room"
 }
 
 FIBER_TEST_CASE("tasks of every kind are measured, also throwing ones; dropped ones are not") {
-  weft::test::Event release;
+  weft::test::Flag release;
   const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,
                   .queue_capacity = 3,

@@ -51,7 +51,7 @@ FIBER_TEST_CASE("running weights never exceed the capacity and no heavy task is 
 
 FIBER_TEST_CASE("a heavy task waits for its slots, and later tasks wait too") {
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   Record record;
   CHECK(pool.submit([&] { hold.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a heavy task waits for its slots, and later tasks wait too") {
 
 FIBER_TEST_CASE("a weight takes room in the queue, and more than the capacity is refused") {
   FiberPool pool({.capacity = 4});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   CHECK(pool.submit({.weight = 5}, [] {}) == Errc::too_heavy);
   CHECK(pool.submit({.weight = 3}, [&] { hold.wait(); }));
   CHECK(pool.try_submit({.weight = 2}, [] {}) == Errc::full);
@@ -79,7 +79,7 @@ FIBER_TEST_CASE("a weight takes room in the queue, and more than the capacity is
 
 FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
   FiberPool pool({.capacity = 4});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   Record record;
   CHECK(pool.submit({.weight = 3}, [&] { hold.wait(); }));
   auto heavy = spawn([&] { CHECK(pool.submit({.weight = 4}, [&] { record.add(1); })); });
@@ -96,7 +96,7 @@ FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
 }
 
 FIBER_TEST_CASE("a heavy submitter that gives up lets later ones in") {
-  weft::test::Event hold;
+  weft::test::Flag hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;
   CHECK(pool.submit({.weight = 3}, [&] { hold.wait(); }));
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
 }
 
 FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lock") {
-  Event hold;
+  Flag hold;
   std::atomic<int> destroyed{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   const auto look = [&](int* /*none*/) {
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lo
 }
 
 FIBER_TEST_CASE("a heavy task replaces others only if they suffice") {
-  Event hold;
+  Flag hold;
   FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { hold.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 4; });
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("a heavy task replaces others only if they suffice") {
 }
 
 FIBER_TEST_CASE("a blocked submitter is admitted even if the next task is too heavy to start") {
-  Event first, second;
+  Flag first, second;
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit([&] { first.wait(); }));
   CHECK(pool.submit([&] { second.wait(); }));
@@ -172,7 +172,7 @@ FIBER_TEST_CASE("a blocked submitter is admitted even if the next task is too he
 }
 
 FIBER_TEST_CASE("the end of a heavy task admits as many submitters as find room") {
-  Event heavy, light;
+  Flag heavy, light;
   FiberPool pool({.capacity = 3});
   CHECK(pool.submit({.weight = 3}, [&] { heavy.wait(); }));
   std::vector<JoinHandle<void>> blocked;
@@ -189,7 +189,7 @@ FIBER_TEST_CASE("the end of a heavy task admits as many submitters as find room"
 
 // A sub-pool sends another drain task in place of a dropped one, at once.
 FIBER_TEST_CASE("a heavy task may take the places of drain tasks from a sub-pool") {
-  Event hold;
+  Flag hold;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   FiberPool sub({.capacity = 2, .queue_capacity = kUnlimited, .parent = &parent});

@@ -74,7 +74,7 @@ FIBER_TEST_CASE_WITH("a task that waited gets the next free slot, however many t
 }
 
 FIBER_TEST_CASE("a wait with a deadline inside a task ends in time and gets its slot back") {
-  Event release;
+  Flag release;
   FiberPool pool({.capacity = 1});
   pool.run([&] {
     auto inner = pool.async([&] {
@@ -103,10 +103,10 @@ FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of s
 }
 
 FIBER_TEST_CASE("close(discard) frees a task that waits for a queued one") {
-  Event released;
+  Flag released;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto outer = pool.async([&] {
-    Event release;
+    Flag release;
     auto holder = pool.async([&] {
       released.set();
       release.wait();
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("nested tasks continue while the pool is resized and drained") {
 }
 
 FIBER_TEST_CASE("a task that waits keeps its slot without release_when_blocked") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .release_when_blocked = false});
   std::atomic<int> begun{0};
   std::vector<PoolTask<int>> outer;

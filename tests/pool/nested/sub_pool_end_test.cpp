@@ -13,7 +13,7 @@
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-using Gate = weft::test::Event;
+using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_end");
 

@@ -88,7 +88,7 @@ FIBER_TEST_CASE(
 
 FIBER_TEST_CASE("a busy key holds up its own tasks only, and takes no slot for them") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   std::atomic<int> of_key{0};
   CHECK(pool.submit({.key = 7}, [&] { hold.wait(); }));
   for (int i = 0; i < 3; ++i) CHECK(pool.submit({.key = 7}, [&] { ++of_key; }));
@@ -119,7 +119,7 @@ FIBER_TEST_CASE("a key passes on when its task throws, is cancelled, or is dropp
 
 FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened pool has no keys") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   std::atomic<int> ran{0};
   CHECK(pool.submit({.key = 1}, [&] { hold.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("drop_oldest drops the task that has waited longest, of any prio
 
 FIBER_TEST_CASE("with caller_runs a task with a key waits for its turn instead") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
-  weft::test::Event hold;
+  weft::test::Flag hold;
   Record record;
   CHECK(pool.submit({.key = 1}, [&] {
     hold.wait();

@@ -49,7 +49,7 @@ FIBER_TEST_CASE("an eager pool is closed while it starts its workers") {
 
 FIBER_TEST_CASE(
     "workers grow by the step when the load is too high, and never above the capacity") {
-  weft::test::Event release;
+  weft::test::Flag release;
   Concurrency concurrency;
   FiberPool pool({.capacity = 10,
                   .grow = GrowPolicy::load_factor({.up = 4, .down = 1, .step = 2, .interval = 1h}),
@@ -103,7 +103,7 @@ SIM_TEST_CASE("the limit falls with the load, to min_workers") {
 
 FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   std::atomic<bool> stop{false};
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool({.capacity = 8,
                   .grow = GrowPolicy::load_factor({.up = 8, .down = 4, .step = 1, .interval = 1ms}),
                   .queue_capacity = kUnlimited,
@@ -175,7 +175,7 @@ SIM_TEST_CASE("tasks that wait for later ones finally get their workers") {
 }
 
 FIBER_TEST_CASE("a limit below the capacity refuses no task, and lets nested waits end") {
-  weft::test::Event release;
+  weft::test::Flag release;
   FiberPool pool(
       {.capacity = 6,
        .grow = GrowPolicy::load_factor({.up = 3, .down = 1, .step = 1, .interval = 1ms})});

@@ -106,7 +106,7 @@ SIM_TEST_CASE("on_tick gets statistics while a closed pool drains") {
 
 FIBER_TEST_CASE("the last call comes after a task that runs in its caller") {
   Told told;
-  weft::test::Event running, release;
+  weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
   CHECK(pool.submit([&] { release.wait(); }));
   auto caller = spawn([&] {
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a call that throws is logged, and the next one is made") {
 FIBER_TEST_CASE("a call may use its pool and close it, but not join it") {
   std::atomic<int> refused{0}, ran{0};
   FiberPool* same = nullptr;
-  weft::test::Event made;
+  weft::test::Flag made;
   FiberPool pool({.capacity = 1, .on_tick = {.period = 1ms, .call = [&](const PoolStats&) {
                                                made.wait();
                                                if (same->is_closed()) return;
