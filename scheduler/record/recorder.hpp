@@ -57,8 +57,9 @@ class Recorder {
     if (watches_ready_) [[unlikely]]
       note_ready(fiber);
   }
-  // The running fiber is about to leave.
-  void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
+  // The running fiber is about to leave. Static: a compiler would keep the recorder's address in a
+  // register across the park.
+  static void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
     WEFT_PROBE(park, &fiber, static_cast<int>(reason));
     become_parked(fiber, reason);
   }

@@ -135,7 +135,7 @@ inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) 
 
 void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_fiber();
-  desk_.recorder.parks(fiber, reason);
+  Recorder::parks(fiber, reason);
   leave(Departure::left, *fiber.stack.load(relaxed), take_next_at_hand(), after);
   fibers::happens_after(&fiber);
 }
