@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <weft/detail/turn.hpp>
 #include <weft/error.hpp>
 #include <weft/files.hpp>
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/error.hpp>
 #include <weft/result.hpp>

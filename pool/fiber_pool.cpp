@@ -7,6 +7,7 @@
 #include <utility>
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/end_wait.hpp>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>

@@ -14,13 +14,26 @@
 #include <weft/pool_options.hpp>
 
 #include "base/cgroups.hpp"
+#include "base/lock_owners.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
+#include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
 
 namespace weft::runtime {
 
 namespace {
+
+// Diverts each locking call from its fast path.
+// Relaxed: a worker that does not see it yet has it by its next turn.
+void note_lock_owners() noexcept {
+  if (base::lock_owners_are_noted.exchange(true, detail::relaxed)) return;
+  weft_endless_turn.over.store(true, detail::relaxed);
+  (void)scheduler::visit_registry(Deadline::never(), [](scheduler::Scheduler& scheduler) {
+    for (scheduler::Desk* desk : scheduler.shared().desks()) desk->end_turn();
+  });
+}
 
 // Appended piece by piece: g++ 12 warns falsely about sums of strings (its bug 105651).
 [[noreturn]] void refuse(const char* option, const std::string& value, std::size_t most,
@@ -198,8 +211,7 @@ std::size_t resolve_memory_goal(const RuntimeOptions& options) {
 
 }  // namespace
 
-scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
-                                    scheduler::BlockingPool* blocking) {
+scheduler::SchedulerOptions resolve(const RuntimeOptions& options, scheduler::Helpers* helpers) {
   if (options.max_fibers == 0) {
     throw std::invalid_argument("weft: RuntimeOptions::max_fibers = 0; must be at least 1");
   }
@@ -209,7 +221,7 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
   }
   const char* owners = std::getenv("WEFT_LOCK_OWNERS");
   if (options.lock_owners || (owners != nullptr && std::string_view(owners) == "1")) {
-    detail::note_lock_owners();
+    note_lock_owners();
   }
   unsigned workers = resolve_workers(options.workers);
   scheduler::ProcessorOptions processors;
@@ -223,7 +235,7 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
           options.max_fibers,
           options.on_exception,
           options.report_overflow,
-          blocking,
+          helpers,
           [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
             report_deadlock(handler, scheduler);
           },

@@ -9,11 +9,11 @@ namespace weft::runtime {
 
 inline constexpr unsigned kMaxWorkers = 1024;
 
-// Checks every option, and fills in missing ones from the environment and the machine. `blocking`
-// makes the blocking calls. Throws std::invalid_argument that names the option, the value and the
+// Checks every option, and fills in missing ones from the environment and the machine. `helpers`
+// make the blocking calls. Throws std::invalid_argument that names the option, the value and the
 // limit.
 [[nodiscard]] scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
-                                                  scheduler::BlockingPool* blocking = nullptr);
+                                                  scheduler::Helpers* helpers = nullptr);
 
 // Parses `text`, the value of WEFT_WORKERS, to a number of workers. Throws as resolve().
 [[nodiscard]] unsigned parse_workers(const char* text);

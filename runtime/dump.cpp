@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 #include <weft/detail/metrics_source.hpp>
-#include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "base/lock_owners.hpp"
 #include "base/panic.hpp"
 #include "base/printable.hpp"
 #include "base/thread.hpp"
@@ -313,7 +313,7 @@ std::string describe_cycles() {
     for (const scheduler::WaitCycle& cycle : *cycles) text.append(describe_cycle(cycle));
   });
   if (text.empty()) text = "weft: no fibers wait for each other in a circle\n";
-  if (!detail::notes_lock_owners()) {
+  if (!base::notes_lock_owners()) {
     text.append("weft: mutexes do not record their owners; set WEFT_LOCK_OWNERS=1\n");
   }
   return text;

@@ -9,20 +9,21 @@
 
 #include "base/panic.hpp"
 #include "io/poller.hpp"
+#include "runtime/blocking/blocking_pool.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/dump_signal.hpp"
+#include "runtime/own_runtime.hpp"
 #include "runtime/process_exit.hpp"
 #include "runtime/stats.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/waist/blocking_pool.hpp"
 
 namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
     : events_(std::make_unique<io::Poller>()),
-      blocking_(std::make_unique<scheduler::BlockingPool>(options.max_blocking_threads)),
+      blocking_(std::make_unique<runtime::BlockingPool>(options.max_blocking_threads)),
       scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options, blocking_.get()),
                                                         *events_)),
       unwinding_(std::uncaught_exceptions()) {
@@ -57,6 +58,7 @@ Runtime::~Runtime() {
              "a Runtime was destroyed by one of its own fibers, which it would wait for: let the "
              "thread that made it destroy it");
   scheduler_->begin_end();
+  runtime::announce_end();
   await_end();
   scheduler_->retire();
 }

@@ -1,6 +1,6 @@
 #include "runtime/stats.hpp"
 
-#include "scheduler/waist/blocking_pool.hpp"
+#include "scheduler/helpers.hpp"
 
 namespace weft::runtime {
 
@@ -27,8 +27,8 @@ RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   stats.stacks_carved = stacks.carved;
   stats.stacks_resident = stacks.carved - stacks.cold;
   stats.record_bytes = shared.fibers().bytes();
-  if (auto* const blocking = shared.options().blocking) {  // A simulation has none.
-    stats.blocking_threads = blocking->size_hint();
+  if (auto* const helpers = shared.options().helpers) {  // A simulation has none.
+    stats.blocking_threads = helpers->size_hint();
   }
   stats.memory_goal = shared.stores().goal().bytes();
   stats.memory_goals_reached = shared.stores().goal().times();

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "base/cache_line.hpp"
+#include "base/lock_owners.hpp"
 #include "base/parker.hpp"
 #include "fibers/fiber.hpp"
 #include "scheduler/event_source.hpp"
@@ -106,11 +108,11 @@ class Desk {
 
   // Returns whether the last turn had ended. While locks note their owners, it may not have.
   [[nodiscard]] bool begin_turn() noexcept {
-    const bool leads_here = detail::notes_lock_owners();
+    const bool leads_here = base::notes_lock_owners();
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
     turn.has_ended.store(false, detail::relaxed);
     turn.over.store(leads_here, detail::relaxed);
-    if (!leads_here && detail::notes_lock_owners()) turn.over.store(true, detail::relaxed);
+    if (!leads_here && base::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
   // Does the same as send_pinned(). Thieves cannot take the fiber, so no other worker is woken;

@@ -21,8 +21,8 @@ class StackSpace;
 
 namespace weft::scheduler {
 
-class BlockingPool;
 class Desk;
+class Helpers;
 class Scheduler;
 struct WaitCycle;
 
@@ -84,8 +84,8 @@ struct SchedulerOptions {
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
-  // Makes blocking calls for fibers; outlives them. Null: fibers make none.
-  BlockingPool* blocking = nullptr;
+  // They make blocking calls for fibers, and outlive these. Null: fibers make none.
+  Helpers* helpers = nullptr;
   // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: deadlocks are
   // not searched for.
   std::function<void(Scheduler&)> on_deadlock = {};

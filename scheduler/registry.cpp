@@ -10,9 +10,9 @@
 #include <weft/detail/fork.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
+#include "base/lock_owners.hpp"
 #include "base/lock_until.hpp"
 #include "base/thread.hpp"
-#include "scheduler/record/lock_owners.hpp"
 #include "scheduler/sleep/parked_threads.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
@@ -81,7 +81,7 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   for (auto& side : choosing) side.store(0, relaxed);
   bound_scheduler() = nullptr;
   ParkedThreads::reset();
-  if (detail::notes_lock_owners()) shared_owners.reset();
+  if (base::notes_lock_owners()) base::shared_owners.reset();
   fork_count.fetch_add(1, relaxed);
   if (Worker* worker = current_worker()) {
     // The fiber continues as a plain thread would. It must not end: its worker is gone.
@@ -89,6 +89,7 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
       fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
       base::note_forked_fiber();
     }
+    weft_block_cache = nullptr;
     weft_current_worker = nullptr;
   }
   registry_mutex.unlock();

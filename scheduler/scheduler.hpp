@@ -15,7 +15,6 @@
 #include "fibers/fiber_store.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/options.hpp"
-#include "scheduler/runtime_end.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/sleep/quiescence.hpp"
 #include "scheduler/upkeep/monitor.hpp"
@@ -60,11 +59,9 @@ class Scheduler {
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }
-  // The runtime's destructor calls it before retire(): it notifies fibers that wait for more work.
-  void begin_end() noexcept {
-    is_ending_.store(true, detail::relaxed);
-    announce_end();
-  }
+  // The runtime's destructor calls it before retire(), and then notifies fibers that wait for more
+  // work.
+  void begin_end() noexcept { is_ending_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
   // Called when the event source has its first watch: a worker that sleeps should then sleep there.
@@ -90,7 +87,7 @@ class Scheduler {
 
   Shared shared_;
   const std::uint32_t forks_;  // The number of forks before its creation.
-  // Relaxed: the functions that announce_end() calls notify waiters under a lock.
+  // Relaxed: the function that runtime::announce_end() calls notifies waiters under a lock.
   detail::Atomic<bool> is_ending_{false};
   // Every plain thread that spawns writes these.
   alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block.

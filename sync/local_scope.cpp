@@ -1,6 +1,6 @@
 #include <weft/detail/local_scope.hpp>
 
-#include <weft/detail/waist.hpp>
+#include <weft/detail/local_node.hpp>
 
 namespace weft::detail {
 

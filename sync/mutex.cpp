@@ -3,8 +3,10 @@
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/late_wait.hpp>
 
+#include "base/lock_owners.hpp"
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
+#include "sync/owner_notes.hpp"
 
 namespace weft {
 
@@ -41,7 +43,7 @@ bool Mutex::take_if_free() noexcept {
 }
 
 bool Mutex::try_lock() noexcept {
-  if (!detail::notes_lock_owners()) [[likely]]
+  if (!base::notes_lock_owners()) [[likely]]
     return take_if_free();
   const detail::SpinGuard guard(waiters_lock_);
   if (!take_if_free()) return false;
@@ -62,7 +64,7 @@ void Mutex::give_way_and_lock() noexcept WEFT_NOT_ANALYZED {
 
 // A plain thread has the number 0.
 void Mutex::note_owner() noexcept {
-  if (detail::notes_lock_owners()) owner_.note(detail::number_for_notes());
+  if (base::notes_lock_owners()) owner_.note(sync::number_for_notes());
 }
 
 // Spinning pays only while the owner runs on another worker and no caller waits.
@@ -82,7 +84,7 @@ void Mutex::lock_contended() noexcept {
 }
 
 bool Mutex::lock_contended_until(const Until& until) noexcept {
-  if (!detail::notes_lock_owners() && spin()) return true;
+  if (!base::notes_lock_owners() && spin()) return true;
   Waiter self;
   for (bool woken = false;; woken = true) {
     waiters_lock_.lock();
@@ -100,7 +102,7 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
     self.amount = woken ? 1 : 0;
     if (!wait_for_turn(self, woken, until)) return false;
     if (self.granted) {
-      if (detail::notes_lock_owners()) {
+      if (base::notes_lock_owners()) {
         const detail::SpinGuard guard(waiters_lock_);
         note_owner();
       }
@@ -159,7 +161,7 @@ void Mutex::unlock_contended() noexcept {
                                "a mutex that is not locked was unlocked; each unlock() must "
                                "follow a lock() of its own"));
     if (Waiter* next = waiters_.claim_front()) {
-      if (detail::notes_lock_owners()) owner_.note(0);
+      if (base::notes_lock_owners()) owner_.note(0);
       hand_to(*next);
       return;
     }

@@ -2,8 +2,10 @@
 
 #include <weft/detail/invariant.hpp>
 
+#include "base/lock_owners.hpp"
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
+#include "sync/owner_notes.hpp"
 
 namespace weft {
 
@@ -30,9 +32,9 @@ bool SharedMutex::take_and_note(std::uint32_t owner) noexcept {
 
 // An owner calls it. Relaxed: the note is not for the mutex's other callers.
 void SharedMutex::note_owner() noexcept {
-  if (!detail::notes_lock_owners()) return;
+  if (!base::notes_lock_owners()) return;
   state_.fetch_or(kNoted, relaxed);
-  detail::note_owner_of(this);
+  sync::note_owner_of(this);
 }
 
 bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexcept {
@@ -92,7 +94,7 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
 // The mutex does not become free while a caller waits: a caller that may destroy it comes after the
 // hand-over.
 void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
-  if ((state_.load(relaxed) & kNoted) != 0) detail::forget_owner_of(this);
+  if ((state_.load(relaxed) & kNoted) != 0) sync::forget_owner_of(this);
   do {
     waiters_lock_.lock();
     // Acquire, on behalf of the next owner: it sees what all former readers did.

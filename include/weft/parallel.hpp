@@ -18,6 +18,7 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/group_stop.hpp>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>

@@ -148,13 +148,13 @@ struct RuntimeStats {
 };
 
 namespace scheduler {
-class BlockingPool;
 class EventSource;
 class Scheduler;
 }  // namespace scheduler
 namespace runtime {
+class BlockingPool;
 class DumpSignal;
-}
+}  // namespace runtime
 
 // Owns the worker threads and all that fibers need. A plain thread spawns to the process's first
 // runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest left. A child of
@@ -251,7 +251,7 @@ class Runtime {
 
   // Both outlive the scheduler, which provides statistics until it ends.
   std::unique_ptr<scheduler::EventSource> events_;
-  std::unique_ptr<scheduler::BlockingPool> blocking_;
+  std::unique_ptr<runtime::BlockingPool> blocking_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
   std::stop_source stop_source_;

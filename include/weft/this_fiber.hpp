@@ -5,13 +5,9 @@
 #include <cstdint>
 #include <string_view>
 #include <weft/deadline.hpp>
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
-
-namespace weft::detail {
-// Parks, even if the deadline has already passed.
-void sleep_until(Deadline deadline) noexcept;
-}  // namespace weft::detail
 
 // Context: fibers and plain threads; only sleeps park, and only yields and sleeps switch to another
 // fiber.

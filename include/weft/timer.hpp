@@ -174,7 +174,7 @@ class DelayedCall {
 
   // Prevents the call, whose fiber then destroys it. Returns false if there is none, it has begun,
   // or it was stopped before.
-  bool stop() noexcept { return alarm_ != nullptr && detail::cancel_alarm(*alarm_); }
+  bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
   template <std::invocable F>

@@ -3,6 +3,7 @@
 
 #include <utility>
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/detail/waist.hpp>
 
 namespace weft::pool {

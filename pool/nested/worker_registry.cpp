@@ -1,6 +1,6 @@
 #include "pool/nested/worker_registry.hpp"
 
-#include <weft/detail/waist.hpp>
+#include <weft/detail/local_node.hpp>
 
 #include "pool/core/pool_core.hpp"
 #include "pool/queue/task_queue.hpp"

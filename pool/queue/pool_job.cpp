@@ -25,7 +25,7 @@ void TaskAttributes::CancelJob::operator()() const noexcept { (void)job->cancel(
 
 void TaskAttributes::disarm() noexcept {
   if (alarm == nullptr) return;
-  (void)cancel_alarm(*alarm);
+  (void)alarm->cancel();
   alarm.reset();
 }
 

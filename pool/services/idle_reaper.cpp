@@ -9,6 +9,7 @@
 // idle_timeout, and keeps no worker.
 #include <algorithm>
 #include <chrono>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "pool/core/pool_core.hpp"

@@ -120,7 +120,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   }
   verdict.anybody_awake = true;
   // This spare started just before locks began to note their owners.
-  if (detail::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
+  if (base::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
   if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {

@@ -12,11 +12,11 @@
 #include <weft/detail/lock_owner.hpp>
 #include <weft/detail/waiter.hpp>
 
+#include "base/lock_owners.hpp"
 #include "base/read_memory.hpp"
 #include "fibers/calls/call_walk.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/sanitizer.hpp"
-#include "scheduler/record/lock_owners.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/upkeep/census.hpp"
@@ -267,7 +267,7 @@ class WaitGraph {
     add(fibers_, node.wait.ahead);
     if (node.reason == WaitReason::shared_mutex_read && !node.wait.has_one_owner) return edges;
     const void* mutex = address_of(node.wait.lock - kMutexStateBytes);
-    for (const std::uint64_t owner : shared_owners.owners_of(mutex)) {
+    for (const std::uint64_t owner : base::shared_owners.owners_of(mutex)) {
       if (owner != 0) add(numbers_, owner);
     }
     return edges;

@@ -11,6 +11,8 @@
 
 namespace weft::detail {
 
+namespace {
+
 // Invariants
 //   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
 //       first case only.
@@ -18,9 +20,9 @@ namespace weft::detail {
 //   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
 // Order
 //   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
-class Alarm {
+class TimedTask final : public Alarm {
  public:
-  Alarm(Deadline deadline, Task&& task) noexcept
+  TimedTask(Deadline deadline, Task&& task) noexcept
       : wait_(deadline, &claim_), task_(std::move(task)) {}
 
   // The fiber and its timer must belong to the same runtime, so both use the same choice.
@@ -47,7 +49,7 @@ class Alarm {
     }
   }
 
-  bool cancel() noexcept {
+  bool cancel() noexcept override {
     if (!claim_.try_claim(Claim::kNotifier)) return false;
     {
       const detail::SpinGuard guard(lock_);
@@ -60,16 +62,16 @@ class Alarm {
 
   // Relaxed: the caller has a reference already.
   void retain() noexcept { references_.fetch_add(1, relaxed); }
-  void release() noexcept {
+  void release() noexcept override {
     const std::uint32_t before = references_.fetch_sub(1, acq_rel);  // [alarm]
-    WEFT_INVARIANT(before > 0 && before <= 3, "Alarm I3: handle, fiber and errand are counted");
+    WEFT_INVARIANT(before > 0 && before <= 3, "TimedTask I3: handle, fiber and errand are counted");
     if (before == 1) delete this;
   }
 
  private:
   void begin_wait() noexcept {
     const detail::SpinGuard guard(lock_);
-    WEFT_INVARIANT(!wait_.has_begun(), "Alarm I2: the wait begins once, and is not cancelled");
+    WEFT_INVARIANT(!wait_.has_begun(), "TimedTask I2: the wait begins once, and is not cancelled");
     if (!cancelled_) wait_.begin();
   }
   // Runs in the fiber. The task and its captures are destroyed before the reference is released.
@@ -77,7 +79,7 @@ class Alarm {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;
     WEFT_INVARIANT(due || claim_.winner() == Claim::kNotifier,
-                   "Alarm I1: the clock or a canceller has won before the fiber runs");
+                   "TimedTask I1: the clock or a canceller has won before the fiber runs");
     release();
     if (due) task.run();
   }
@@ -90,13 +92,16 @@ class Alarm {
   Atomic<std::uint32_t> references_{2};
 };
 
+}  // namespace
+
 Alarm* set_alarm(Deadline deadline, Task&& task) {
-  auto owner = std::make_unique<Alarm>(deadline, std::move(task));
+  auto owner = std::make_unique<TimedTask>(deadline, std::move(task));
   const scheduler::Destination runtime;
   owner->make_fiber(runtime);
-  AlarmHandle handle(owner.release());
+  TimedTask& made = *owner.release();
+  AlarmHandle handle(&made);
   try {
-    handle->start_clock(runtime);
+    made.start_clock(runtime);
   } catch (...) {
     // The fiber exists already: it ends without running the task.
     (void)handle->cancel();
@@ -104,8 +109,5 @@ Alarm* set_alarm(Deadline deadline, Task&& task) {
   }
   return handle.release();
 }
-
-bool cancel_alarm(Alarm& alarm) noexcept { return alarm.cancel(); }
-void release_alarm(Alarm& alarm) noexcept { alarm.release(); }
 
 }  // namespace weft::detail

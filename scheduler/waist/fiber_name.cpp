@@ -1,8 +1,7 @@
-// Names fibers, and writes their names into a trace.
+// Names fibers.
 #include <weft/detail/trace_event.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "scheduler/record/trace_book.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
 
@@ -22,14 +21,6 @@ fibers::Stack* stack_here() noexcept {
 
 }  // namespace
 
-void detail::trace_text(TraceKind kind, std::string_view text) noexcept {
-  if (Worker* worker = current_worker()) {
-    worker->desk().recorder.note_text(kind, text);
-  } else {
-    scheduler::trace_text_from_outside(kind, text);
-  }
-}
-
 std::string_view this_fiber::name() noexcept {
   const fibers::Stack* stack = stack_here();
   return stack == nullptr ? std::string_view{} : stack->name.view();
@@ -40,7 +31,7 @@ void this_fiber::set_name(std::string_view name) noexcept {
   if (stack == nullptr) return;
   stack->name.assign(name);
   if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::name, stack->name.view());
+    current_worker()->desk().recorder.note_text(detail::TraceKind::name, stack->name.view());
 }
 
 }  // namespace weft

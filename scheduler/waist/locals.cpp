@@ -1,6 +1,5 @@
 // Finds the list of FiberLocal values: in the header of the fiber's stack, or in the thread.
 #include <weft/detail/local_node.hpp>
-#include <weft/detail/waist.hpp>
 
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
@@ -28,7 +27,5 @@ LocalNode*& locals() noexcept {
   if (fiber == nullptr) return thread_locals();
   return fiber->stack.load(relaxed)->locals;  // Relaxed: its own.
 }
-
-void destroy_locals() noexcept { destroy_all(locals()); }
 
 }  // namespace weft::detail

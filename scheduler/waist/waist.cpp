@@ -1,4 +1,5 @@
 // Implements the waist: each function first checks whether a fiber or a plain thread calls it.
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 
 #include <algorithm>
@@ -173,13 +174,6 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
-}
-
-unsigned concurrency() noexcept {
-  Worker* worker = current_worker();
-  if (worker != nullptr) return worker->shared().active().usual();
-  const scheduler::Choice choice;
-  return choice.get() == nullptr ? 1 : choice.get()->shared().active().usual();
 }
 
 void give_way() noexcept {

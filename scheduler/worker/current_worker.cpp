@@ -1,7 +1,5 @@
 #include "scheduler/worker/current_worker.hpp"
 
-#include <weft/detail/waist.hpp>
-
 extern "C" {
 constinit weft::detail::Turn weft_endless_turn;
 __thread weft::scheduler::Worker* weft_current_worker = nullptr;

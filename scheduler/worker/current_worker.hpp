@@ -1,7 +1,7 @@
 // Finds the worker of the calling thread.
 #pragma once
 
-#include <weft/detail/waist.hpp>
+#include <weft/detail/turn.hpp>
 
 namespace weft::scheduler {
 class Worker;

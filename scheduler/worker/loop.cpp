@@ -168,7 +168,7 @@ Fiber* Loop::take_chosen() noexcept {
   bool ends_turn = false;
   Fiber* fiber = simulation.take(ends_turn);
   desk_.turn.has_ended.store(ends_turn, relaxed);
-  desk_.turn.over.store(ends_turn || detail::notes_lock_owners(), relaxed);
+  desk_.turn.over.store(ends_turn || base::notes_lock_owners(), relaxed);
   return fiber;
 }
 

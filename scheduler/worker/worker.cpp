@@ -331,8 +331,9 @@ void Worker::begin_thread() noexcept {
   desk_.recorder.begins_life(machine_now());
   desk_.thread.adopt();
   weft_current_worker = this;
+  weft_block_cache = &blocks_;
   weft_current_turn = &desk_.turn;
-  desk_.turn.over.store(detail::notes_lock_owners(), relaxed);
+  desk_.turn.over.store(base::notes_lock_owners(), relaxed);
   thread_ = fibers::ThreadState::of_this_thread();
   idle_stack_.sanitizer.adopt_thread();
 }
@@ -340,6 +341,7 @@ void Worker::begin_thread() noexcept {
 void Worker::end_thread() noexcept {
   thread_.between.destroy();
   weft_current_turn = &weft_endless_turn;
+  weft_block_cache = nullptr;
   weft_current_worker = nullptr;
 }
 

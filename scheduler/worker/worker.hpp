@@ -6,6 +6,7 @@
 #include <weft/detail/task.hpp>
 #include <weft/detail/waist.hpp>
 
+#include "fibers/block_cache.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
 #include "fibers/switch.hpp"
@@ -14,7 +15,6 @@
 #include "scheduler/shared.hpp"
 #include "scheduler/timers/timers_sleep.hpp"
 #include "scheduler/worker/announcer.hpp"
-#include "scheduler/worker/block_cache.hpp"
 #include "scheduler/worker/fiber_ids.hpp"
 #include "scheduler/worker/stack_waits.hpp"
 
@@ -43,7 +43,6 @@ class Worker {
   void yield() noexcept;
   // The running fiber calls it; it works like detail::run_in_place().
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
-  [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return desk_.recorder.running(); }
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
@@ -121,7 +120,7 @@ class Worker {
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;
-  BlockCache blocks_;
+  fibers::BlockCache blocks_;
   StackWaits stack_waits_;
 };
 

@@ -1,6 +1,7 @@
 // The waist for models of what stands above it: callers that park and wake, and a clock.
 #pragma once
 
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "tests/model/model_futex.hpp"

@@ -110,8 +110,6 @@ void spawn(Task&& task, const SpawnOptions& /*options*/) {
   if (fault != kForgetsToStart) place.send(Spawned::kStart);
 }
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
-bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }
-void release_alarm(Alarm& /*alarm*/) noexcept {}
 void trace_text(TraceKind /*kind*/, std::string_view /*text*/) noexcept {}
 }  // namespace detail
 namespace pool {

@@ -11,8 +11,6 @@
 // The calls of these, in short: no task of the model runs on a pool, and none has attributes.
 namespace weft::detail {
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
-bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }
-void release_alarm(Alarm& /*alarm*/) noexcept {}
 // Does the same as nested/blocking_scope.cpp, without the scope.
 bool PoolJob::wait_until(const Until& until) noexcept {
   lock_.lock();

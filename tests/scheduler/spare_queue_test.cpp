@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/wait_group.hpp>

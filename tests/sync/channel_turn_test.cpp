@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <vector>
 #include <weft/channel.hpp>
-#include <weft/detail/waist.hpp>
+#include <weft/detail/turn.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 

@@ -10,6 +10,7 @@
 #include <shared_mutex>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/detail/own_runtime.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>

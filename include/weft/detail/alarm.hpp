@@ -8,18 +8,28 @@
 namespace weft::detail {
 
 // A task, and the fiber that will run it at a given time; until then it costs two small records and
-// no stack. Its handle and its fiber share it.
-class Alarm;
+// no stack. Its handle and its fiber share it. Fibers and plain threads may call its functions,
+// which never park.
+class Alarm {
+ public:
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
 
-// Fibers and plain threads may call it; it never parks. Throws as spawn().
+  // Returns true if the task will not run: it is then destroyed soon, in its fiber.
+  [[nodiscard]] virtual bool cancel() noexcept = 0;
+  // Called at the end of the handle; the task is not affected.
+  virtual void release() noexcept = 0;
+
+ protected:
+  Alarm() noexcept = default;
+  virtual ~Alarm() = default;
+};
+
+// Never parks. Throws as spawn().
 [[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
-// Returns true if the task will not run: it is then destroyed soon, in its fiber. Never parks.
-[[nodiscard]] bool cancel_alarm(Alarm& alarm) noexcept;
-// Called at the end of the handle; the task is not affected.
-void release_alarm(Alarm& alarm) noexcept;
 
 struct ReleaseAlarm {
-  void operator()(Alarm* alarm) const noexcept { release_alarm(*alarm); }
+  void operator()(Alarm* alarm) const noexcept { alarm->release(); }
 };
 using AlarmHandle = std::unique_ptr<Alarm, ReleaseAlarm>;
 

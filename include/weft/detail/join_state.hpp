@@ -8,6 +8,7 @@
 #include <utility>
 #include <weft/detail/end_wait.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/local_node.hpp>
 #include <weft/detail/small_block.hpp>
 #include <weft/detail/waiter.hpp>
 

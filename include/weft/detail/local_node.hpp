@@ -29,6 +29,12 @@ inline void destroy_all(LocalNode*& first) noexcept {
   }
 }
 
+// Returns the values of the calling fiber or plain thread, newest first. The reference is valid
+// until the caller ends.
+[[nodiscard]] LocalNode*& locals() noexcept;
+// Destroys them. Happens automatically when the caller ends.
+inline void destroy_locals() noexcept { destroy_all(locals()); }
+
 // Returns a key that no FiberLocal of the process has had.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 

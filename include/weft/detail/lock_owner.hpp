@@ -9,8 +9,8 @@ namespace weft::detail {
 // Three bytes that would otherwise be padding after a lock's SpinLock: the lowest bits of the
 // owning fiber's number; 0 if the owner is unknown or a plain thread.
 // scheduler/upkeep/wait_cycles.cpp reads them there. A lock records its owner only while
-// notes_lock_owners(), because a store for each lock would take a tenth of its instructions. Then
-// is_turn_over(), which each locking call reads anyway, diverts the call from its fast path.
+// base::notes_lock_owners(), because a store for each lock would take a tenth of its instructions.
+// Then is_turn_over(), which each locking call reads anyway, diverts the call from its fast path.
 // Relaxed: the writer holds the lock's spin lock.
 class LockOwner {
  public:

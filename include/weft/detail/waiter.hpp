@@ -6,6 +6,7 @@
 #include <weft/detail/bounded_park.hpp>
 #include <weft/detail/lock_owner.hpp>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/detail/turn.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
 

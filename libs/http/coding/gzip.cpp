@@ -5,7 +5,7 @@
 
 #include <array>
 #include <new>
-#include <weft/detail/waist.hpp>
+#include <weft/detail/turn.hpp>
 #endif
 
 namespace weft::http {

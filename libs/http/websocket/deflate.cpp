@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include <array>
-#include <weft/detail/waist.hpp>
+#include <weft/detail/turn.hpp>
 #endif
 
 namespace weft::http {

@@ -1,4 +1,5 @@
-// Whether locks note their owners, and the notes of locks that have several.
+// Whether locks note their owners, for reports of deadlocks, and the notes of locks that may have
+// several: sync/owner_notes.hpp makes both kinds of notes.
 #pragma once
 
 #include <array>
@@ -8,10 +9,19 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
 
-namespace weft::scheduler {
+namespace weft::base {
 
 // Relaxed: a lock whose owner does not see it yet has no note, or a former one for a moment.
 inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
+
+// Once it is true, it stays true.
+#if defined(WEFT_MODEL)
+[[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
+#else
+[[nodiscard]] inline bool notes_lock_owners() noexcept {
+  return lock_owners_are_noted.load(detail::relaxed);
+}
+#endif
 
 // The owners of locks that may have several at once. A table of fixed size: an owner that finds no
 // place has no note. Any thread may call.
@@ -44,4 +54,4 @@ class SharedOwners {
 
 extern constinit SharedOwners shared_owners;
 
-}  // namespace weft::scheduler
+}  // namespace weft::base

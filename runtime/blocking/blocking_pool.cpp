@@ -1,4 +1,4 @@
-#include "scheduler/waist/blocking_pool.hpp"
+#include "runtime/blocking/blocking_pool.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,13 +6,12 @@
 #include <utility>
 #include <weft/detail/fork.hpp>
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/simulated.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/thread.hpp"
-#include "scheduler/scheduler.hpp"
-#include "scheduler/worker/current_worker.hpp"
 
-namespace weft::scheduler {
+namespace weft::runtime {
 
 namespace {
 
@@ -279,35 +278,4 @@ std::size_t BlockingPool::idle_hint() noexcept {
   return count;
 }
 
-}  // namespace weft::scheduler
-
-namespace weft::detail {
-
-namespace {
-
-// The helpers of the calling fiber's runtime.
-scheduler::BlockingPool& blocking_pool_here() noexcept {
-  return *scheduler::current_worker()->shared().options().blocking;
-}
-
-}  // namespace
-
-void make_on_helper(BlockingCall& call) {
-  if (is_simulated()) [[unlikely]]
-    return call.make(call);
-  if (const auto refused = blocking_pool_here().expect()) {
-    throw std::system_error(
-        refused,
-        "weft::blocking: there is no helper thread, and the system refuses a new one; "
-        "its limit of threads or of memory has been met");
-  }
-  call.waker = current();
-  park({[](void* submitted) noexcept {
-          // Another fiber or none runs on the other side of the switch, but in the same scheduler.
-          blocking_pool_here().submit(*static_cast<BlockingCall*>(submitted));
-        },
-        &call},
-       WaitReason::blocking);
-}
-
-}  // namespace weft::detail
+}  // namespace weft::runtime

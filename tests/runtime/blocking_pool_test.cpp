@@ -1,4 +1,4 @@
-#include "scheduler/waist/blocking_pool.hpp"
+#include "runtime/blocking/blocking_pool.hpp"
 
 #include <atomic>
 #include <functional>
@@ -10,11 +10,11 @@
 
 #include "tests/support/fiber_test.hpp"
 
-TEST_SUITE_BEGIN("scheduler/blocking_pool");
+TEST_SUITE_BEGIN("runtime/blocking_pool");
 
 using namespace std::chrono_literals;
 using weft::detail::BlockingCall;
-using weft::scheduler::BlockingPool;
+using weft::runtime::BlockingPool;
 
 namespace {
 

@@ -1,9 +1,8 @@
-#include "scheduler/record/lock_owners.hpp"
+#include "base/lock_owners.hpp"
 
 #include <algorithm>
-#include <weft/detail/waist.hpp>
 
-namespace weft::scheduler {
+namespace weft::base {
 
 constinit SharedOwners shared_owners;
 
@@ -54,10 +53,4 @@ void SharedOwners::reset() noexcept WEFT_NOT_ANALYZED {
   }
 }
 
-}  // namespace weft::scheduler
-
-namespace weft::detail {
-
-bool notes_lock_owners() noexcept { return scheduler::lock_owners_are_noted.load(relaxed); }
-
-}  // namespace weft::detail
+}  // namespace weft::base

@@ -7,7 +7,7 @@
 
 #include "fibers/sanitizer.hpp"
 
-namespace weft::scheduler {
+namespace weft::fibers {
 
 // For the state that a fiber and its handle share, which is as short-lived as a fiber: operator new
 // and delete would take as long as the rest of a spawn and a join in place. Every block comes from
@@ -27,7 +27,7 @@ class BlockCache {
   // Throws std::bad_alloc.
   [[nodiscard]] void* take() { return first_ == nullptr ? ::operator new(kBlockBytes) : pop(); }
   void give(void* block) noexcept {
-    if (fibers::kSanitized || count_ == kMost) return ::operator delete(block);
+    if (kSanitized || count_ == kMost) return ::operator delete(block);
     first_ = ::new (block) Free{first_};
     ++count_;
   }
@@ -47,4 +47,7 @@ class BlockCache {
   std::size_t count_ = 0;
 };
 
-}  // namespace weft::scheduler
+}  // namespace weft::fibers
+
+// The cache of the calling thread's worker; null on a plain thread. Only block_cache.cpp reads it.
+extern "C" __thread weft::fibers::BlockCache* weft_block_cache;

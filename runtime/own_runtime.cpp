@@ -1,7 +1,9 @@
-#include "scheduler/runtime_end.hpp"
+#include "runtime/own_runtime.hpp"
 
-#include <weft/detail/waist.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/own_runtime.hpp>
 
+#include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/worker.hpp"
@@ -16,8 +18,15 @@ constinit detail::Atomic<void (*)() noexcept> end_call{nullptr};
 
 }  // namespace
 
-void scheduler::announce_end() noexcept {
+void runtime::announce_end() noexcept {
   if (void (*const call)() noexcept = end_call.load(detail::acquire)) call();  // [end-call]
+}
+
+unsigned detail::concurrency() noexcept {
+  scheduler::Worker* const worker = scheduler::current_worker();
+  if (worker != nullptr) return worker->shared().active().usual();
+  const scheduler::Choice choice;
+  return choice.get() == nullptr ? 1 : choice.get()->shared().active().usual();
 }
 
 bool detail::runtime_is_ending() noexcept {

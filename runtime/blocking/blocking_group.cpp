@@ -7,7 +7,7 @@
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "scheduler/waist/blocking_pool.hpp"
+#include "runtime/blocking/blocking_pool.hpp"
 
 namespace weft {
 
@@ -37,7 +37,7 @@ class BlockingGroup::Core {
   detail::Atomic<std::uint64_t> finished{0};
   detail::Atomic<std::uint64_t> given_up{0};
   detail::Atomic<std::uint64_t> refused{0};
-  scheduler::BlockingPool pool;  // Destroyed first: its threads use the other members.
+  runtime::BlockingPool pool;  // Destroyed first: its threads use the other members.
 };
 
 BlockingGroup::BlockingGroup(BlockingGroupOptions options)

@@ -1,4 +1,4 @@
-#include <weft/detail/waist.hpp>
+#include <weft/detail/wait_reason.hpp>
 
 namespace weft::detail {
 

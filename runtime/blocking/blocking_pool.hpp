@@ -14,16 +14,15 @@
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/parker.hpp"
+#include "scheduler/helpers.hpp"
 #include "scheduler/tuning.hpp"
 
-namespace weft::scheduler {
+namespace weft::runtime {
 
 // Helper threads, started on demand, reused last in first out, and ended when they have been idle
-// for a while. Calls are made in FIFO order. A call takes two steps. Before its fiber parks,
-// expect() ensures that there will be a helper for it: all failures happen there. On the other side
-// of the switch, submit() hands it in, so that a fast helper cannot wake a fiber that is not parked
-// yet. The lock is a thread mutex, because threads that hold it may be preempted by many others. It
-// is held for a few instructions, never across the start or the end of a thread.
+// for a while. Calls are made in FIFO order. The lock is a thread mutex, because threads that hold
+// it may be preempted by many others. It is held for a few instructions, never across the start or
+// the end of a thread.
 // Invariants, under mutex_
 //   I1  owed_ counts the calls that are expected or queued; free_ counts the helpers that are idle
 //       or about to check the queue: a helper leaves only while owed_ < free_.
@@ -35,31 +34,28 @@ namespace weft::scheduler {
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are unlocked,
 //       and no pool has helpers or calls, because they belonged to the parent. Unchecked: a mutex
 //       does not reveal its holder.
-class BlockingPool {
+class BlockingPool final : public scheduler::Helpers {
  public:
-  static constexpr std::chrono::nanoseconds kIdleTime{tuning::kHelperIdleTime};
+  static constexpr std::chrono::nanoseconds kIdleTime{scheduler::tuning::kHelperIdleTime};
 
   // At most `most` threads, and at least one; their names contain `name`.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
                         std::string name = "block");
   // Ends and joins all helpers. No call may be owed or in progress any more.
-  ~BlockingPool();
+  ~BlockingPool() override;
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  // Any thread may call it. Returns the reason if there is no helper and none could be started;
-  // without an error exactly one submit() must follow.
-  [[nodiscard]] std::error_code expect() noexcept;
-  // Any thread may call it. A helper makes the call, which wakes its waker, or may free itself.
-  void submit(detail::BlockingCall& call) noexcept;
+  [[nodiscard]] std::error_code expect() noexcept override;
+  void submit(detail::BlockingCall& call) noexcept override;
   // Withdraws a call that has been handed in and still exists, so that it is never made. Returns
   // false if a helper has it. Any thread may call it.
   [[nodiscard]] bool withdraw(detail::BlockingCall& call) noexcept;
 
   // Returns whether the calling thread is one of its helpers.
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // The numbers of existing and of sleeping helpers; they may be stale.
-  [[nodiscard]] std::size_t size_hint() noexcept;
+  [[nodiscard]] std::size_t size_hint() noexcept override;
+  // The number of sleeping helpers; it may be stale.
   [[nodiscard]] std::size_t idle_hint() noexcept;
 
  private:
@@ -101,4 +97,4 @@ class BlockingPool {
   std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);
 };
 
-}  // namespace weft::scheduler
+}  // namespace weft::runtime

@@ -1,0 +1,39 @@
+// The reasons for which fibers park.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::detail {
+
+// The reason why a fiber is parked; shown in dumps.
+enum class WaitReason : std::uint8_t {
+  none,
+  yield,
+  sleep,
+  join,
+  mutex,
+  shared_mutex_read,
+  shared_mutex_write,
+  condition_variable,
+  wait_group,
+  semaphore,
+  latch,
+  barrier,
+  once,
+  event,
+  channel_send,
+  channel_receive,
+  select,
+  select_socket,  // A select that the kernel may end, too.
+  timer,
+  pool_submit,
+  pool_idle,
+  pool_wait,
+  readable,
+  writable,
+  blocking,
+  stack,  // A fiber that has not started, because the system provides no stack.
+};
+[[nodiscard]] const char* to_string(WaitReason reason) noexcept;
+
+}  // namespace weft::detail
