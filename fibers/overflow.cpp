@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostCalls = 20;
+// The system allows a process 65 530 by default (vm.max_map_count). A crash reporter needs some.
+constexpr std::size_t kMostMappingsForCore = 48'000;
 
 // Order
 //   [spaces]  watch stores (release) -> the handler loads (acquire): the space is constructed.
@@ -174,9 +176,12 @@ void install_overflow_report() {
 }
 
 void make_core_small(const void* kept) noexcept {
+  std::size_t mappings = kMostMappingsForCore;
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
-    if (space != nullptr && !space->leave_unused_parts_out_of_core(kept)) return;
+    if (space == nullptr) continue;
+    mappings = space->leave_unused_parts_out_of_core(kept, mappings);
+    if (mappings == 0) return;
   }
 }
 

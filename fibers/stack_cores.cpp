@@ -1,6 +1,7 @@
 // Selects the parts of stacks that a core file contains.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <span>
 
 #include "base/read_memory.hpp"
@@ -79,7 +80,12 @@ bool StackSpace::leave_out_of_cores() noexcept {
   return false;
 }
 
-bool StackSpace::leave_unused_parts_out_of_core(const void* kept) const noexcept {
+std::size_t StackSpace::leave_unused_parts_out_of_core(const void* kept,
+                                                       std::size_t mappings) const noexcept {
+  // A guard by protection divides the stacks already. Relaxed: an estimate.
+  const std::size_t guards = 2 * protected_.load(relaxed);
+  const std::size_t price = guard_kind_ == GuardKind::lightweight ? 2 : 1;
+  mappings -= std::min(guards, mappings);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const Range& range = ranges_[size_class];
     const std::size_t carved = range.carved.load(acquire);  // [range]
@@ -90,10 +96,12 @@ bool StackSpace::leave_unused_parts_out_of_core(const void* kept) const noexcept
       if (!has_header(start, size_class)) continue;
       const char* const end = first_used(header_of(start, size_class, index), start);
       const auto bytes = static_cast<std::size_t>(end - start);
-      if (bytes != 0 && madvise(start, bytes, MADV_DONTDUMP) != 0) return false;
+      if (bytes == 0) continue;
+      if (mappings < price || madvise(start, bytes, MADV_DONTDUMP) != 0) return 0;
+      mappings -= price;
     }
   }
-  return true;
+  return mappings;
 }
 
 }  // namespace weft::fibers

@@ -75,9 +75,10 @@ class StackSpace {
   }
 
   // Leaves the parts below the calls of parked fibers out of the core file of a process that is
-  // about to end: each takes two mappings. The stack with the address `kept` stays whole. Takes no
-  // lock. Returns false once the system refuses.
-  bool leave_unused_parts_out_of_core(const void* kept) const noexcept;
+  // about to end. The stack with the address `kept` stays whole, and so do stacks for which
+  // `mappings` do not suffice. A stack takes two of them, with its guard. Takes no lock. Returns
+  // how many mappings are left, or 0 once the system refuses.
+  std::size_t leave_unused_parts_out_of_core(const void* kept, std::size_t mappings) const noexcept;
 
   struct Counts {
     std::uint64_t carved = 0;

@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
+#include "fibers/fiber.hpp"
 #include "fibers/stack_space.hpp"
 #include "tests/fibers/stack_tools.hpp"
 #include "tests/support/core_files.hpp"
@@ -12,11 +14,14 @@
 
 namespace {
 
+using weft::fibers::Fiber;
+using weft::fibers::FiberState;
 using weft::fibers::kGuardBytes;
 using weft::fibers::Stack;
 using weft::fibers::StackSpace;
 using weft::test::bytes_in_core;
 using weft::test::Coroutine;
+using weft::test::shows_flags_of_mappings;
 using weft::test::take_stacks;
 
 constexpr std::size_t kBlock = weft::fibers::ColdStacks::kBlock;
@@ -25,10 +30,7 @@ constexpr std::size_t kTaken = 8 * kBlock;
 TEST_SUITE_BEGIN("fibers/stack_cores");
 
 TEST_CASE("core files have the stacks in use, and leave free and unused ones out") {
-  if (weft::test::kEmulated) {
-    MESSAGE("left out: the emulator shows no flags of mappings");
-    return;
-  }
+  if (!shows_flags_of_mappings()) return;
   StackSpace space(&Coroutine::entry, kBlock);
   Stack* all = take_stacks(space, kTaken);
   const char* lowest = all->lowest;
@@ -61,6 +63,37 @@ TEST_CASE("core files have the stacks in use, and leave free and unused ones out
   one->next = more;
   more->next = nullptr;
   space.cool(one);
+}
+
+TEST_CASE("a core is made small for as many stacks as mappings are allowed") {
+  if (!shows_flags_of_mappings()) return;
+  constexpr std::size_t kParked = 20;
+  constexpr std::size_t kCut = 7;
+  StackSpace space(&Coroutine::entry);
+  Stack* const all = take_stacks(space, kParked);
+  std::array<Fiber, kParked> fibers;
+  std::size_t next = 0;
+  for (Stack* stack = all; stack != nullptr; stack = stack->next) {
+    Fiber& fiber = fibers.at(next++);
+    fiber.state.store(FiberState::parked, weft::detail::relaxed);
+    fiber.stack.store(stack, weft::detail::relaxed);
+    stack->fiber = &fiber;
+    stack->context.store(
+        reinterpret_cast<weft::fibers::Context>(reinterpret_cast<char*>(stack) - 512),
+        weft::detail::relaxed);
+  }
+  const bool has_guards = space.guard_kind() == weft::fibers::GuardKind::lightweight;
+  const std::size_t allowed = has_guards ? 2 * kCut + 1 : 2 * space.counts().carved + kCut;
+  CHECK(space.leave_unused_parts_out_of_core(nullptr, allowed) == 0);
+  std::size_t cut = 0;
+  for (Stack* stack = all; stack != nullptr; stack = stack->next) {
+    if (bytes_in_core(stack->lowest, stack->lowest + 4096) == 0) ++cut;
+    CHECK(bytes_in_core(reinterpret_cast<char*>(stack) - 512, reinterpret_cast<char*>(stack)) ==
+          512);
+    stack->fiber = nullptr;
+  }
+  CHECK(cut == kCut);
+  space.cool(all);
 }
 
 TEST_SUITE_END();

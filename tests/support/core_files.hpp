@@ -1,6 +1,8 @@
 // What the kernel would write to a core file.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
@@ -9,6 +11,16 @@
 #include <string>
 
 namespace weft::test {
+
+// Returns whether the system shows the flags of mappings, on which bytes_in_core() relies.
+inline bool shows_flags_of_mappings() {
+  std::ifstream mappings("/proc/self/smaps");
+  for (std::string line; std::getline(mappings, line);) {
+    if (line.starts_with("VmFlags:")) return true;
+  }
+  MESSAGE("skipped: /proc/self/smaps has no VmFlags, as in an emulator or some sandboxes");
+  return false;
+}
 
 // Returns how many bytes from `first` to `last` the kernel would write to a core file, in mappings
 // that have pages or had some.
