@@ -18,7 +18,8 @@
 
 namespace weft::fibers {
 
-// It is in the frame of the jump, so at most a red zone is below it. The assembly and
+// It is in the frame of the jump, so at most a red zone is below it. On a new stack of x86-64 it is
+// itself in the red zone. The assembly and
 // tools/gdb/weft.py depend on the layout.
 struct SavedContext {
   void* stack_pointer;

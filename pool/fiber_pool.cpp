@@ -77,12 +77,14 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
 // Returns whether only fibers of the pool are left that run no code of the user: workers that have
 // been retired, and the library's own fibers.
 bool no_user_code_is_left(const PoolState& state) noexcept {
-  return state.closed && state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
+  return state.closed && !state.may_run_user_code && state.is_idle() && state.workers.live() == 0 &&
+         !state.ticker.is_running();
 }
 
 // A task that waits until its own pool is idle or joined would wait for itself. A task of another
 // pool with the same root gives its slots back while it waits; if it does not have to wait, it
-// keeps them. `limit_of` returns the limit of the wait; its argument is no_user_code_is_left().
+// keeps them. `limit_of` returns the limit of the wait; its argument is no_user_code_is_left(),
+// asked by a fiber.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
   if (pool::called_from_worker_of(&core)) {
@@ -94,7 +96,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    only_leaves = no_user_code_is_left(state);
+    // For a plain thread, a fiber that never yields may keep the workers from their end.
+    only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
   if (is_ticker && condition == Condition::joined) {

@@ -44,8 +44,10 @@ Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
   // Relaxed: no other thread uses it now.
   const Context context = parked.context.load(detail::relaxed);
-  const std::ptrdiff_t left = end_of(context) - parked.lowest;
-  if (kSanitized || left < kUnwinderBytes) return trace;
+  const char* const end = end_of(context);
+  // In a photo, a fiber that was about to park has a context of its past, which may lead anywhere.
+  const bool is_in_stack = end < reinterpret_cast<const char*>(&parked);
+  if (kSanitized || !is_in_stack || end - parked.lowest < kUnwinderBytes) return trace;
   parked.context.store(jump_on_top(context, &trace, &visit).fctx, detail::relaxed);
   return trace;
 }

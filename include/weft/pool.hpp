@@ -74,8 +74,9 @@ class FiberPool {
   // kept as by go(). Tasks with options reuse up to 256 records of the pool; a stop token or a
   // timeout allocates. The limit of the call, the task's own deadline or its stop request ends the
   // wait for room, whichever is first.
-  // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes.
-  // With options also std::invalid_argument that names the field.
+  // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes
+  // and for the pool's first stop token. With options also std::invalid_argument that names the
+  // field.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return entry().hand_over(Room::as_configured, std::forward<F>(callable));

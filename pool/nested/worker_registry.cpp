@@ -35,7 +35,10 @@ bool Registration::is_clearing() const noexcept {
 void Registration::give_place_up() noexcept {
   objects_->give_place_up();
   slot_ = Slot::none;
-  core_.change([](PoolState& state) { state.workers.leave_clearing(); });
+  core_.change([](PoolState& state) {
+    state.may_run_user_code = true;
+    state.workers.leave_clearing();
+  });
 }
 
 std::size_t Registration::weight() const noexcept {

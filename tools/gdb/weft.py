@@ -124,10 +124,13 @@ def word_at(address):
 def saved_registers(context):
     """What the registers of a parked fiber are, as far as they are known."""
     try:
-        saved = gdb.Value(context).cast(gdb.lookup_type("weft::fibers::SavedContext").pointer())
+        saved_type = gdb.lookup_type("weft::fibers::SavedContext")
     except gdb.error:
+        saved_type = None
+    if saved_type is None or not saved_type.fields():  # Boost's, where it is empty.
         registers = {name: word_at(context + offset) for name, offset in BOOST.items()}
         return registers | {"rsp": context + BOOST_BYTES}
+    saved = gdb.Value(context).cast(saved_type.pointer())
     return {"rsp": int(saved["stack_pointer"]), "rip": int(saved["resume"]),
             "rbp": int(saved["frame_pointer"])}
 

@@ -251,8 +251,9 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
+      std::stop_token token = stop_token_of(core_);  // It may throw: the callable is not moved yet.
       return PoolItem(std::in_place,
-                      StoppableTask<Callable>{std::forward<F>(callable), stop_token_of(core_)});
+                      StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }
   }
   // Counted like any other refusal.
