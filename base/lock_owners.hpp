@@ -11,13 +11,13 @@
 
 namespace weft::base {
 
+#if defined(WEFT_MODEL)
+[[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
+#else
 // Relaxed: a lock whose owner does not see it yet has no note, or a former one for a moment.
 inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
 
 // Once it is true, it stays true.
-#if defined(WEFT_MODEL)
-[[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
-#else
 [[nodiscard]] inline bool notes_lock_owners() noexcept {
   return lock_owners_are_noted.load(detail::relaxed);
 }

@@ -77,8 +77,9 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
 // Returns whether only fibers of the pool are left that run no code of the user: workers that have
 // been retired, and the library's own fibers.
 bool no_user_code_is_left(const PoolState& state) noexcept {
-  return state.closed && !state.may_run_user_code && state.is_idle() && state.workers.live() == 0 &&
-         !state.ticker.is_running();
+  // A thread may still destroy the callables of tasks that were dropped.
+  return state.closed && state.counters.cancelled == 0 && !state.counters.clears_without_place &&
+         state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
 }
 
 // A task that waits until its own pool is idle or joined would wait for itself. A task of another

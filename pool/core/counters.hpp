@@ -33,8 +33,9 @@ struct Counters {
   std::uint64_t failed = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t rejected = 0;
-  std::uint64_t drains = 0;       // Accepted so far.
-  std::uint64_t drains_over = 0;  // Drain tasks that ended or were dropped.
+  std::uint64_t drains = 0;           // Accepted so far.
+  std::uint64_t drains_over = 0;      // Drain tasks that ended or were dropped.
+  bool clears_without_place = false;  // A worker that clears its objects gave up its place once.
 };
 
 }  // namespace weft::pool

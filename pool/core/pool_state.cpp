@@ -257,7 +257,6 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   while (Waiter* sub_pool = sub_pools.claim_front()) waiters.blocked.push_back(*sub_pool);
   if (mode != Close::drain) {
     queue.move_all_to(dropped);
-    if (!dropped.empty()) may_run_user_code = true;
     const bool has_drains = counters.drains != counters.drains_over;
     const std::size_t drains = has_drains ? dropped.count_drains() : 0;
     counters.cancelled += dropped.size() - drains;

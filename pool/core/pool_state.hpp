@@ -301,8 +301,6 @@ struct PoolState {
   bool is_stopped = false;       // A stop request to all tasks has been made, or is being made.
   bool closing = false;          // Set before the sub-pools are closed.
   bool waits_at_parent = false;  // The sub-pool is in the parent's wait queue with a drain task.
-  // Tasks were dropped, or a worker that clears its objects gave up its place. Never reset.
-  bool may_run_user_code = false;
   const bool is_sub_pool;
   std::size_t raise_at = SIZE_MAX;  // A load above this value raises the limit of workers.
   WorkerSet workers;

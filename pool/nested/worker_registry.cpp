@@ -36,7 +36,7 @@ void Registration::give_place_up() noexcept {
   objects_->give_place_up();
   slot_ = Slot::none;
   core_.change([](PoolState& state) {
-    state.may_run_user_code = true;
+    state.counters.clears_without_place = true;
     state.workers.leave_clearing();
   });
 }
