@@ -195,13 +195,21 @@ int take_slowly(void* lock, const LockKind& kind, Deadline limit, const void* fr
   const bool is_in_scope = current_scope() != nullptr;
   std::optional<BlockedCall> blocked;
   LockWait wait(lock);
+  bool may_pass = false;
   for (std::int64_t slice = kFirstSlice;; slice = std::min(2 * slice, kLastSlice)) {
     const Holder holder = wait.holder();
     int result = EBUSY;
-    if (holder == Holder::unknown || !kind.is_exclusive) result = kind.attempt(lock);
+    const bool is_reserved = holder == Holder::reserved;
+    if (holder == Holder::unknown || !kind.is_exclusive || (may_pass && is_reserved))
+      result = kind.attempt(lock);
     if (result == EBUSY && holder != Holder::unknown && may_park) {
       blocked.reset();
-      if (!wait.park(kind.reason, limit)) return ETIMEDOUT;
+      // The chosen fiber cannot run while its worker is blocked: the reservation then expires.
+      const Deadline look =
+          is_reserved ? std::min(limit, Deadline::after(std::chrono::nanoseconds(kLastSlice)))
+                      : limit;
+      may_pass = !wait.park(kind.reason, look);
+      if (may_pass && limit.passed()) return ETIMEDOUT;
       slice = kFirstSlice / 2;
       continue;
     }

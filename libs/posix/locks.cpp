@@ -69,6 +69,7 @@ void remove_known(ThreadLocks& thread, unsigned index) noexcept {
   --thread.held;
 }
 
+#ifndef WEFT_DEBUG_LOCKS
 int locked(const void* lock, int result) noexcept {
   if (result != 0 && result != EOWNERDEAD) return result;
   ThreadLocks& thread = here();
@@ -92,7 +93,6 @@ int unlocked(const void* lock, int result) noexcept {
   return result;
 }
 
-#ifndef WEFT_DEBUG_LOCKS
 pthread_mutex_t* as_mutex(void* lock) noexcept { return static_cast<pthread_mutex_t*>(lock); }
 pthread_rwlock_t* as_rwlock(void* lock) noexcept { return static_cast<pthread_rwlock_t*>(lock); }
 
@@ -146,7 +146,8 @@ int take_until(void* lock, const LockKind& kind, clockid_t clock, const timespec
 template <class Plain>
 int release(const void* lock, bool is_exclusive, Plain plain) noexcept {
   if (!carrying_has_begun()) return unlocked(lock, plain());
-  if (!holds_lock(lock) && is_carried(lock)) return EPERM;
+  // A reader whose lock is not known may share it with a fiber that carries it.
+  if (is_exclusive && !holds_lock(lock) && is_carried(lock)) return EPERM;
   const int result = unlocked(lock, plain());
   if (result == 0 && !holds_lock(lock))
     lock_was_released(lock, is_exclusive && locks_that_stay() == 0);
