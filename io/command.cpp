@@ -55,6 +55,16 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return reaped.error == 0 ? status_of(end) : kUnknown;
 }
 
+// Returns whether the number of a process may belong to another one by now, because other code, or
+// a program that ignores SIGCHLD, has reaped it.
+bool is_reaped(int process) noexcept {
+  siginfo_t end;
+  const CallResult seen = result_of([&] {
+    return ::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOHANG | WNOWAIT);
+  });
+  return seen.error == ECHILD;
+}
+
 // Programs that could not be killed; each stays here until it ends by itself. Each node is made
 // before its program, so that adding it cannot fail.
 class Strays {
@@ -305,6 +315,10 @@ Result<ExitStatus> Command::wait(const Until& until) {
 ExitStatus Command::kill() noexcept {
   if (process_.empty()) return kUnknown;
   const int process = process_.front();
+  if (is_reaped(process)) {
+    process_.clear();
+    return kUnknown;
+  }
   (void)::kill(-process, SIGKILL);
   // The program may have left its group.
   const bool killed = ::kill(process, SIGKILL) == 0;
@@ -318,7 +332,9 @@ ExitStatus Command::kill() noexcept {
 }
 
 Result<void> Command::signal(int number) noexcept {
-  if (process_.empty()) return std::make_error_code(std::errc::no_child_process);
+  if (process_.empty() || is_reaped(process_.front())) {
+    return std::make_error_code(std::errc::no_child_process);
+  }
   return result_of([&] { return ::kill(process_.front(), number); }).code();
 }
 

@@ -258,7 +258,7 @@ class Command {
   // Errors: as wait_process(); no_child_process also without a program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
   // Kills the program and its process group, and parks until it has ended. A program of another
-  // user continues with closed pipes, as after run_command().
+  // user continues; its pipes close with this object.
   // Returns: its status; a code of -1 if that is unknown, or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program itself.

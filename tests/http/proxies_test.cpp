@@ -78,6 +78,7 @@ FIBER_TEST_CASE("X-Forwarded-For is believed from trusted proxies, item by item"
   CHECK(seen("X-Forwarded-For: unknown\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: 192.0.2.1, unknown\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: fe80::1%1\r\n") == "unknown http");
+  CHECK(seen("X-Forwarded-For: \", 203.0.113.5\r\n") == "203.0.113.5 http");
   // The scheme belongs to the address, or is the last one.
   CHECK(seen("X-Forwarded-For: 9.9.9.9, 192.0.2.1, 10.0.0.2\r\n"
              "X-Forwarded-Proto: http, https, http\r\n") == "192.0.2.1 https");
@@ -152,8 +153,10 @@ FIBER_TEST_CASE("a proxy keeps the forwarding headers in which its server trusts
   const HttpServer trusting(std::ref(proxy), {.trusted_proxies = {.networks = {"127.0.0.1"}}});
   CHECK(client_seen(trusting, headers) ==
         own +
-            "X-Forwarded-For: 192.0.2.1, 127.0.0.1\nX-Forwarded-Host: b\n"
+            "X-Forwarded-For: 192.0.2.1, 127.0.0.1\nX-Forwarded-Host: a\n"
             "X-Forwarded-Proto: https\n");
+  CHECK(client_seen(trusting, "X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http\r\n")
+            .ends_with("X-Forwarded-Proto: https, http\n"));
   const HttpServer careful(std::ref(proxy), {.trusted_proxies = {.networks = {"10.0.0.0/8"}}});
   CHECK(client_seen(careful, headers) ==
         own + "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Host: a\nX-Forwarded-Proto: http\n");

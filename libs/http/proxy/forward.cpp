@@ -41,8 +41,9 @@ std::string client_of(const Request& request) {
   const auto [address, error] = request.peer_address();
   if (error) return {};
   const std::string text = address.to_string();
-  const std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
-  return std::string(address.is_v6() ? host.substr(1, host.size() - 2) : host);
+  std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
+  if (address.is_v6()) host = host.substr(1, host.size() - 2);
+  return std::string(host.substr(0, host.find('%')));  // A zone is of this machine only.
 }
 
 // Returns the scheme by which the other end of the request's connection has reached this server.
@@ -59,9 +60,9 @@ void add_origin(const Request& request, const ForwardOptions& options, Call& cal
   const std::string scheme = scheme_of_connection(request, options);
   const std::string client = client_of(request);
   const std::string host(request.host());
-  const auto kept = [&request, keeps_x](std::string_view name, const std::string& ours) {
-    const auto theirs = keeps_x ? request.header(name) : std::nullopt;
-    return theirs ? std::string(*theirs) : ours;
+  const auto kept = [&request](std::string_view name, bool keeps, const std::string& ours) {
+    const std::string all = keeps ? joined(request, name, true, "") : std::string();
+    return all.empty() ? ours : all.substr(0, all.size() - 2);
   };
   const bool is_v6 = client.find(':') != std::string::npos;
   std::string forwarded = is_v6 ? "for=\"[" + client + "]\"" : "for=" + client;
@@ -73,8 +74,9 @@ void add_origin(const Request& request, const ForwardOptions& options, Call& cal
   call.headers.emplace_back("Forwarded", joined(request, "forwarded", keeps_list, forwarded));
   call.headers.emplace_back("X-Forwarded-For", joined(request, "x-forwarded-for", keeps_x,
                                                       client.empty() ? "unknown" : client));
-  call.headers.emplace_back("X-Forwarded-Host", kept("x-forwarded-host", host));
-  call.headers.emplace_back("X-Forwarded-Proto", kept("x-forwarded-proto", scheme));
+  call.headers.emplace_back("X-Forwarded-Host",
+                            kept("x-forwarded-host", options.trusts_client, host));
+  call.headers.emplace_back("X-Forwarded-Proto", kept("x-forwarded-proto", keeps_x, scheme));
 }
 
 // Adapts the headers to a body that has been decompressed (RFC 9110, 7.7).

@@ -103,7 +103,9 @@ void relay_all(Upgraded client, Tunnel& tunnel) {
 
 std::string make_upgrade_head(const Request& request, const Url& url, const Call& call) {
   std::string head = call.method + " " + url.target + " HTTP/1.1\r\n";
-  for (const auto& [name, value] : call.headers) head += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : call.headers) {
+    if (!equal_tokens(name, "expect")) head += name + ": " + value + "\r\n";
+  }
   head.append("Connection: Upgrade\r\nUpgrade: ").append(request.header("upgrade").value_or(""));
   return head.append("\r\n\r\n");
 }
@@ -125,12 +127,8 @@ std::error_code reach(Tunnel& tunnel, const Url& url, const ForwardOptions& opti
   return refused;
 }
 
-// Sends the request and receives the head of the answer.
-std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until) {
+std::error_code receive_head(Tunnel& tunnel, const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
-  if (const auto error = tunnel.link().write_all(std::as_bytes(std::span(head)), until).error) {
-    return error;
-  }
   TunnelSource source{tunnel, until};
   HeadLines lines;
   for (;;) {
@@ -147,12 +145,34 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   return {};
 }
 
+bool switches(const Tunnel& tunnel) noexcept { return tunnel.answer.starts_with("HTTP/1.1 101 "); }
+
+// Sends the request and receives the head of the final answer.
+std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until) {
+  if (const auto error = tunnel.link().write_all(std::as_bytes(std::span(head)), until).error) {
+    return error;
+  }
+  constexpr int kMostInterim = 16;
+  for (int i = 0; i < kMostInterim; ++i) {
+    if (const auto error = receive_head(tunnel, until)) return error;
+    if (switches(tunnel) || !tunnel.answer.starts_with("HTTP/1.1 1")) return {};
+    tunnel.answer.erase(0, tunnel.head_size);
+  }
+  return Errc::head_too_large;
+}
+
 // Passes on an answer of the origin that does not switch to the protocol.
-std::error_code pass_refusal(Tunnel& tunnel, Response& response, const Until& until) {
+std::error_code pass_refusal(Tunnel& tunnel, std::string_view method, Response& response,
+                             const Until& until) {
   const std::string text = tunnel.answer.substr(0, tunnel.head_size);
   Head head;
   if (const Fault fault = parse_response_head(text, Limits::kMaxHeaders, head)) return *fault;
   if (head.status < 200 || head.status > kLastStatus) return Errc::malformed_start;
+  constexpr int kNoContent = 204;
+  constexpr int kNotModified = 304;
+  if (method == "HEAD" || head.status == kNoContent || head.status == kNotModified) {
+    head.framing = Framing::none;
+  }
   RefusalBody refusal{tunnel, Body(head)};
   if (head.framing == Framing::chunked) {
     refusal.body.decode_by({kPassedBytes, Limits::kMaxHeaders});
@@ -179,8 +199,7 @@ net::Result<void> forward_upgrade(Request& request, Response& response, std::str
   const auto tunnel = std::make_shared<Tunnel>();
   if (const auto error = reach(*tunnel, url, options, until)) return error;
   if (const auto error = ask(*tunnel, make_upgrade_head(request, url, call), until)) return error;
-  const std::string_view line(tunnel->answer.data(), tunnel->answer.find("\r\n"));
-  if (!line.starts_with("HTTP/1.1 101 ")) return pass_refusal(*tunnel, response, until);
+  if (!switches(*tunnel)) return pass_refusal(*tunnel, request.method(), response, until);
   return response.upgrade({}, [tunnel](const Upgraded& client) { relay_all(client, *tunnel); });
 }
 

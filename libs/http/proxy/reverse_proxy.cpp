@@ -55,10 +55,10 @@ bool is_idempotent(std::string_view method) noexcept {
   return std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
 }
 
-// Returns whether the error tells that there was no connection, so that nothing has been sent.
+// Returns whether the error tells that there was no connection, so that nothing has been sent. An
+// established one may also end by "host unreachable".
 bool is_unreachable(std::error_code error) noexcept {
-  return error == std::errc::connection_refused || error == std::errc::host_unreachable ||
-         error == std::errc::network_unreachable;
+  return error == std::errc::connection_refused;
 }
 
 }  // namespace

@@ -28,13 +28,15 @@ std::string_view take_quoted_item(std::string_view& list) noexcept {
   return item;
 }
 
-// Returns the items of all headers of this name, except empty ones.
-std::vector<std::string_view> items_of(std::span<const Header> headers, std::string_view name) {
+// Returns the items of all headers of this name, except empty ones; `take` takes one from a list.
+template <class Take>
+std::vector<std::string_view> items_of(std::span<const Header> headers, std::string_view name,
+                                       const Take& take) {
   std::vector<std::string_view> items;
   for (const Header& header : headers) {
     if (!equal_tokens(header.name, name)) continue;
     for (std::string_view list = header.value; !list.empty();) {
-      const std::string_view item = take_quoted_item(list);
+      const std::string_view item = take(list);
       if (!item.empty()) items.push_back(item);
     }
   }
@@ -88,15 +90,16 @@ ForwardedClient find_client(std::span<const Header> headers, const net::Result<n
   ForwardedClient client{.address = peer};
   if (!trusted.networks.contains(peer)) return client;
   if (trusted.headers == ForwardingHeaders::forwarded) {
-    const auto items = items_of(headers, "forwarded");
+    const auto items = items_of(headers, "forwarded", take_quoted_item);
     walk(items.size(), trusted.networks, client, [&](std::size_t i) {
       client.scheme = known_scheme(parameter_of_item(items[i], "proto"));
       client.address = parse_node(parameter_of_item(items[i], "for"));
     });
     return client;
   }
-  const auto items = items_of(headers, "x-forwarded-for");
-  const auto schemes = items_of(headers, "x-forwarded-proto");
+  // These have no quotes: a client's quote must not hide what a proxy has appended.
+  const auto items = items_of(headers, "x-forwarded-for", take_item);
+  const auto schemes = items_of(headers, "x-forwarded-proto", take_item);
   // A list without an item for each address is not one of them: its last item is the peer's.
   const bool is_parallel = schemes.size() == items.size();
   if (!schemes.empty()) client.scheme = known_scheme(schemes.back());
