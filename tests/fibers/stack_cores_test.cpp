@@ -67,7 +67,7 @@ TEST_CASE("core files have the stacks in use, and leave free and unused ones out
 
 TEST_CASE("a core is made small for as many stacks as mappings are allowed") {
   if (!shows_flags_of_mappings()) return;
-  constexpr std::size_t kParked = 20;
+  constexpr std::size_t kParked = 32;  // As many as are taken at once.
   constexpr std::size_t kCut = 7;
   StackSpace space(&Coroutine::entry);
   Stack* const all = take_stacks(space, kParked);
