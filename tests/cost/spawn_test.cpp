@@ -59,7 +59,7 @@ COST_TEST_CASE("a large result takes one allocation") {
 COST_TEST_CASE("the calls of a sleep use at most 216 bytes of the fiber's stack") {
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && defined(NDEBUG) && !defined(__clang__) && \
     !defined(WEFT_CONTEXT_BOOST) && !defined(WEFT_SHAKE) && !defined(__SSP_STRONG__) &&       \
-    !defined(__SSP_ALL__) && !defined(__OPTIMIZE_SIZE__)
+    !defined(__SSP_ALL__) && !defined(__OPTIMIZE_SIZE__) && !defined(WEFT_SOURCES_TOGETHER)
   constexpr std::ptrdiff_t kMost = 216;
   const char* frame = nullptr;
   const weft::fibers::Stack* stack = nullptr;
