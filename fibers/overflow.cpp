@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -177,6 +178,10 @@ void install_overflow_report() {
 
 void make_core_small(const void* kept) noexcept {
   std::size_t mappings = kMostMappingsForCore;
+  for (const auto& watched : watched_spaces) {
+    const StackSpace* space = watched.load(acquire);  // [spaces]
+    if (space != nullptr) mappings -= std::min(2 * space->protected_hint(), mappings);
+  }
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
     if (space == nullptr) continue;

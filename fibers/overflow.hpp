@@ -19,8 +19,8 @@ void unwatch_for_overflow(const StackSpace& space) noexcept;
 
 // To be called before the process ends with a core file: excludes parts of stacks that no fiber
 // uses, in these spaces. The stack with the address `kept` stays whole: its fiber may be about to
-// park. So do stacks beyond the first 24 000, because each takes two of the process's mappings.
-// Signal handlers may call it.
+// park. So do stacks beyond the first 24 000, because each takes two of the process's mappings with
+// its guard. Signal handlers may call it.
 void make_core_small(const void* kept) noexcept;
 
 // The stack on which the handler runs. Every worker thread needs one, because its fiber's stack has

@@ -1,7 +1,6 @@
 // Selects the parts of stacks that a core file contains.
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <span>
 
 #include "base/read_memory.hpp"
@@ -82,10 +81,8 @@ bool StackSpace::leave_out_of_cores() noexcept {
 
 std::size_t StackSpace::leave_unused_parts_out_of_core(const void* kept,
                                                        std::size_t mappings) const noexcept {
-  // A guard by protection divides the stacks already. Relaxed: an estimate.
-  const std::size_t guards = 2 * protected_.load(relaxed);
+  // A guard by protection divides the stacks already.
   const std::size_t price = guard_kind_ == GuardKind::lightweight ? 2 : 1;
-  mappings -= std::min(guards, mappings);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const Range& range = ranges_[size_class];
     const std::size_t carved = range.carved.load(acquire);  // [range]

@@ -80,6 +80,11 @@ class StackSpace {
   // how many mappings are left, or 0 once the system refuses.
   std::size_t leave_unused_parts_out_of_core(const void* kept, std::size_t mappings) const noexcept;
 
+  // Returns how many stacks have a guard by protection, each of which divides mappings.
+  [[nodiscard]] std::size_t protected_hint() const noexcept {
+    return protected_.load(detail::relaxed);
+  }
+
   struct Counts {
     std::uint64_t carved = 0;
     std::uint64_t cold = 0;

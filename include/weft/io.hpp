@@ -258,7 +258,8 @@ class Command {
   // Errors: as wait_process(); no_child_process also without a program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
   // Kills the program and its process group, and parks until it has ended. A program of another
-  // user continues; its pipes close with this object.
+  // user continues; its pipes close with this object. Nothing is killed if the program has been
+  // reaped elsewhere, as with an ignored SIGCHLD: its number may belong to another program.
   // Returns: its status; a code of -1 if that is unknown, or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program itself.

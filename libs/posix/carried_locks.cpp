@@ -176,6 +176,7 @@ class LockWait {
 
 constexpr std::int64_t kFirstSlice = 1'000'000;  // Nanoseconds.
 constexpr std::int64_t kLastSlice = 16'000'000;
+constexpr std::int64_t kLookForReservation = 100'000'000;
 
 // Waits in the C library, at most for `slice`.
 int wait_in_place(void* lock, const LockKind& kind, Deadline limit, std::int64_t slice) {
@@ -204,12 +205,12 @@ int take_slowly(void* lock, const LockKind& kind, Deadline limit, const void* fr
       result = kind.attempt(lock);
     if (result == EBUSY && holder != Holder::unknown && may_park) {
       blocked.reset();
-      // The chosen fiber cannot run while its worker is blocked: the reservation then expires.
-      const Deadline look =
-          is_reserved ? std::min(limit, Deadline::after(std::chrono::nanoseconds(kLastSlice)))
-                      : limit;
-      may_pass = !wait.park(kind.reason, look);
-      if (may_pass && limit.passed()) return ETIMEDOUT;
+      // The chosen fiber cannot run while its worker is blocked: the reservation then expires. A
+      // waiter that was parked before looks for one now and then.
+      const std::chrono::nanoseconds longest(is_reserved ? kLastSlice : kLookForReservation);
+      const bool has_looked = !wait.park(kind.reason, std::min(limit, Deadline::after(longest)));
+      may_pass = has_looked && is_reserved;
+      if (has_looked && limit.passed()) return ETIMEDOUT;
       slice = kFirstSlice / 2;
       continue;
     }

@@ -83,7 +83,7 @@ TEST_CASE("a core is made small for as many stacks as mappings are allowed") {
         weft::detail::relaxed);
   }
   const bool has_guards = space.guard_kind() == weft::fibers::GuardKind::lightweight;
-  const std::size_t allowed = has_guards ? 2 * kCut + 1 : 2 * space.counts().carved + kCut;
+  const std::size_t allowed = has_guards ? 2 * kCut + 1 : kCut;
   CHECK(space.leave_unused_parts_out_of_core(nullptr, allowed) == 0);
   std::size_t cut = 0;
   for (Stack* stack = all; stack != nullptr; stack = stack->next) {

@@ -18,8 +18,8 @@ struct ForwardOptions {
   // of the connection.
   std::string scheme = {};
   // If true, the client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and
-  // Forwarded are trusted: they are kept, and the lists get another item. Otherwise they are
-  // replaced, except the headers in which the server trusts the client
+  // Forwarded are trusted: they are kept, and X-Forwarded-For and Forwarded get another item.
+  // Otherwise they are replaced, except the headers in which the server trusts the client
   // (Request::trusted_headers()).
   bool trusts_client = false;
   // The layer for upgrades at an origin of https: tls::client_layer(context). Empty: such an

@@ -55,7 +55,7 @@ struct OriginStats {
 
 // Forwards each request to the healthy server with the fewest running ones, and streams bodies in
 // both directions. Upgrades, such as WebSockets, are relayed. A failed attempt is repeated at each
-// other server if no byte of the body has been read and either nothing can have reached the server
+// other server if no byte of the body has been read and either the server refused the connection
 // or the method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The proxy answers with 502
 // if all attempts fail, and with 504 if the last one took too long. A server's answer is never
 // repeated, whatever its status.

@@ -155,7 +155,8 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   constexpr int kMostInterim = 16;
   for (int i = 0; i < kMostInterim; ++i) {
     if (const auto error = receive_head(tunnel, until)) return error;
-    if (switches(tunnel) || !tunnel.answer.starts_with("HTTP/1.1 1")) return {};
+    const std::string_view answer = tunnel.answer;
+    if (!answer.starts_with("HTTP/1.1 1") || answer.starts_with("HTTP/1.1 101")) return {};
     tunnel.answer.erase(0, tunnel.head_size);
   }
   return Errc::head_too_large;
