@@ -132,10 +132,12 @@ template <class Worker>
     detail::full_fence();                                                   // S3 [idle] [watch]
     worker.note_sleep();
     bool timed_out = false;
-    while (!timed_out && !shared.has_outside_work_hint() && !shared.stopping()) {  // S4
-      timed_out = !doze(worker, worker.sleep_limit());                             // S5
-      if (worker.has_own_work() || worker.has_due_events() || !idle.is_asleep(worker.index()))
-        break;
+    // Own work is looked for first: timers that the search has run may have woken fibers that are
+    // pinned to this worker, and nothing unparks it for these.
+    while (!timed_out && !worker.has_own_work() && !shared.has_outside_work_hint() &&
+           !shared.stopping()) {                        // S4
+      timed_out = !doze(worker, worker.sleep_limit());  // S5
+      if (worker.has_due_events() || !idle.is_asleep(worker.index())) break;
     }
     if (!idle.try_end_sleep(worker.index())) {
       // A waker has chosen it, and its unpark is here or on its way. Another unpark may have been
