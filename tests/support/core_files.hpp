@@ -10,10 +10,16 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/fiber_test.hpp"
+
 namespace weft::test {
 
 // Returns whether the system shows the flags of mappings, on which bytes_in_core() relies.
 inline bool shows_flags_of_mappings() {
+  if (kEmulated) {
+    MESSAGE("skipped: an emulator shows flags, but not those that madvise sets");
+    return false;
+  }
   std::ifstream mappings("/proc/self/smaps");
   for (std::string line; std::getline(mappings, line);) {
     if (line.starts_with("VmFlags:")) return true;
