@@ -158,21 +158,6 @@ TEST_CASE("a worker that has left runs no fiber until it is called") {
   CHECK(switches_at_rest(busy.shared()) == before);
 }
 
-TEST_CASE("a worker that leaves passes the search for deadlocks on") {
-  const TestGuard guard("a worker that leaves passes the search for deadlocks on");
-  std::atomic<unsigned> processors{2};
-  weft::io::Poller events;
-  Scheduler scheduler(following([&] { return processors.load(); }), events);
-  auto& shared = scheduler.shared();
-  // The worker that has gone to sleep last searches.
-  while (!shared.deadlock_watch().is_on_watch(1)) shared.desk(1).unpark();
-  processors = 1;
-  (void)shared.active().want(1);  // As the monitor does, unless it sleeps.
-  while (!shared.desk(1).is_resting()) shared.desk(1).unpark();
-  while (!shared.deadlock_watch().is_on_watch(0)) std::this_thread::yield();
-  scheduler.retire();
-}
-
 TEST_CASE("pinned fibers of a worker that has left still run there") {
   const TestGuard guard("pinned fibers of a worker that has left");
   std::atomic<unsigned> processors{4};
