@@ -247,10 +247,12 @@ class Command {
   static Result<Command> start(const std::vector<std::string>& arguments,
                                const StartOptions& options = {});
 
-  // Return the pipes, for write_all(), read_some() and net::BufferedReader. The program sees the
-  // end of its input after input().close().
+  // Returns our end of a pipe, for write_all(), read_some() and net::BufferedReader. The program
+  // sees the end of its input after input().close().
   [[nodiscard]] Watch& input() noexcept { return input_; }
+  // Returns the pipe as input() does.
   [[nodiscard]] Watch& output() noexcept { return output_; }
+  // Returns the pipe as input() does.
   [[nodiscard]] Watch& errors() noexcept { return errors_; }
 
   // Parks until the program has ended by itself, and returns its status. If `until` ends the wait,

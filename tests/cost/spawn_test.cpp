@@ -49,7 +49,7 @@ COST_TEST_CASE("a large result takes one allocation") {
 }
 
 // Sleeps, and returns where its own frame was.
-[[gnu::noinline]] void sleep_below(const char*& frame) {
+[[gnu::noinline, maybe_unused]] void sleep_below(const char*& frame) {
   frame = static_cast<const char*>(__builtin_frame_address(0));
   weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
   asm volatile("" : : : "memory");  // The call above is not the last one.

@@ -18,8 +18,9 @@ namespace weft::http {
 // compared without regard to case, port and a final dot, and IPv6 addresses by their value. A
 // request for no host that is known, or with none (HTTP/1.0), gets otherwise()'s handler; without
 // that it is answered with 421. The handlers may be Routers. tls::ServerOptions::more_certificates
-// has the hosts' certificates. Copies share their hosts. Context: any number of fibers once it
-// serves, which park as handlers do. Before, one caller at a time adds hosts, which does not park.
+// has the hosts' certificates. Copies share their hosts.
+// Context: any number of fibers once it serves, which park as handlers do. Before, one caller at a
+// time adds hosts, which does not park.
 // Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty one, or
 // if there is a handler already.
 class Hosts {
