@@ -18,6 +18,7 @@
 #include "tests/tls/certificates.hpp"
 #endif
 
+#include "tests/asio/beast_test.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace weft::test {
@@ -28,11 +29,8 @@ namespace beast = boost::beast;
 using asio::use_fiber;
 using boost::asio::ip::tcp;
 
-// Beast's calls have buffers on the stack.
-constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
-
-struct Pair {
-  explicit Pair(asio::Context& context)
+struct Sockets {
+  explicit Sockets(asio::Context& context)
       : client(boost::asio::make_strand(context.get_executor())),
         server(boost::asio::make_strand(context.get_executor())) {
     tcp::acceptor acceptor(context.get_executor(), {boost::asio::ip::address_v4::loopback(), 0});
@@ -51,7 +49,7 @@ TEST_SUITE_BEGIN("asio/beast_async");
 
 FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests on fibers") {
   asio::Context context;
-  Pair pair(context);
+  Sockets pair(context);
   auto answering = spawn(kLarge, [&] {
     beast::flat_buffer buffer;
     beast::http::request<beast::http::string_body> request;
@@ -77,7 +75,7 @@ FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests o
 
 FIBER_TEST_CASE("Beast's WebSocket exchanges messages by asynchronous calls, and closes") {
   asio::Context context;
-  Pair pair(context);
+  Sockets pair(context);
   auto echo = spawn(kLarge, [&] {
     beast::websocket::stream<tcp::socket> socket(std::move(pair.server));
     socket.async_accept(use_fiber);
@@ -114,7 +112,7 @@ FIBER_TEST_CASE("ssl::stream shakes hands, reads and writes on fibers") {
   static const Certificates certificates;
   [[maybe_unused]] static const bool made = (certificates.make("asio", "a.test"), true);
   asio::Context context;
-  Pair pair(context);
+  Sockets pair(context);
   ssl::context secrets(ssl::context::tls_server);
   secrets.use_certificate_chain_file(certificates.certificate("asio"));
   secrets.use_private_key_file(certificates.key("asio"), ssl::context::pem);

@@ -1,7 +1,6 @@
 // Boost.Beast and Asio's own helpers, unchanged, on fibers.
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
@@ -22,6 +21,7 @@
 #include "tests/tls/certificates.hpp"
 #endif
 
+#include "tests/asio/beast_test.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace weft::test {
@@ -30,28 +30,19 @@ namespace {
 
 namespace beast = boost::beast;
 using namespace std::chrono_literals;
-using Stream = asio::SyncStream<>;
+using PlainStream = asio::SyncStream<>;
 
 struct Pair {
-  Stream client;
-  Stream server;
+  PlainStream client;
+  PlainStream server;
 };
 
 Pair connect() {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   auto client = net::TcpStream::connect(listener.local_address().value).value;
   auto server = listener.accept().value;
-  return {Stream(std::move(client)), Stream(std::move(server))};
+  return {PlainStream(std::move(client)), PlainStream(std::move(server))};
 }
-
-// The descriptor that Asio opens for the first timer of the process is no test's.
-[[maybe_unused]] const bool kHasTimers = [] {
-  const boost::asio::steady_timer timer(asio::detail::unused_context());
-  return true;
-}();
-
-// Beast's calls have buffers on the stack.
-constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
 
 }  // namespace
 
@@ -146,7 +137,7 @@ FIBER_TEST_CASE("Beast's HTTP client and server exchange requests on fibers") {
 FIBER_TEST_CASE("Beast's WebSocket exchanges messages on fibers, and closes") {
   Pair pair = connect();
   auto echo = spawn(kLarge, [&] {
-    beast::websocket::stream<Stream> socket(std::move(pair.server));
+    beast::websocket::stream<PlainStream> socket(std::move(pair.server));
     socket.accept();
     boost::system::error_code error;
     for (;;) {
@@ -158,7 +149,7 @@ FIBER_TEST_CASE("Beast's WebSocket exchanges messages on fibers, and closes") {
     CHECK(error == beast::websocket::error::closed);
   });
   auto client = spawn(kLarge, [&] {
-    beast::websocket::stream<Stream> socket(std::move(pair.client));
+    beast::websocket::stream<PlainStream> socket(std::move(pair.client));
     socket.handshake("a", "/");
     for (const std::size_t size : {1UL, 1000UL, 100'000UL}) {
       socket.write(boost::asio::buffer(std::string(size, 'x')));
@@ -186,7 +177,7 @@ FIBER_TEST_CASE("ssl::stream works on our stream, and closes") {
   Pair pair = connect();
   const std::string sent(100'000, 'x');
   auto echo = spawn(kLarge, [&] {
-    ssl::stream<Stream&> stream(pair.server, secrets);
+    ssl::stream<PlainStream&> stream(pair.server, secrets);
     stream.handshake(ssl::stream_base::server);
     std::string text(sent.size(), '\0');
     boost::asio::read(stream, boost::asio::buffer(text));
@@ -194,7 +185,7 @@ FIBER_TEST_CASE("ssl::stream works on our stream, and closes") {
     stream.shutdown();
   });
   spawn(kLarge, [&] {
-    ssl::stream<Stream&> stream(pair.client, trust);
+    ssl::stream<PlainStream&> stream(pair.client, trust);
     stream.handshake(ssl::stream_base::client);
     boost::asio::write(stream, boost::asio::buffer(sent));
     std::string text(sent.size() + 1, '\0');

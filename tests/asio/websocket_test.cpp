@@ -1,5 +1,4 @@
 // Beast's WebSocket behind our HTTP server, and over TLS.
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
@@ -21,6 +20,7 @@
 #include "tests/tls/certificates.hpp"
 #endif
 
+#include "tests/asio/beast_test.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace weft::test {
@@ -28,15 +28,6 @@ namespace weft::test {
 namespace {
 
 namespace websocket = boost::beast::websocket;
-
-// The descriptor that Asio opens for the first timer of the process is no test's.
-[[maybe_unused]] const bool kHasTimers = [] {
-  const boost::asio::steady_timer timer(asio::detail::unused_context());
-  return true;
-}();
-
-// Beast's calls have buffers on the stack.
-constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
 
 // Says what it hears, until the peer says good-bye.
 template <class Stream>

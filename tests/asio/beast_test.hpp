@@ -1,0 +1,19 @@
+// What the tests with Boost.Beast have in common.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <weft/asio/stream.hpp>
+#include <weft/spawn_options.hpp>
+
+namespace weft::test {
+
+// The descriptor that Asio opens for the first timer of the process is no test's.
+[[maybe_unused]] inline const bool kHasTimers = [] {
+  const boost::asio::steady_timer timer(asio::detail::unused_context());
+  return true;
+}();
+
+// Beast's calls have buffers on the stack.
+inline constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
+
+}  // namespace weft::test
