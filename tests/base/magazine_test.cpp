@@ -34,7 +34,7 @@ TEST_CASE("an empty magazine has nothing to take and nothing to drain") {
   CHECK(weft::base::chain_length<Item>(nullptr) == 0);
 }
 
-TEST_CASE("a magazine holds twice its size, and one more returns a full chain of the oldest") {
+TEST_CASE("a magazine holds twice its size, and the next item returns a full chain of the oldest") {
   constexpr std::uint32_t kSize = 3;
   Magazine magazine(kSize);
   std::vector<Item> items(2 * kSize + 1);
@@ -45,7 +45,7 @@ TEST_CASE("a magazine holds twice its size, and one more returns a full chain of
   CHECK(magazine.take() == &items.back());
 }
 
-TEST_CASE("an owner that stays around a chain's end does not use the store") {
+TEST_CASE("an owner that takes and gives at a chain's end does not use the store") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);

@@ -304,7 +304,7 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
 }
 
 // No server listens at the address that comes first.
-FIBER_TEST_CASE("dial waits for addresses of the late kind, and tries them") {
+FIBER_TEST_CASE("dial waits for the addresses of the kind that arrives later, and tries them") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   TcpListener listener = listen_anywhere();

@@ -294,7 +294,7 @@ TEST_CASE("a share of a small address space is left for memory and threads") {
         }) == 0);
 }
 
-TEST_CASE("a hundred spaces leave address space to each other and to others") {
+TEST_CASE("a hundred stack spaces leave address space to each other and to the program") {
   if (weft::test::kSanitized) return;
   std::vector<std::unique_ptr<StackSpace>> spaces;
   for (int i = 0; i < 100; ++i) {

@@ -238,7 +238,7 @@ struct Wrapping {
   void operator()() const {}
 };
 
-TEST_CASE("a task knows its callable's type even after the callable is destroyed") {
+TEST_CASE("a task reports its callable's type even after the callable is destroyed") {
   struct Callable {
     const Task* task;
     bool* known;

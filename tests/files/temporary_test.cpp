@@ -22,7 +22,8 @@ using test::Folder;
 
 TEST_SUITE_BEGIN("files/temporary");
 
-FIBER_TEST_CASE("a temporary file is private, has a name of its own, and goes with its owner") {
+FIBER_TEST_CASE(
+    "a temporary file is private, has a name of its own, and is removed with its owner") {
   const Folder folder;
   const files::TemporaryOptions options = {
       .folder = folder.path(), .prefix = "upload-", .suffix = ".part"};
@@ -65,7 +66,7 @@ FIBER_TEST_CASE("a temporary file is kept under the name that it is given") {
   CHECK(files::list_directory(folder.path()).value.size() == 3);
 }
 
-FIBER_TEST_CASE("a temporary directory goes with all that is in it, even after an exception") {
+FIBER_TEST_CASE("a temporary directory is removed with its contents, even after an exception") {
   const Folder folder;
   try {
     const auto temporary = TemporaryDirectory::create({.folder = folder.path()}).value;

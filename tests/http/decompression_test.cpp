@@ -107,7 +107,7 @@ FIBER_TEST_CASE("a compressed answer with a flaw, or that becomes too large, is 
   CHECK(error_of(wrong) == http::Errc::malformed_coding);
 }
 
-FIBER_TEST_CASE("a client asks for compression unless the caller decides that") {
+FIBER_TEST_CASE("a client requests compression unless the caller sets the headers for it") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)response.send(request.header("Accept-Encoding").value_or("none"));
   });

@@ -64,7 +64,7 @@ FIBER_TEST_CASE("the target's host precedes the header, and other hosts have a h
   CHECK(site_of(server, "") == "other");
 }
 
-TEST_CASE("names of hosts that could never be asked for are refused") {
+TEST_CASE("host names that no request can have are refused") {
   http::Hosts hosts;
   for (const std::string_view name : {"", ".", "*", "*.", "*.*.org", "a.*.org", "*a.org", ".org",
                                       "a:80", "a:", "[::1]:80", "*.[::1]", "[::1%25eth0]", "a b"}) {

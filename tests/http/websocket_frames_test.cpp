@@ -187,7 +187,7 @@ TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is i
   }
 }
 
-TEST_CASE("an end of permessage-deflate keeps a context only if no end excludes it") {
+TEST_CASE("an end of permessage-deflate keeps a context only if neither end forbids it") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };

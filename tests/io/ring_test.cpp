@@ -118,8 +118,7 @@ FIBER_TEST_CASE("a request ends as the call does, and holds its file") {
 // The kernel notes work after it has queued it. A call that has done the work in between leaves the
 // note, which no later call clears either: a worker that called until the note was gone never
 // ended.
-FIBER_TEST_CASE_WITH("a note of work that has been done keeps no worker in a loop",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a note of finished work keeps no worker in a loop", {.workers = {1}}) {
 #ifdef IORING_SQ_TASKRUN
   const this_fiber::Pin pin;
   if (!has_ring()) return;

@@ -39,7 +39,7 @@ std::size_t largest_stack(const std::string& folded) {
 
 TEST_SUITE_BEGIN("observe/heap_page");
 
-TEST_CASE("a profile of jemalloc is folded, and samples count for what they stand for") {
+TEST_CASE("a profile of jemalloc is folded, and each sample counts as the bytes it represents") {
   const std::string folded = fold_heap_profile(
       "heap_v2/4096\n"
       "  t*: 3: 5000 [0: 0]\n"
@@ -67,7 +67,7 @@ TEST_CASE("a profile of tcmalloc is folded") {
                           "MAPPED_LIBRARIES:\n") == "0x1f;0xf 1000\n0x2f 100\n");
 }
 
-TEST_CASE("the page of the heap has what a fiber holds, or says how to have it") {
+TEST_CASE("the heap page shows what a fiber holds, or how to enable that") {
   weft::test::TestGuard guard("the page of the heap");
   const bool is_expected = std::getenv("WEFT_EXPECTS_HEAP") != nullptr;
   Answer answer;

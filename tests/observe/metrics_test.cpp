@@ -92,7 +92,7 @@ FIBER_TEST_CASE("a reading has the fibers and their wait reasons") {
   event.set();
 }
 
-FIBER_TEST_CASE("the sums of the workers are the runtime's") {
+FIBER_TEST_CASE("the sums over the workers equal the figures of the runtime") {
   weft::WaitGroup ended;
   ended.add(1000);
   for (int i = 0; i < 1000; ++i) weft::go([&] { ended.done(); });

@@ -145,7 +145,7 @@ FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it"
   group.join();
 }
 
-FIBER_TEST_CASE("a group learns of tasks that the pool has dropped") {
+FIBER_TEST_CASE("a group is notified of tasks that the pool has dropped") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   TaskGroup group(pool);

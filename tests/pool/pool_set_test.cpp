@@ -16,7 +16,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/pool_set");
 
-FIBER_TEST_CASE("many submitters never get more than the capacity of all pools running") {
+FIBER_TEST_CASE("no more tasks of many submitters run than the capacity of all pools") {
   constexpr int kSubmitters = 32;
   const int each = 100 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {

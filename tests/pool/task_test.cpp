@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a task's exception is thrown to its waiter and the worker conti
   CHECK(reported.load() == 0);
 }
 
-FIBER_TEST_CASE("a handle knows whether it is valid and ready") {
+FIBER_TEST_CASE("a handle reports whether it is valid and ready") {
   Flag release;
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;

@@ -33,7 +33,7 @@ using weft::test::set_limit;
 
 TEST_SUITE_BEGIN("posix/calls");
 
-FIBER_TEST_CASE("receives return in a scope the counts, end and errors of a thread") {
+FIBER_TEST_CASE("receives return in a scope what they return on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<char, 64> buffer{};

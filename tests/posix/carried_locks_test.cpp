@@ -299,7 +299,7 @@ FIBER_TEST_CASE("a lock that a fiber holds at its end stays locked, and later ca
 
 #ifdef WEFT_TEST_CARRIES_LOCKS
 DEATH_TEST_CASE(
-    "a lock that a fiber of the same worker carries ends the process in a NoSwitch scope",
+    "a wait in a NoSwitch scope for a lock that its own worker carries ends the process",
     "weft-posix: a parked fiber of this worker holds a lock") {
   weft::run({.workers = 1}, [] {
     std::mutex mutex;
@@ -316,7 +316,7 @@ DEATH_TEST_CASE(
   });
 }
 #else
-TEST_CASE("a lock that a fiber of the same worker carries ends the process in a NoSwitch scope") {
+TEST_CASE("a wait in a NoSwitch scope for a lock that its own worker carries ends the process") {
   MESSAGE("skipped: in this build no fiber carries locks");
 }
 #endif

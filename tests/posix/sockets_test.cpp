@@ -124,7 +124,7 @@ FIBER_TEST_CASE("sendmmsg and recvmmsg return in a scope what they return on a t
   });
 }
 
-FIBER_TEST_CASE("a datagram that is waited for tells its sender and its length, as on a thread") {
+FIBER_TEST_CASE("a datagram that is waited for has its sender and its length, as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     sockaddr_in address = loopback(0);

@@ -45,7 +45,8 @@ FIBER_TEST_CASE("names in a dump have no control characters for a terminal") {
   CHECK(dump_of(runtime).find(" 'red?[31m?' is running") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a dump names the type of what a fiber runs, before, while and for handles too") {
+FIBER_TEST_CASE(
+    "a dump names the type of a fiber's callable, before and while it runs, and for handles") {
   weft::Channel<int> channel;
   std::atomic<int> started{0};
   for (int i = 0; i < 3; ++i) weft::go(Reader{channel});

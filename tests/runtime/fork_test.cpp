@@ -75,7 +75,7 @@ TEST_CASE("the child of a fork may destroy a runtime of its parent, and have ano
   never.set();
 }
 
-TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
+TEST_CASE("a fiber may fork, and the child may use what a plain thread may use") {
   const weft::test::TestGuard guard("a fiber forks");
   weft::run({.workers = 2}, [] {
     CHECK(status_of_child([] {

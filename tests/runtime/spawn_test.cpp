@@ -96,7 +96,7 @@ FIBER_TEST_CASE("a detached fiber continues alone and its exception is dropped")
   done.wait();
 }
 
-FIBER_TEST_CASE("a handle knows whether its fiber has finished") {
+FIBER_TEST_CASE("a handle reports whether its fiber has finished") {
   weft::Semaphore go_on(0);
   auto handle = weft::spawn([&] {
     go_on.acquire();

@@ -115,7 +115,7 @@ void push_chain(OverflowQueue& queue, Oracle& oracle, Fiber* fibers, std::size_t
 }
 
 // Oracle: a deque of deques.
-TEST_CASE("a random history is that of a deque") {
+TEST_CASE("the queue behaves as a deque in a random history") {
   weft::test::Random random(1);
   OverflowQueue queue;
   std::vector<Fiber> fibers(100'000);

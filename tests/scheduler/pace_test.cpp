@@ -29,7 +29,7 @@ struct Runner {
 
 TEST_SUITE_BEGIN("scheduler/pace");
 
-TEST_CASE("a worker sets its decisions to those made in a period") {
+TEST_CASE("a worker sets its decisions until the next look to as many as a period has") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);

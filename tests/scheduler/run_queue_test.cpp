@@ -137,7 +137,7 @@ void take_recent_like(RunQueue& queue, std::deque<Fiber*>& oracle, std::uint64_t
 }
 
 // Oracle: a deque. One thread, so that every step has one right outcome.
-TEST_CASE("a random history is that of a deque") {
+TEST_CASE("the queue behaves as a deque in a random history") {
   weft::test::Random random(1);
   Fibers fibers(200'000);
   RunQueue queue;

@@ -87,7 +87,7 @@ TEST_CASE("sleeps of different lengths that begin in turns share one timer for e
   }
 }
 
-TEST_CASE("a sleep does not follow one that is over, nor a timer that can be cancelled") {
+TEST_CASE("a sleep shares no timer with one that is over, nor with one that can be cancelled") {
   Timers timers(0);
   Sleeper first;
   Sleeper second;
@@ -108,7 +108,7 @@ TEST_CASE("a sleep does not follow one that is over, nor a timer that can be can
   CHECK(woken_by(timers.expire(6 * kTick)) == std::vector{&first.fiber, &second.fiber});
 }
 
-TEST_CASE("a random history of sleeps is that of a multimap") {
+TEST_CASE("sleeps behave as a multimap in a random history") {
   weft::test::Random random(4);
   for (int round = 0; round < 20; ++round) {
     std::int64_t now = static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
@@ -144,7 +144,7 @@ TEST_CASE("a random history of sleeps is that of a multimap") {
 }
 
 // As in the scheduler: a worker adds while another one, or it itself, expires.
-TEST_CASE("each of the sleeps that begin while others end ends once") {
+TEST_CASE("each sleep that begins while others end ends exactly once") {
   weft::test::TestGuard guard("sleeps race");
   const int rounds = 50'000 / static_cast<int>(kSlowdown);
   std::vector<Sleeper> sleepers(static_cast<std::size_t>(rounds));

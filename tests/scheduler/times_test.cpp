@@ -23,7 +23,7 @@ std::uint64_t count_of(const Durations& durations) {
 
 TEST_SUITE_BEGIN("scheduler/times");
 
-FIBER_TEST_CASE("a worker that began, or went to sleep, after the moment asked for took no time") {
+FIBER_TEST_CASE("the times of a worker are 0 for a moment before it started or fell asleep") {
   weft::this_fiber::sleep_for(2ms);  // The others are asleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);
@@ -32,7 +32,7 @@ FIBER_TEST_CASE("a worker that began, or went to sleep, after the moment asked f
   }
 }
 
-TEST_CASE("the last bucket of durations takes all that are longer than any other does") {
+TEST_CASE("the last bucket counts all durations that are too long for the others") {
   Durations durations;
   constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 namespace net = weft::net;
 namespace sim = weft::sim;
 
-TEST_CASE("a day of a service with 1 000 idle connections and a tick a second") {
+TEST_CASE("a day of a service with 1 000 idle connections and a tick a second is simulated") {
   const weft::test::TestGuard guard("a day of a service with 1 000 idle connections");
   int ticks = 0;
   sim::explore({.seeds = 1}, [&](sim::World& world) {
@@ -50,8 +50,8 @@ TEST_CASE("a day of a service with 1 000 idle connections and a tick a second") 
   CHECK(ticks >= 86'399);
 }
 
-TEST_CASE("a million turns of fibers") {
-  const weft::test::TestGuard guard("a million turns of fibers");
+TEST_CASE("a million turns of fibers are simulated in one run") {
+  const weft::test::TestGuard guard("a million turns of fibers are simulated in one run");
   const sim::Report report = sim::explore({.seeds = 1}, [](sim::World&) {
     std::vector<weft::JoinHandle<void>> fibers;
     for (int i = 0; i < 10; ++i) {

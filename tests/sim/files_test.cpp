@@ -219,7 +219,7 @@ TEST_CASE("a file that is written again without a sync is empty after some power
   CHECK_THROWS_AS(sim::explore({.seeds = 100, .shrinks = false}, body), sim::Failure);
 }
 
-TEST_CASE("disturb() cuts power, and each seed loses the same in each run") {
+TEST_CASE("disturb() cuts power, and a seed loses the same data in each run") {
   const weft::test::TestGuard guard("disturb() cuts power");
   (void)sim::check_determinism({.seeds = 20}, [](sim::World& world) {
     std::vector<int> synced;

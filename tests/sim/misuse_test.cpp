@@ -14,7 +14,7 @@ DEATH_TEST_CASE("a Runtime inside of a simulation ends the process",
   sim::run([] { const weft::Runtime runtime; });
 }
 
-DEATH_TEST_CASE("misuse inside of a simulation tells the seed", "WEFT_SIM_SEED=7") {
+DEATH_TEST_CASE("the report of a misuse inside a simulation has the seed", "WEFT_SIM_SEED=7") {
   sim::run(
       [] {
         weft::Mutex mutex;
@@ -23,7 +23,8 @@ DEATH_TEST_CASE("misuse inside of a simulation tells the seed", "WEFT_SIM_SEED=7
       {.first_seed = 7});
 }
 
-DEATH_TEST_CASE("misuse inside of a simulation shows what happened before", "before the mutex") {
+DEATH_TEST_CASE("the report of a misuse inside a simulation shows what happened before",
+                "before the mutex") {
   sim::run([] {
     sim::note("before the mutex");
     weft::Mutex mutex;

@@ -208,7 +208,7 @@ TEST_CASE("a host without descriptors accepts again when one has been closed") {
   });
 }
 
-TEST_CASE("a partition holds a stream up, and heals; one that lasts breaks it") {
+TEST_CASE("a short partition delays a stream, and a long one breaks it") {
   const weft::test::TestGuard guard("a partition holds a stream up");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto stream = dial_echo(world);
@@ -228,7 +228,7 @@ TEST_CASE("a partition holds a stream up, and heals; one that lasts breaks it") 
   });
 }
 
-TEST_CASE("a crash ends or resets the connections of a host, and a restart serves again") {
+TEST_CASE("a crash ends or resets a host's connections, and the restarted host serves again") {
   const weft::test::TestGuard guard("a crash ends or resets the connections of a host");
   sim::explore({.seeds = 20}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -252,7 +252,7 @@ TEST_CASE("a crash ends or resets the connections of a host, and a restart serve
   });
 }
 
-TEST_CASE("a host that lost its power resets a connection of before when it is up again") {
+TEST_CASE("a host that is up again after a power loss resets its earlier connections") {
   const weft::test::TestGuard guard("a host that lost its power resets a connection of before");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto stream = dial_echo(world);
@@ -265,7 +265,7 @@ TEST_CASE("a host that lost its power resets a connection of before when it is u
   });
 }
 
-TEST_CASE("a stopped host keeps what comes, and answers when it goes on") {
+TEST_CASE("a stopped host keeps what arrives, and answers when it continues") {
   const weft::test::TestGuard guard("a stopped host keeps what comes");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -281,8 +281,8 @@ TEST_CASE("a stopped host keeps what comes, and answers when it goes on") {
   });
 }
 
-TEST_CASE("a host that crashes itself does not go on") {
-  const weft::test::TestGuard guard("a host that crashes itself does not go on");
+TEST_CASE("a host that crashes itself does not continue") {
+  const weft::test::TestGuard guard("a host that crashes itself does not continue");
   bool went_on = false;
   int starts = 0;
   sim::explore({.seeds = 1}, [&](sim::World& world) {

@@ -96,7 +96,7 @@ TEST_CASE("priorities find a lost update at depth 2 and none at depth 1") {
   CHECK(reason_at(2).starts_with("check failed: no update is lost"));
 }
 
-TEST_CASE("without a preemption there is no lost update, and the exhaustive strategy says so") {
+TEST_CASE("without a preemption there is no lost update, as the exhaustive strategy reports") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},
@@ -127,7 +127,7 @@ TEST_CASE("the exhaustive strategy runs each order of three fibers once") {
   CHECK(std::set(orders.begin(), orders.end()).size() == 6);
 }
 
-TEST_CASE("the exhaustive strategy stops at its limit and says that there are more") {
+TEST_CASE("the exhaustive strategy stops at its limit and reports that there are more orders") {
   const weft::test::TestGuard guard("the exhaustive strategy stops at its limit");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_schedules = 3}, [](sim::World&) {
@@ -155,8 +155,8 @@ TEST_CASE("a seed fails again, alone, and in the same way") {
   CHECK(std::string(by_environment.what()) == first.what());
 }
 
-TEST_CASE("a failure says which preemption it needs") {
-  const weft::test::TestGuard guard("a failure says which preemption it needs");
+TEST_CASE("a failure names the preemption that it needs") {
+  const weft::test::TestGuard guard("a failure names the preemption that it needs");
   const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
   CHECK(found.reason().find("the last preemption that it needs is in turn") != std::string::npos);
   const sim::Failure needs_none = failure_of([] { sim::fail("always"); }, {.seeds = 200});
@@ -270,7 +270,7 @@ TEST_CASE(
   CHECK(seen.size() >= 6);
 }
 
-TEST_CASE("check_determinism() passes what the seed decides, and names the first other decision") {
+TEST_CASE("check_determinism() accepts decisions by the seed, and names the first other decision") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {
     weft::WaitGroup ended;
@@ -368,7 +368,7 @@ TEST_CASE("a fiber that computes is charged the time, and keeps its worker meanw
   sim::compute(24h);  // Outside of a simulation it has no effect.
 }
 
-TEST_CASE("a fiber that runs on ends its turn on its worker after 10 ms") {
+TEST_CASE("a fiber that continues to run ends its turn on its worker after 10 ms") {
   const weft::test::TestGuard guard("a fiber that runs on ends its turn after 10 ms");
   // With priorities each turn ends at the next call.
   const sim::Options options{.seeds = 10, .strategy = sim::Strategy::priorities, .workers = 1};

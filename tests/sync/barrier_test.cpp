@@ -32,7 +32,7 @@ TEST_CASE("a barrier may be made that expects no caller") {
 
 // A value moves from cell to cell: a fiber that runs ahead of the others, or lags, sees a wrong
 // one.
-THREAD_TEST_CASE("no phase begins before all have ended the one before") {
+THREAD_TEST_CASE("no phase begins before all callers have ended the previous one") {
   constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);
   Barrier barrier(kCallers);
@@ -51,7 +51,7 @@ THREAD_TEST_CASE("no phase begins before all have ended the one before") {
   });
 }
 
-THREAD_TEST_CASE("the completion function runs once a phase, before any caller is released") {
+THREAD_TEST_CASE("the completion function runs once per phase, before any caller is released") {
   int completed = 0;  // Not atomic: the barrier orders them.
   int seen = 0;
   std::atomic<int> arriving{0};

@@ -231,7 +231,7 @@ THREAD_TEST_CASE("a stop request ends a sleep") {
   thread.join();
 }
 
-THREAD_TEST_CASE("one stop request ends the waits of many, in fibers and plain threads") {
+THREAD_TEST_CASE("one stop request ends the waits of many callers, in fibers and plain threads") {
   weft::Semaphore semaphore(0);
   weft::Mutex mutex;
   weft::Event event;

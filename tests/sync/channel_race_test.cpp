@@ -113,7 +113,8 @@ THREAD_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose n
 }
 
 // Oracle: a deque. One fiber and operations that do not wait have one right outcome each.
-FIBER_TEST_CASE_WITH("a random history without waiting is that of a deque", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a channel behaves as a deque in a random history without waiting",
+                     {.workers = {1}}) {
   weft::test::Random random(1);
   for (int round = 0; round < 50; ++round) {
     const std::size_t capacity = random.below(7);

@@ -125,7 +125,8 @@ FIBER_TEST_CASE_WITH("notify_one wakes the longest waiter only", {.workers = {1}
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-FIBER_TEST_CASE_WITH("a caller that waits again comes after all waiters", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a caller that waits again is notified after all earlier waiters",
+                     {.workers = {1}}) {
   Mutex mutex;
   ConditionVariable condition;
   std::vector<int> order;

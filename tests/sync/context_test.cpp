@@ -225,7 +225,7 @@ FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end 
   }).join();
 }
 
-SIM_TEST_CASE("work with a timeout ends at it, or at that of the work around it") {
+SIM_TEST_CASE("work with a timeout ends at its own timeout, or at that of the enclosing work") {
   CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
   Channel<int> never;
   const ChannelStatus status = weft::with_timeout(1min, [&](Context& context) {

@@ -60,7 +60,7 @@ THREAD_TEST_CASE("a latch opens with the last count, and shows earlier effects")
   CHECK(latch.try_wait());
 }
 
-THREAD_TEST_CASE("arrive_and_wait meets all others, once") {
+THREAD_TEST_CASE("arrive_and_wait returns once all callers have arrived") {
   Latch latch(2 * 6);
   std::atomic<int> arrived{0};
   run_mixed(4, 2, [&](int) {

@@ -182,7 +182,7 @@ FIBER_TEST_CASE("power series are added and multiplied") {
   CHECK(calculator.first(series, 5) == std::vector<Number>{4, 4, 4, 4, 4});
 }
 
-FIBER_TEST_CASE("the square of 1 / (1 - x) counts, its cube adds that up") {
+FIBER_TEST_CASE("the square and the cube of 1 / (1 - x) have the known coefficients") {
   Calculator calculator;
   Series& square = calculator.product(calculator.ones(), calculator.ones());
   const Pair squares = calculator.split(square);

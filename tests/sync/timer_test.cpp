@@ -50,7 +50,7 @@ FIBER_TEST_CASE("a timer that was stopped or moved does not expire at its earlie
   CHECK_FALSE(timer.stop());
 }
 
-SIM_TEST_CASE("a waiter succeeds at the new time, whichever way it was moved") {
+SIM_TEST_CASE("a waiter succeeds at the new time, whichever way the timer was moved") {
   Timer timer(1h);
   auto waiting = weft::spawn([&] { timer.wait(); });
   auto impatient = weft::spawn([&] { return timer.wait_until(Deadline::after(2min)); });

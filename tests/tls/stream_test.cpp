@@ -220,7 +220,7 @@ FIBER_TEST_CASE("a session is resumed, also after the certificates have been rel
   CHECK(visit());
 }
 
-FIBER_TEST_CASE("reloaded certificates are for connections that begin then") {
+FIBER_TEST_CASE("reloaded certificates apply to connections that begin later") {
   World world;
   auto [before, other_end] = shake_hands(world.server, world.client, "a.test");
   world.certificates.make("server", "b.test");

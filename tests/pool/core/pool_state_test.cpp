@@ -304,7 +304,7 @@ TEST_CASE("a held pause does not end when another one ends") {
   CHECK(!held.state.release_pause(second));
 }
 
-TEST_CASE("the limit of workers moves like that of the model") {
+TEST_CASE("the limit of workers changes as in the model") {
   test::Random random;
   for (int run = 0; run < 200; ++run) {
     const double up = 0.5 * static_cast<double>(1 + random.below(8));
@@ -348,7 +348,7 @@ TEST_CASE("tasks are dropped for a key-held task only if it fits the queue") {
   CHECK(held.state.can_drop_for(item_with({.key = 2, .weight = 3})));
 }
 
-TEST_CASE("a sub-pool with all its drain tasks requests no other") {
+TEST_CASE("a sub-pool that has all its drain tasks requests no more") {
   Held held({.capacity = 1, .queue_capacity = 1}, true);
   CHECK(held.state.must_wait_at_parent(1));
   held.state.workers.begin_start();

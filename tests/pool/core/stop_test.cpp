@@ -177,7 +177,7 @@ FIBER_TEST_CASE("tasks that take a token are moved, not copied") {
   CHECK(seen == 5);
 }
 
-FIBER_TEST_CASE("the outer token closes with cancel, before, during and after") {
+FIBER_TEST_CASE("a stop of the outer token closes running, reopened and later pools with cancel") {
   std::stop_source outer;
   {
     FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});

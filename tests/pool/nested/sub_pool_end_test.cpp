@@ -17,7 +17,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_end");
 
-FIBER_TEST_CASE("nothing of a sub-pool starts while its parent is paused, or itself") {
+FIBER_TEST_CASE("no task of a sub-pool starts while the sub-pool or its parent is paused") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 2});
   FiberPool parent({.capacity = 2, .queue_capacity = 4, .parent = &grand});
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("nothing of a sub-pool starts while its parent is paused, or its
   }
 }
 
-FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
+FIBER_TEST_CASE("no other task starts after the one that runs when the parent is paused") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
