@@ -12,8 +12,8 @@ namespace weft::fibers {
 // the default ends it, make_core_small() precedes that. Throws std::system_error.
 void install_overflow_report();
 
-// Registers the space with the handler; at most 64 spaces at a time, and overflows in more are not
-// reported.
+// Registers the space with the handler. It has room for 64 spaces, and does not report overflows in
+// further ones.
 void watch_for_overflow(const StackSpace& space) noexcept;
 void unwatch_for_overflow(const StackSpace& space) noexcept;
 

@@ -92,7 +92,7 @@ class FiberName {
       std::memcpy(&word, from, sizeof word);
     } else if (count >= sizeof(std::uint32_t)) {
       std::uint32_t first = 0;
-      std::uint32_t last = 0;  // Of characters that are in the first ones, too, if count < 8.
+      std::uint32_t last = 0;  // If count < 8, it overlaps `first`.
       std::memcpy(&first, from, sizeof first);
       std::memcpy(&last, from + count - sizeof last, sizeof last);
       word = first | std::uint64_t{last} << (count - sizeof last) * 8;

@@ -116,7 +116,7 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     if (base == MAP_FAILED) continue;
     // Best effort: a huge page under a stack would take 2 MiB where one page is enough.
     (void)madvise(base, bytes, MADV_NOHUGEPAGE);
-    // The block at the end of the chunk before goes on here.
+    // The last block of the previous chunk continues here.
     if (madvise(base, bytes, MADV_DONTDUMP) == 0 && range.reserved != 0) {
       range.in_cores[range.reserved / ColdStacks::kBlock] = false;
     }

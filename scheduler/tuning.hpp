@@ -50,7 +50,7 @@ inline constexpr std::int64_t kLongestCallPause = 4'000'000;
 
 // For shorter runs it does not pay to let another worker watch meanwhile.
 inline constexpr std::int64_t kLongRun = 200'000;
-// A run of this length is long unless the thread was preempted, which one system call finds out.
+// A run of this length is long unless the thread was preempted; one system call shows that.
 inline constexpr std::int64_t kCertainlyLongRun = 1'000'000;
 // For runs in between, the kernel is asked for the processor time at one in this many suspicions: a
 // system call for each would cost more than the answer is worth.

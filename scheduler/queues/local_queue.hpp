@@ -116,7 +116,7 @@ class LocalQueue {
   // Takes fibers that did not fit into the victim's ring, into an empty ring. Returns their number.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
   // Takes the victim's oldest chain of new fibers, which becomes the oldest here: so a tree that
-  // both workers walk is not started again from the top. Returns how many at most.
+  // both workers walk is not started again from the top. Returns an upper bound of their number.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
   // Takes the older half of the victim's ring, at most `most`, and returns their number. They go
   // before all that wait here, as their time is unknown; if none wait, they alternate with the

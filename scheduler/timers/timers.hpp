@@ -19,7 +19,7 @@ namespace weft::scheduler {
 class Timers;
 
 // One pending wake-up, on the stack of the waiting fiber. Guarded by its home's lock. Unchecked:
-// clang does not see that the home which is at work is this timer's.
+// clang cannot tell that the wheel that accesses a timer is the timer's home.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;

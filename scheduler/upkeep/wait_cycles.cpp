@@ -66,7 +66,7 @@ constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
 struct ListView {
   std::uint32_t owner = 0;
   bool has_one_owner = false;
-  std::unordered_map<Word, Word> waiters;  // With what is `ahead` of each.
+  std::unordered_map<Word, Word> waiters;  // The value of each is what `ahead` describes.
 };
 
 void read_state(Word lock, ListView& view) noexcept {

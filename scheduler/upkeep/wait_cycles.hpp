@@ -55,9 +55,9 @@ class CycleWatch {
  public:
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
-  // Looks if the first step or the last look is a minute old, or if the monitor is about to rest
-  // and more or fewer fibers wait for others than at the last look. Returns false if a look was
-  // due, and the records' lock was not to be had.
+  // Looks a minute after the first step or the last look; and before the monitor rests, if the
+  // number of fibers that wait for others has changed since the last look. Returns false if a look
+  // was due, but the records' lock was in use.
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:

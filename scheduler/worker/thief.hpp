@@ -14,7 +14,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A worker's view of another one at a moment. All values are hints.
+// What one worker sees of another at one moment. All values are hints.
 struct Sight {
   bool is_open = false;         // Whether thieves may access its queue.
   std::uint32_t ring_head = 0;  // Counts the fibers that have left its ring.

@@ -82,7 +82,7 @@ class ClientCore {
   const std::optional<ProxyRoute> proxy_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
-  // Relaxed, all of them: they publish nothing.
+  // All are relaxed, because they publish nothing.
   detail::Atomic<std::uint64_t> connections_{0};
   detail::Atomic<std::uint64_t> reused_{0};
   detail::Atomic<std::uint64_t> retried_{0};
