@@ -16,10 +16,11 @@ namespace weft::io {
 
 // Made by the first request on its thread, which alone uses it, and destroyed when the thread ends.
 // The kernel finishes requests only in calls of that thread (IORING_SETUP_DEFER_TASKRUN), unless it
-// has moved a receive to a thread of its own, after many wakes without data. So it usually touches
-// no buffer at another time, and interrupts no other call of the thread. Where requests could be
-// finished it signals an eventfd, which the poller watches. One of the waiting fibers, the leader,
-// waits for that; it calls the kernel, and wakes the others whose requests have ended. Invariants
+// has moved a receive to a thread of its own, after many wakes without data. So the kernel usually
+// touches buffers only in these calls, and interrupts no other call of the thread. Where requests
+// could be finished it signals an eventfd, which the poller watches. One of the waiting fibers, the
+// leader, waits for that; it calls the kernel, and wakes the others whose requests have ended.
+// Invariants
 //   I1  While a fiber is parked for a request, there is a leader.
 //   I2  A fiber leaves only after its request has ended: no request refers to a stack that is gone.
 //   I3  Outside of call_kernel() the kernel has taken all requests.

@@ -107,7 +107,7 @@ Address address_at(std::string_view bytes, std::size_t host, std::size_t port) n
   return Address::from_system(&system, sizeof system).value;
 }
 
-// Returns whether the extensions, each with a type and a size, say that the client uses TLS. A
+// Returns whether the extensions, each with a type and a size, show that the client uses TLS. A
 // wrong size gives nothing.
 std::optional<bool> tells_tls(std::string_view extensions) noexcept {
   constexpr char kSsl = 0x20;

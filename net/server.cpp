@@ -335,8 +335,8 @@ bool Server::Core::shutdown(Deadline grace) {
 }
 
 // A handler that shuts down waits for all connections except its own and connections whose handlers
-// shut down, too. It waits with a limit for connections that may need its place, and for accepting
-// fibers, because it may run in one.
+// shut down, too. Its waits for connections that may need its place, and for accepting fibers, have
+// a limit, because the handler may run in an accepting fiber.
 bool Server::Core::shut_down_in(ConnectionRecord& own, Deadline grace) noexcept {
   connections_.excuse(own);
   if (connections_.wait_for_others(grace)) return true;

@@ -53,7 +53,7 @@ class Server::Core final : private Acceptor {
   void refuse(Served& connection) noexcept;
 
  private:
-  // Relaxed, all of them: they are only counts.
+  // All are relaxed, because they are only counts.
   struct Counts {
     detail::Atomic<std::uint64_t> accepted{0};
     detail::Atomic<std::uint64_t> refused{0};

@@ -23,7 +23,8 @@ inline constexpr std::int64_t kPollInterval = 20'000;
 // The oldest new fibers get a turn this often. More often: more subtrees are begun early. At each
 // look, skynet was half as slow again, and peaked at 55 MB.
 inline constexpr std::int64_t kReachPeriod = 200'000;
-// One more of them has a turn for each this many. A smaller number costs as a shorter period does.
+// For each this many, one more of them has a turn. A smaller number costs as much as a shorter
+// period.
 inline constexpr std::size_t kNewFibersPerReached = 512;
 // This many at most have their turn. Without a bound, most of a million sleeping fibers were parked
 // at once: 3.5 GB, and eight times the time.

@@ -27,9 +27,9 @@ namespace weft::tls {
 //       holds that mutex. Unchecked: a Mutex does not know its owner.
 //   I2  The holder of write_mutex_ writes the bytes of wire_.out in order. After it has unlocked
 //       the mutex, the holder checks for bytes that other callers have added, or has left all of
-//       them to the sender. Exceptions: the connection is broken, or the stream's own deadline for
-//       writes has passed. Unchecked: a check needs the state of the holder and of all other
-//       callers.
+//       them to the sender. This need not hold once the connection is broken, or the stream's own
+//       deadline for writes has passed. Unchecked: a check needs the state of the holder and of all
+//       other callers.
 class StreamState {
  public:
   // Owns the connection.

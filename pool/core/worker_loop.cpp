@@ -12,8 +12,8 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls this many. Two make the calls
-// a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
+// An arriving worker that sees more tasks than starting workers calls this many. With two, the
+// calls form a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
 constexpr int kCallsOnArrival = 2;
 
 class WorkerLoop {

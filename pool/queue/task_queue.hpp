@@ -65,7 +65,7 @@ class PriorityLevel {
 
 // Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
 // tasks that a task of the same key holds up wait in one more list. Plain tasks are of normal
-// priority, and are ordered with the others of that priority by when they were accepted.
+// priority; all tasks of one priority leave in the order in which they were accepted.
 // Guarded by its owner's lock.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That

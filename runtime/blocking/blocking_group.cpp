@@ -13,7 +13,7 @@ namespace weft {
 
 using detail::relaxed;
 
-// Relaxed, all of them: they are only counts.
+// All are relaxed, because they are only counts.
 class BlockingGroup::Core {
  public:
   explicit Core(BlockingGroupOptions given)

@@ -29,7 +29,7 @@ struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client sent after its request. Read these first.
   std::string_view early;
-  // Not null: the layer on the stream. If set, read and write the layer instead.
+  // The layer on the stream, which then takes the reads and writes. Null: none.
   Layer* layer = nullptr;
   // Requests the talk's end when the server stops; the stream is closed after the grace.
   std::stop_token stop = {};
