@@ -8,8 +8,9 @@ namespace weft::fibers {
 // Installs the SIGSEGV and SIGBUS handler, once per process, and keeps the library loaded. For a
 // fault in a fiber's guard it writes `fiber 17 'name' overflowed its 64 KiB stack`, the fiber's
 // callable, the place where it was spawned and its innermost 20 calls. Every fault then goes to the
-// handler that was there before; an overflow that this handler returns from ends the process. If
-// the default ends it, make_core_small() precedes that. Throws std::system_error.
+// handler that was there before; an overflow that this handler returns from ends the process.
+// Before the default effect of the signal ends it, make_core_small() runs. Throws
+// std::system_error.
 void install_overflow_report();
 
 // Registers the space with the handler. It has room for 64 spaces, and does not report overflows in

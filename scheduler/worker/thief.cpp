@@ -42,8 +42,8 @@ bool Thief::begin_visits(std::int64_t now) noexcept {
   return true;
 }
 
-// The other worker has run the same fiber since `look`. It is stuck if the visitor has nothing
-// better to do, or if that fiber computes or is blocked. The kernel will give a thread that merely
+// The other worker has run the same fiber since `look`. It counts as stuck if the visitor will soon
+// have no work, or if that fiber computes or is blocked. The kernel will give a thread that merely
 // waits for a processor its share.
 bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
                      std::int64_t now) noexcept {

@@ -25,8 +25,8 @@ sim::Failure failure_in(const std::function<void(sim::World&)>& body) {
 
 }  // namespace
 
-TEST_CASE("a failure is shortened to faults that let it come sooner") {
-  const weft::test::TestGuard guard("a failure is shortened to faults that let it come sooner");
+TEST_CASE("a failure is shortened to faults that make it occur sooner") {
+  const weft::test::TestGuard guard("a failure is shortened to faults that make it occur sooner");
   const sim::Failure restarted = failure_in([](sim::World& world) {
     int starts = 0;
     world.host("alpha", [&] {
@@ -39,7 +39,7 @@ TEST_CASE("a failure is shortened to faults that let it come sooner") {
   CHECK(restarted.story().find("1.0") != std::string::npos);
 }
 
-TEST_CASE("a failure is shortened to latencies that let it come sooner") {
+TEST_CASE("a failure is shortened to latencies that make it occur sooner") {
   const weft::test::TestGuard guard("a failure is shortened to latencies");
   const sim::Failure refused = failure_in([](sim::World& world) {
     world.network().latency(1ms, 1h);

@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// The process at the other end and its user, as of its connect or listen.
+// The process at the other end and its user, at the time of its connect() or listen().
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;

@@ -64,7 +64,7 @@ bool is_unreachable(std::error_code error) noexcept {
 }  // namespace
 
 struct ReverseProxy::Core {
-  // Relaxed, all of them: counts and hints, which publish nothing.
+  // All are relaxed: counts and hints, which publish nothing.
   struct Origin {
     std::string url;
     detail::Atomic<bool> is_healthy{true};

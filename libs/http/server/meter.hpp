@@ -39,7 +39,7 @@ class Meter {
   // Counts a well-formed request. Counts nothing if memory is short for the first one.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
-  // Relaxed, all of them: only counts.
+  // All are relaxed, because they are only counts.
   void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
   void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(detail::relaxed); }
