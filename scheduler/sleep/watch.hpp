@@ -25,7 +25,7 @@ class Watch {
   // A worker whose bit in the IdleSet is set calls it.
   [[nodiscard]] bool try_begin(unsigned worker) noexcept {
     int nobody = kNobody;
-    // A relaxed check first, so that many sleepers do not compete for the cache line.
+    // The relaxed check comes first, so that many sleepers do not compete for the cache line.
     return holder_.load(detail::relaxed) == kNobody &&
            holder_.compare_exchange_strong(nobody, static_cast<int>(worker), detail::seq_cst,
                                            detail::relaxed);  // [watch]

@@ -157,7 +157,7 @@ FIBER_TEST_CASE("the report has the caller, count and duration of a call that bl
 }
 
 // The monitor finds a call after a certain time, for which the writer waits.
-FIBER_TEST_CASE_WITH("the report has calls that the library does not intercept",
+FIBER_TEST_CASE_WITH("the report has calls that blocked and that the library does not intercept",
                      {.workers = {2}, .options = {.stall = 1ms}, .monitored = true}) {
   if (!has_hooks()) return;
   const auto find = [](const char* call) {
@@ -195,7 +195,7 @@ FIBER_TEST_CASE_WITH("the report has calls that the library does not intercept",
   }
 }
 
-FIBER_TEST_CASE("the report is in the metrics") {
+FIBER_TEST_CASE("the report of calls that blocked is in the metrics") {
   if (!has_hooks()) return;
   const Scope scope;
   {
