@@ -28,7 +28,8 @@ struct Outcome {
   std::int64_t elapsed = 0;
   std::uint64_t faults = 0;
   bool has_lost_any = false;
-  std::uint64_t failures = 0;  // The number of calls that were drawn to fail.
+  std::uint64_t failures = 0;     // The number of calls that were drawn to fail.
+  std::uint64_t preemptions = 0;  // Schedule::drawn_preemptions().
 };
 
 using Body = std::function<void(World&)>;
@@ -52,7 +53,9 @@ Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, S
                  const Body& body) {
   Core core(options, seed, plan, schedule);
   core.run(body);
-  return outcome_of(core);
+  Outcome outcome = outcome_of(core);
+  outcome.preemptions = schedule.drawn_preemptions();
+  return outcome;
 }
 
 // Returns the first line without its numbers. Two runs with the same line fail in the same way.
@@ -79,29 +82,31 @@ class Shrinker {
     }
     if (outcome_.failures > 0) text.append(shrink_failures());
     if (faults > 0) {
-      text.append(std::to_string(leave_faults_out(faults))).append(" of ");
+      text.append(std::to_string(leave_out(&Plan::left_out, faults))).append(" of ");
       text.append(std::to_string(faults)).append(" faults are needed; ");
     }
     return text.append(shrink_time()).append(shrink_preemptions());
   }
 
  private:
-  // Omits large groups of faults first, then smaller ones, until every remaining fault is needed.
-  // Returns how many are left.
-  std::uint64_t leave_faults_out(std::uint64_t faults) {
-    plan_.left_out.resize(faults);
+  // Omits large groups of items first, then smaller ones, until every remaining item is needed or
+  // the turns of the attempts exceed `budget`. Returns how many items are left.
+  std::uint64_t leave_out(std::vector<bool> Plan::*items, std::uint64_t count,
+                          std::uint64_t budget = kAnyTurns) {
+    (plan_.*items).resize(count);
+    const std::uint64_t most = budget == kAnyTurns ? budget : turns_ + budget;
     bool has_changed = true;
-    for (std::uint64_t size = faults; size > 0; size = has_changed && size == 1 ? 1 : size / 2) {
+    for (std::uint64_t size = count; size > 0; size = has_changed && size == 1 ? 1 : size / 2) {
       has_changed = false;
-      for (std::uint64_t begin = 0; begin < faults; begin += size) {
+      for (std::uint64_t begin = 0; begin < count && turns_ < most; begin += size) {
         Plan plan = plan_;
-        for (std::uint64_t i = begin; i < std::min(begin + size, faults); ++i) {
-          plan.left_out[i] = true;
+        for (std::uint64_t i = begin; i < std::min(begin + size, count); ++i) {
+          (plan.*items)[i] = true;
         }
-        if (plan.left_out != plan_.left_out && attempt(plan)) has_changed = true;
+        if (plan.*items != plan_.*items && attempt(plan)) has_changed = true;
       }
     }
-    return static_cast<std::uint64_t>(std::ranges::count(plan_.left_out, false));
+    return static_cast<std::uint64_t>(std::ranges::count(plan_.*items, false));
   }
   std::string shrink_failures() {
     const std::uint64_t all = outcome_.failures;
@@ -156,8 +161,14 @@ class Shrinker {
       plan.last_preemption = fails_not + (fails - fails_not) / 2;
       (attempt(plan) ? fails : fails_not) = plan.last_preemption;
     }
-    return "the last preemption that it needs is in turn " + std::to_string(fails) + " of " +
-           std::to_string(turns);
+    const std::string last = std::to_string(fails - 1) + " of " + std::to_string(turns);
+    if (outcome_.preemptions == 0) return "the last change of priorities is in turn " + last;
+    (void)leave_out(&Plan::left_out_preemptions, outcome_.preemptions, kBudget);
+    // A run without some preemptions may have others.
+    plan_.left_out_preemptions.resize(outcome_.preemptions);
+    const auto left = std::ranges::count(plan_.left_out_preemptions, false);
+    if (left == 1) return "1 preemption is needed, in turn " + last;
+    return std::to_string(left) + " preemptions are needed, the last one in turn " + last;
   }
   // Returns whether the run fails with this plan, too. If so, that run is shortened further.
   bool attempt(const Plan& plan) { return attempt_within(plan, kAnyTime); }
@@ -166,6 +177,7 @@ class Shrinker {
   bool attempt_within(const Plan& plan, std::int64_t limit) {
     const auto schedule = make_schedule(options_);
     Outcome outcome = run_once(options_, seed_, plan, *schedule, body_);
+    turns_ += outcome.turns;
     if (!outcome.failure || kind_of(*outcome.failure) != kind_of(*outcome_.failure) ||
         outcome.elapsed >= limit) {
       return false;
@@ -177,12 +189,16 @@ class Shrinker {
 
   static constexpr int kPasses = 10;
   static constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::uint64_t kAnyTurns = std::numeric_limits<std::uint64_t>::max();
+  // The turns of all attempts to omit preemptions. Turns, unlike seconds, are the same everywhere.
+  static constexpr std::uint64_t kBudget = 2'000'000;
 
   const Options& options_;
   const std::uint64_t seed_;
   const Body& body_;
   Outcome& outcome_;
   Plan plan_;
+  std::uint64_t turns_ = 0;  // The turns of all attempts.
 };
 
 // Returns the seed in the environment, or nothing.

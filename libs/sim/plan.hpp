@@ -9,8 +9,9 @@ namespace weft::sim {
 // The shrinker shortens a failure by runs with other plans. Each draw of the seed remains as it
 // was; the plan only omits what is drawn, or makes it happen sooner.
 struct Plan {
-  std::uint64_t last_preemption = ~std::uint64_t{0};
-  std::vector<bool> left_out = {};  // The index is the number of a fault.
+  std::uint64_t last_preemption = ~std::uint64_t{0};  // No turn from this one on begins with one.
+  std::vector<bool> left_out_preemptions = {};        // The index is the number of a preemption.
+  std::vector<bool> left_out = {};                    // The index is the number of a fault.
   // The index is the number of a fault; 1 changes nothing. A divisor divides the moment of the
   // fault, and its duration, which remains at least the shortest one.
   std::vector<std::int64_t> divisors = {};

@@ -18,36 +18,46 @@ std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
 
 class RandomSchedule final : public Schedule {
  public:
-  void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
+  void begin(std::uint64_t seed, const Plan& plan) override {
     // Some faults need many preemptions and some need none, so that runs differ in their chance.
     constexpr std::array<double, 4> kChances{0, 0.02, 0.15, 0.5};
     chance_ = Chance(seed, kScheduleStream);
     preemption_ = kChances[chance_.below(kChances.size())];
-    last_preemption_ = last_preemption;
+    plan_ = &plan;
     has_ended_turn_ = false;
     turn_ = 0;
+    preemptions_ = 0;
   }
   std::size_t choose(std::span<const Candidate> ready) override {
-    const std::uint64_t drawn = chance_.next();
+    const std::size_t drawn = chance_.next() % ready.size();
+    ++turn_;
     // A fiber that has yielded lets other fibers run all the same, as it may wait for them.
-    if (++turn_ >= last_preemption_ && has_ended_turn_) {
-      if (const auto running = find_running(ready); running >= 0) {
-        return static_cast<std::size_t>(running);
-      }
-    }
-    return static_cast<std::size_t>(drawn % ready.size());
+    if (!has_ended_turn_ || ready[drawn].goes_on || !omits_preemption()) return drawn;
+    const std::ptrdiff_t running = find_running(ready);
+    return running >= 0 ? static_cast<std::size_t>(running) : drawn;
   }
   bool ends_turn() noexcept override {
-    has_ended_turn_ = chance_.is_true(preemption_) && turn_ < last_preemption_;
+    has_ended_turn_ = chance_.is_true(preemption_) && turn_ < plan_->last_preemption;
     return has_ended_turn_;
   }
+  [[nodiscard]] std::uint64_t drawn_preemptions() const noexcept override { return preemptions_; }
 
  private:
+  // Counts the preemption that begins this turn, unless all from this turn on are omitted. An
+  // omitted one changes no later draw.
+  bool omits_preemption() noexcept {
+    if (turn_ >= plan_->last_preemption) return true;
+    const std::uint64_t number = preemptions_++;
+    const std::vector<bool>& left_out = plan_->left_out_preemptions;
+    return number < left_out.size() && left_out[number];
+  }
+
+  const Plan* plan_ = nullptr;
   Chance chance_{0, 0};
   double preemption_ = 0;
-  std::uint64_t last_preemption_ = 0;
   bool has_ended_turn_ = false;
   std::uint64_t turn_ = 0;
+  std::uint64_t preemptions_ = 0;
 };
 
 // The algorithm is described in S. Burckhardt et al., "A randomized scheduler with probabilistic
@@ -56,7 +66,7 @@ class PrioritySchedule final : public Schedule {
  public:
   explicit PrioritySchedule(unsigned depth) : changes_(depth > 0 ? depth - 1 : 0) {}
 
-  void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
+  void begin(std::uint64_t seed, const Plan& plan) override {
     constexpr std::array<std::uint64_t, 4> kLengths{30, 300, 3'000, 30'000};
     chance_ = Chance(seed, kScheduleStream);
     // The length of the run is unknown. So the seed draws one of these lengths, and the places
@@ -68,7 +78,7 @@ class PrioritySchedule final : public Schedule {
     places_.clear();
     for (unsigned i = 0; i < changes_; ++i) {
       const std::uint64_t place = 1 + chance_.below(length);
-      if (place < last_preemption) places_.push_back(place);
+      if (place < plan.last_preemption) places_.push_back(place);
     }
   }
   // The result is above the priorities that a change assigns.
@@ -113,7 +123,7 @@ class ExhaustiveSchedule final : public Schedule {
  public:
   explicit ExhaustiveSchedule(unsigned max_preemptions) : max_preemptions_(max_preemptions) {}
 
-  void begin(std::uint64_t, std::uint64_t) override { position_ = 0; }
+  void begin(std::uint64_t, const Plan&) override { position_ = 0; }
   std::size_t choose(std::span<const Candidate> ready) override {
     const std::ptrdiff_t running = find_running(ready);
     if (position_ == decisions_.size()) {

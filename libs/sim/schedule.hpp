@@ -9,6 +9,7 @@
 #include <weft/sim.hpp>
 
 #include "libs/sim/chance.hpp"
+#include "libs/sim/plan.hpp"
 
 namespace weft::fibers {
 struct Fiber;
@@ -44,8 +45,8 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // Begins a run. There are no preemptions from the turn `last_preemption` on.
-  virtual void begin(std::uint64_t seed, std::uint64_t last_preemption) = 0;
+  // Begins a run without the preemptions that the plan omits. The plan outlives the run.
+  virtual void begin(std::uint64_t seed, const Plan& plan) = 0;
   // Returns the priority of a new actor.
   [[nodiscard]] virtual std::uint64_t priority() noexcept { return 0; }
   // Returns the index of the candidate that runs next. There is at least one candidate.
@@ -54,6 +55,9 @@ class Schedule {
   [[nodiscard]] virtual bool ends_turn() noexcept = 0;
   // Returns, after a run, whether the same seed has another schedule.
   [[nodiscard]] virtual bool has_more() noexcept { return false; }
+  // Returns how many preemptions the seed drew up to Plan::last_preemption, if they can be omitted
+  // one by one.
+  [[nodiscard]] virtual std::uint64_t drawn_preemptions() const noexcept { return 0; }
 };
 
 [[nodiscard]] std::unique_ptr<Schedule> make_schedule(const Options& options);

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <weft/go.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/sim.hpp>
 
@@ -14,9 +15,10 @@ namespace sim = weft::sim;
 
 namespace {
 
-sim::Failure failure_in(const std::function<void(sim::World&)>& body) {
+sim::Failure failure_in(const std::function<void(sim::World&)>& body,
+                        const sim::Options& options = {.seeds = 100}) {
   try {
-    (void)sim::explore({.seeds = 100}, body);
+    (void)sim::explore(options, body);
   } catch (const sim::Failure& failure) {
     return failure;
   }
@@ -47,6 +49,42 @@ TEST_CASE("a failure is shortened to latencies that make it occur sooner") {
     if (net::dial("alpha:7").error) sim::fail("there is no listener");
   });
   CHECK(refused.reason().find("it fails after 0.002 0") != std::string::npos);
+}
+
+TEST_CASE("a failure is shortened by preemptions before the last one that it needs") {
+  const weft::test::TestGuard guard("a failure is shortened by earlier preemptions");
+  const auto body = [](sim::World&) {
+    int additions = 0;
+    const auto add = [&](bool fails) {
+      for (int i = 0; i < 20; ++i) {
+        const int before = additions;
+        sim::point();
+        if (before != additions) sim::note("is interrupted");
+        if (before != additions && fails) sim::fail("an addition is lost");
+        ++additions;
+      }
+    };
+    for (int i = 0; i < 20; ++i) {
+      auto one = weft::spawn([&] { add(false); });
+      auto other = weft::spawn([&add, i] { add(i == 19); });
+      one.join();
+      other.join();
+    }
+  };
+  const auto interruptions = [&](bool shrinks) {
+    const sim::Failure failure = failure_in(body, {.seeds = 100, .shrinks = shrinks});
+    CHECK(failure.reason().starts_with("an addition is lost"));
+    CHECK((failure.reason().find(" needed, ") != std::string::npos) == shrinks);
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = failure.story().find("is interrupted", at)) != std::string::npos;
+         ++at) {
+      ++count;
+    }
+    return count;
+  };
+  const std::size_t before = interruptions(false);
+  CHECK(before > 1);
+  CHECK(interruptions(true) < before);
 }
 
 TEST_SUITE_END();
