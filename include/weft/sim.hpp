@@ -273,8 +273,9 @@ class World {
 // Runs `body` once for each seed, each in its own world, and returns when all runs have passed. A
 // process makes one call at a time. A run fails if a check() is false, an exception leaves a fiber,
 // a fiber starves, the thread sanitizer reports a data race, or fibers or descriptors of the body
-// are left after Options::grace. A deadlock, a refused call and a limit of the options also fail
-// it. Fibers of a finished world never run again, and their objects are not destroyed.
+// are left after Options::grace, or descriptors of a host without fibers. A deadlock, a refused
+// call and a limit of the options also fail it. Fibers of a finished world never run again, and
+// their objects are not destroyed.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);

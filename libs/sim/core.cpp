@@ -37,6 +37,24 @@ std::string text_of(const std::exception_ptr& failure) {
   }
 }
 
+// Fails the run if the host has open sockets or files.
+void demand_closed_descriptors(RunState& run, const Wires& wires, const Disks& disks,
+                               std::uint32_t number) {
+  const std::size_t open = wires.open_sockets(number) + disks.open_files(number);
+  if (open == 0 || !run.is_running()) return;
+  const std::string whose = number == 0 ? "the body" : "'" + run.host(number).name + "'";
+  run.fail(std::to_string(open) + " descriptors that " + whose +
+           " has opened are open after its end");
+}
+
+// Does the same for each host without fibers, as no fiber is left that could close them.
+void demand_closed_descriptors_of_ended_hosts(RunState& run, const Wires& wires,
+                                              const Disks& disks) {
+  for (std::uint32_t number = 1; number < run.hosts().size(); ++number) {
+    if (run.host(number).actors == 0) demand_closed_descriptors(run, wires, disks, number);
+  }
+}
+
 }  // namespace
 
 Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule)
@@ -50,7 +68,7 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
       wires_(std::make_unique<Wires>(state_)),
       events_(std::make_unique<Events>(state_, *wires_, static_cast<Timekeeper&>(*this))),
       kernel_(std::make_unique<CallFaultsKernel>(state_, *wires_, events_->real_hosts(), *disks_)) {
-  schedule_.begin(seed, plan.last_preemption);
+  schedule_.begin(seed, plan);
 }
 
 // The plain thread destroys here what the worker's fibers have used.
@@ -108,6 +126,7 @@ void Core::run_body(const std::function<void(World&)>& body) {
   try {
     body(world);
     if (state_.is_running()) demand_end(0);
+    demand_closed_descriptors_of_ended_hosts(state_, *wires_, *disks_);
     // No later turn looks for a race.
     if (state_.is_running() && watch_.has_race()) {
       state_.fail(std::string(kRaceFound) + "\n" + stage_->describe());
@@ -133,10 +152,8 @@ void Core::demand_end(std::uint32_t number) {
   if (host.actors > own) {
     state_.fail(std::to_string(host.actors - own) + " fibers that " + whose +
                 " has spawned are left after its end and Options::grace\n" + stage_->describe());
-  } else if (const std::size_t open = wires_->open_sockets(number) + disks_->open_files(number);
-             open > 0) {
-    state_.fail(std::to_string(open) + " descriptors that " + whose +
-                " has opened are open after its end");
+  } else {
+    demand_closed_descriptors(state_, *wires_, *disks_, number);
   }
 }
 

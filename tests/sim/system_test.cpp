@@ -1,4 +1,6 @@
 #include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,6 +152,21 @@ TEST_CASE("a socket of the system that is let in is read, and one of another kin
   CHECK(reason.find("is the system's: epoll_ctl() is refused in a simulation") !=
         std::string::npos);
   CHECK(reason.find(", socket:[") != std::string::npos);
+}
+
+TEST_CASE("an epoll and an eventfd of the program's own are refused by their names") {
+  const weft::test::TestGuard guard("an epoll of the program's own is refused by its name");
+  const auto reason_of = [](int descriptor) {
+    const sim::Failure refused = failure_of([descriptor](sim::World&) {
+      CHECK(weft::io::Watch::borrow(descriptor).error);  // The run fails, and the fiber goes on.
+    });
+    ::close(descriptor);
+    return refused.reason();
+  };
+  const std::string epoll = reason_of(::epoll_create1(EPOLL_CLOEXEC));
+  CHECK(epoll.find("anon_inode:[eventpoll], is the system's: epoll_ctl() is refused") !=
+        std::string::npos);
+  CHECK(reason_of(::eventfd(0, EFD_CLOEXEC)).find("anon_inode:[eventfd]") != std::string::npos);
 }
 
 TEST_CASE("a host dials a real host by the name that the world lets in") {

@@ -172,6 +172,31 @@ TEST_CASE("a fiber or a socket that is left at the end of a host is a leak") {
         }).starts_with("1 descriptors that 'node' has opened are open after its end"));
 }
 
+TEST_CASE("a socket of a host whose fibers have all ended is a leak at the end of the world") {
+  const weft::test::TestGuard guard("a socket of a host whose fibers have ended is a leak");
+  const auto end_of_world = [](bool goes_on, bool crashes) {
+    try {
+      sim::explore({.seeds = 1, .shrinks = false}, [=](sim::World& world) {
+        world.host("node", [goes_on] {
+          using weft::net::TcpListener;
+          auto listener = TcpListener::listen(weft::net::Address::any_v4(80));
+          (void)std::make_unique<TcpListener>(std::move(listener.value)).release();
+          if (goes_on) weft::this_fiber::sleep_for(24h);
+        });
+        world.run_for(1s);
+        if (crashes) world.crash("node");
+      });
+    } catch (const sim::Failure& failure) {
+      return failure.reason();
+    }
+    return std::string();
+  };
+  CHECK(end_of_world(false, false) ==
+        "1 descriptors that 'node' has opened are open after its end");
+  CHECK(end_of_world(true, false).empty());
+  CHECK(end_of_world(false, true).empty());
+}
+
 TEST_CASE("exceptions of the body and of detached fibers fail the run") {
   const weft::test::TestGuard guard("exceptions fail the run");
   CHECK(reason_of([] {
