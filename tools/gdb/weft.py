@@ -5,6 +5,7 @@
     (gdb) fiber 7 frame 9         any other command, with the fiber's innermost frame selected
     (gdb) fiber apply all bt      the backtraces of all parked and running fibers
     (gdb) fiber apply 3 7-9 bt    of some
+    (gdb) fiber core FILE         a core file of the process, which goes on, with the fibers' stacks
 
 gdb loads it by itself where weft is installed as a shared library below /usr. Elsewhere:
 
@@ -15,13 +16,17 @@ unwinder lets the selected thread seem to have been called by a parked fiber. Th
 debug information. x86-64 only, as it knows where registers are saved.
 """
 
+import bisect
 import re
+import struct
 
 import gdb
 import gdb.unwinder
 
 SLAB_BYTES = 64 << 10
 SLAB_HEADER_BYTES = 64
+PAGE = 4096
+PT_LOAD = 1  # The kind of an entry in the program headers of a core file: memory.
 # Where Boost.Context's fcontext keeps the registers that a call preserves. A build with our own
 # assembly has a SavedContext; the other registers are in the frame of the parked call.
 BOOST = {"r12": 0x08, "r13": 0x10, "r14": 0x18, "r15": 0x20, "rbx": 0x28, "rbp": 0x30, "rip": 0x38}
@@ -62,7 +67,7 @@ class Fiber:
         self.reason = gdb.Value(number(record["wait_reason"]) & 0x7F).cast(
             gdb.lookup_type("weft::detail::WaitReason"))
         self.task = number(record["task"]["operations_"]) & ~1
-        self.id, self.name, self.context, self.stack = 0, "", 0, range(0)
+        self.id, self.name, self.context, self.stack, self.end = 0, "", 0, range(0), 0
         stack = number(record["stack"])
         if stack != 0:
             header = gdb.Value(stack).cast(gdb.lookup_type("weft::fibers::Stack").pointer())
@@ -71,6 +76,7 @@ class Fiber:
             self.name = printable(bytes(text).split(b"\0")[0].decode(errors="replace"))
             self.context = number(header["context"])
             self.stack = range(int(header["lowest"]), stack)
+            self.end = stack + header.type.target().sizeof
 
     def runs(self):
         """The type of its callable."""
@@ -292,6 +298,56 @@ COMMAND` does. An ID may be a range, 3-7."""
                 if wanted is None or any(fiber.id in some for some in wanted)], " ".join(words))
 
 
+def loaded(core):
+    """The addresses of a core file's memory in ascending order, and where in the file each part is."""
+    core.seek(0)
+    head = core.read(64)
+    first, sections = struct.unpack_from("<QQ", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    if count == 0xFFFF:  # More than the head can tell: the first section has the number.
+        core.seek(sections + 44)
+        count = struct.unpack("<I", core.read(4))[0]
+    core.seek(first)
+    table = core.read(size * count)
+    rows = [struct.unpack_from("<IIQQQQ", table, i * size) for i in range(count)]
+    return sorted((address, address + length, offset)
+                  for kind, _, offset, address, _, length in rows if kind == PT_LOAD)
+
+
+def add_stack(core, segments, fiber):
+    """Copies the used part of a fiber's stack; a running fiber may use all of it."""
+    first = fiber.context if fiber.state == PARKED and fiber.context else fiber.stack.start
+    first &= -PAGE
+    last = (fiber.end + PAGE - 1) & -PAGE
+    i = bisect.bisect_right(segments, first, key=lambda segment: segment[0]) - 1
+    if i < 0 or last > segments[i][1]:
+        return False
+    core.seek(segments[i][2] + first - segments[i][0])
+    core.write(gdb.selected_inferior().read_memory(first, last - first))
+    return True
+
+
+class FiberCore(gdb.Command):
+    """fiber core FILE: writes a core file, as generate-core-file does, with the stacks of fibers.
+Since Linux 6.13 the guard of a stack is a part of a mapping that cannot be read, and gdb leaves out
+what follows in that mapping."""
+
+    def __init__(self):
+        super().__init__("fiber core", gdb.COMMAND_STACK, gdb.COMPLETE_FILENAME)
+
+    def invoke(self, arguments, _from_tty):
+        path = arguments.strip()
+        if not path:
+            raise gdb.GdbError("fiber core FILE")
+        gdb.execute("generate-core-file " + path)
+        started = [fiber for fiber in all_fibers() if fiber.end != 0]
+        with open(path, "r+b") as core:
+            segments = loaded(core)
+            added = sum(add_stack(core, segments, fiber) for fiber in started)
+        print(f"{added} of {len(started)} stacks of fibers are in it")
+
+
 InfoFibers()
 FiberCommand()
 FiberApply()
+FiberCore()
