@@ -95,7 +95,8 @@ struct ServerStats {
   std::uint64_t refused = 0;
   std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
-  std::uint64_t turned_away = 0;    // Answered with 503 at once, for lack of descriptors.
+  // Answered with 503 at once, for lack of descriptors, or because no fiber could be spawned.
+  std::uint64_t turned_away = 0;
 };
 
 // What a request waits for.

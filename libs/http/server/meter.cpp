@@ -83,7 +83,8 @@ Meter::~Meter() {
   constinit thread_local unsigned number = 0;
   if (number == 0) [[unlikely]]
     number = threads_that_count.fetch_add(1, relaxed) + 1;
-  return number % kParts;
+  const std::size_t before = number - 1;
+  return before < kOwnParts ? before : kOwnParts + before % (kParts - kOwnParts);
 }
 
 // Returns the record at the place; null if it is empty and memory is short.
@@ -98,14 +99,15 @@ template <class Record>
   return found;
 }
 
-Meter::Part* Meter::part_here() noexcept {
-  auto& place = parts_[part_of_thread()];
+Meter::Part* Meter::part_at(std::size_t number) noexcept {
+  auto& place = parts_[number];
   Part* const part = place.load(acquire);  // [meter]
   return part != nullptr ? part : make(place);
 }
 
 void Meter::count_request() noexcept {
-  if (Part* const part = part_here()) part->requests.fetch_add(1, relaxed);  // Relaxed: a number.
+  const std::size_t number = part_of_thread();
+  if (Part* const part = part_at(number)) add(part->requests, 1, number);
 }
 
 std::uint64_t Meter::requests() const noexcept {
@@ -118,7 +120,8 @@ std::uint64_t Meter::requests() const noexcept {
 }
 
 void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept {
-  Part* const part = part_here();
+  const std::size_t number = part_of_thread();
+  Part* const part = part_at(number);
   if (part == nullptr) return;
   Cell* cell = part->cells[route].load(acquire);  // [meter]
   if (cell == nullptr) [[unlikely]]
@@ -127,10 +130,9 @@ void Meter::record(RouteIndex route, int status, std::int64_t nanoseconds) noexc
   const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(0, nanoseconds));
   const auto bucket =
       std::clamp<std::size_t>(std::bit_width(duration), kFirstBucket, kFirstBucket + kBuckets - 1);
-  // Relaxed: only counts.
-  cell->durations[bucket - kFirstBucket].fetch_add(1, relaxed);
-  cell->nanoseconds.fetch_add(duration, relaxed);
-  cell->statuses[std::min<unsigned>(static_cast<unsigned>(status) / 100, 5)].fetch_add(1, relaxed);
+  add(cell->durations[bucket - kFirstBucket], 1, number);
+  add(cell->nanoseconds, duration, number);
+  add(cell->statuses[std::min<unsigned>(static_cast<unsigned>(status) / 100, 5)], 1, number);
 }
 
 void Meter::add_stats(const detail::MetricsSource& source, metrics::Reading& reading) const {

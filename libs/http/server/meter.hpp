@@ -19,8 +19,9 @@ namespace weft::http {
 //   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
 //            load it (acquire): its counts begin at 0.
 
-// Counts answers by route and status, and their durations. Each thread counts in its own part,
-// unless there are more threads than parts.
+// Counts answers by route and status, and their durations. The first threads that count have a part
+// each, to which no other thread writes, so that they need no locked instruction. All further ones
+// share the other parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
@@ -48,8 +49,8 @@ class Meter {
   }
 
  private:
-  // A power of two.
-  static constexpr std::size_t kParts = 32;
+  static constexpr std::size_t kOwnParts = 32;
+  static constexpr std::size_t kParts = 64;
   // Durations below 2^13 ns (8 us) share a bucket. Each later bucket is twice as long.
   static constexpr std::size_t kFirstBucket = 13;
   static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
@@ -66,8 +67,16 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // Returns the part of the calling thread; null if memory is short.
-  [[nodiscard]] Part* part_here() noexcept;
+  // By a thread whose part it is. Relaxed: only a number.
+  static void add(Count& count, std::uint64_t amount, std::size_t part) noexcept {
+    if (part < kOwnParts) {
+      count.store(count.load(detail::relaxed) + amount, detail::relaxed);
+    } else {
+      count.fetch_add(amount, detail::relaxed);
+    }
+  }
+  // Returns a part, which is made if it is missing; null if memory is short.
+  [[nodiscard]] Part* part_at(std::size_t number) noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
   void add_stats(const detail::MetricsSource& source, metrics::Reading& reading) const;

@@ -206,7 +206,11 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
   // The first edge starts a fiber. A server that stops also ends connections without a fiber.
-  if (!connection->wait_for_bytes()) end_connection(*connection);
+  if (connection->wait_for_bytes()) return;
+  // No fiber may be spawned: memory is short, or the runtime has reached a limit of its options.
+  turned_away_.fetch_add(1, relaxed);
+  if (!options_.secure) answer_unavailable(connection->transport().stream());
+  end_connection(*connection);
 }
 
 bool ServerCore::shutdown(Deadline grace) {
