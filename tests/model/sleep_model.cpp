@@ -10,6 +10,7 @@
 
 #include "scheduler/sleep/idle_set.cpp"
 #include "tests/model/model_futex.hpp"
+#include "tests/model/sleep_setups.hpp"
 
 #define syscall weft::model::futex_syscall
 #include "base/parker.cpp"
@@ -17,6 +18,7 @@
 
 namespace {
 
+using namespace weft::model::sleep;
 using weft::Deadline;
 using weft::base::Parker;
 using weft::detail::acquire;
@@ -33,38 +35,6 @@ using weft::model::kSoon;
 using weft::model::perhaps;
 using weft::scheduler::IdleSet;
 using weft::scheduler::Watch;
-
-enum Fault {
-  kNone,
-  kAdderWithoutFence,
-  kSearcherLooksAway,
-  kNeverEndsSearch,
-  kWatchNotMinded,
-  kTimerUntoldBySleeper,
-  kDescriptorUntold,
-  kSourceIgnored,
-  kToldIsForgotten,
-  kLeavesInSilence,
-  kTimerUntoldByLeaver,
-};
-
-// The setup of a test.
-enum Kind {
-  kUntimed,
-  kFibersMeet,  // Two of them need two workers at the same time.
-  // One computes until the fiber has run that an event of a descriptor wakes, which it has just
-  // registered, or which was there from the start;
-  kKernel,
-  kOldDescriptor,
-  kClock,  // or that a timer wakes.
-  // Nothing computes: each worker that has run a fiber sleeps. The first one has set a timer;
-  kClockOfSleeper,
-  kTimerReplaced,       // in place of another worker's, which it has cancelled;
-  kDescriptorReplaced,  // or it has closed the last descriptor, and begun to watch another;
-  kPlainThread,         // or a plain thread begins to watch a descriptor;
-  kLeaver,              // or a worker takes part no more, while a descriptor is watched;
-  kClockOfLeaver,       // or one that has set a timer takes part no more.
-};
 
 // Fibers made runnable from outside, of which only the number matters. The weakest queue that the
 // protocol may be used with: a look may be stale, and pushing orders nothing else.
@@ -163,7 +133,8 @@ struct Worker {
   // By a fiber whose worker may sleep then.
   void prepare_event(Kind kind) {
     Shared& shared = *shared_;
-    if (kind == kClockOfSleeper || kind == kClockOfLeaver) shared.timer.store(index_ + 1, relaxed);
+    if (kind == kClockOfSleeper || kind == kClockOfLeaver || kind == kPinned)
+      shared.timer.store(index_ + 1, relaxed);
     if (kind == kClockOfLeaver && index_ != 0) must_leave_.store(1, relaxed);
     if (kind == kTimerReplaced && shared.timer.exchange(0, relaxed) != 0) {
       shared.timer.store(index_ + 1, relaxed);
@@ -196,14 +167,14 @@ struct Worker {
       weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
   }
-  // Loop::find_work, which also looks at the worker's own queues.
+  // Loop::find_work, which also looks at the worker's own queue of fibers that others may take.
   [[nodiscard]] bool find_work() {
     for (;;) {
       if (must_leave_.load(relaxed) != 0) {
         leave();
         return false;
       }
-      if (run_event()) return true;
+      if (run_event() || take_pinned()) return true;
       if (shared_->injected.pop()) return true;
       if (weft::scheduler::search(*this)) return true;
       if (!weft::scheduler::sleep(*this)) return false;
@@ -230,7 +201,7 @@ struct Worker {
   // Left to chance.
   [[nodiscard]] bool is_search_worthwhile() const { return perhaps(); }
   void begin_idling() { leave_search(); }
-  void note_sleep() {}
+  void note_sleep() { has_dozed_ = false; }
   [[nodiscard]] Deadline sleep_limit() const { return Deadline::never(); }
   [[nodiscard]] Deadline next_timer_hint() const {
     const bool has_set = shared_->timer.load(relaxed) == index_ + 1;
@@ -242,25 +213,42 @@ struct Worker {
     return shared_->timer.load(relaxed) != 0 ? Deadline::at_nanoseconds(kSoon) : limit;
   }
   [[nodiscard]] bool has_own_work() const {
-    return shared_->event_fetched_by == this || must_leave_.load(relaxed) != 0;
+    if (fault == kPinnedOverlooked && !has_dozed_) return false;
+    return shared_->event_fetched_by == this || must_leave_.load(relaxed) != 0 ||
+           pinned_.load(relaxed) != 0;
   }
   [[nodiscard]] bool has_due_events() const {
     return shared_->timer.load(relaxed) != 0 && Deadline::at_nanoseconds(kSoon).passed();
   }
   [[nodiscard]] bool run_events_of_all() {
-    if (!has_due_events() || shared_->timer.exchange(0, acquire) == 0) return false;
-    shared_->event_fetched_by = this;
+    if (!has_due_events()) return false;
+    const std::uint32_t set_by = shared_->timer.exchange(0, acquire);
+    if (set_by == 0) return false;
+    if (shared_->kind == kPinned) {
+      send_home(shared_->desk(set_by - 1));
+    } else {
+      shared_->event_fetched_by = this;
+    }
     return true;
   }
+  // Desks::send_home.
+  void send_home(Worker& home) {
+    home.pinned_.store(1, release);
+    if (&home != this) home.unpark();
+  }
   [[nodiscard]] bool do_chores() { return false; }
-  [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
+  [[nodiscard]] bool park_until(Deadline limit) {
+    has_dozed_ = true;
+    return parker_.park_until(limit);
+  }
   // Does the same as Loop::wait_for_events.
   [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
     if (fault == kToldIsForgotten) {
       limit = earliest_event(Deadline::never());
       in_source = shared_->watches_events();
     }
-    if (!in_source) return parker_.park_until(limit);
+    if (!in_source) return park_until(limit);
+    has_dozed_ = true;
     if (!parker_.begin_elsewhere()) return true;
     shared_->poller.wait(!limit.is_never());
     const bool fetched = fetch_event();
@@ -290,6 +278,10 @@ struct Worker {
     shared_->event_fetched_by = nullptr;
     return runs_event_ = true;
   }
+  // The fiber that is pinned here, if it is ready. A search does not look there.
+  [[nodiscard]] bool take_pinned() {
+    return pinned_.exchange(0, acquire) != 0 && (runs_event_ = true);
+  }
   // Bookkeeping: from IdleSet::end_search() on another one may be woken.
   void leave_search() {
     if (std::exchange(woken_for_work_, false)) --shared_->woken_searchers;
@@ -299,8 +291,10 @@ struct Worker {
   unsigned index_ = 0;
   bool searching_ = false;
   Atomic<std::uint32_t> must_leave_{0};
+  Atomic<std::uint32_t> pinned_{0};  // Whether a fiber that may only run here is ready.
   Parker parker_;
   // Bookkeeping that is not part of the modelled program.
+  bool has_dozed_ = false;  // Since S3.
   bool woken_for_work_ = false;
   bool runs_event_ = false;
 };
@@ -328,7 +322,7 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
 
   void before() {
     weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper ||
-                            kKind == kTimerReplaced || kKind == kClockOfLeaver);
+                            kKind == kTimerReplaced || kKind == kClockOfLeaver || kKind == kPinned);
     shared.kind = kKind;
     if (kKind == kOldDescriptor || kKind == kDescriptorReplaced || kKind == kLeaver)
       shared.watches.store(1, relaxed);
@@ -343,8 +337,7 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
     if (kKind == kLeaver && index == kWorkers) shared.let_leave(kWorkers - 1);
     for (int i = 0; i < kFibers; ++i) shared.make_ready_from_outside();
     if (kKind == kPlainThread && index == kWorkers) shared.watch_descriptor();
-    if (kKind >= kDescriptorReplaced && kKind != kClockOfLeaver && index == kWorkers)
-      shared.bring_event();
+    if (kKind >= kDescriptorReplaced && kKind <= kLeaver && index == kWorkers) shared.bring_event();
   }
   void after() { expect(shared.fibers_left == 0, "a fiber was not run"); }
 };
@@ -382,7 +375,9 @@ int main(int count, char** arguments) {
                   "a descriptor in place of another", 40'000),
               random_search<Outside<3, 1, 1, kDescriptorReplaced>>("the same, three workers",
                                                                    40'000),
-              random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000)},
+              random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000),
+              random_search<Outside<2, 1, 1, kPinned>>("a timer of a pinned fiber", 40'000),
+              random_search<Outside<3, 1, 1, kPinned>>("the same, three workers", 20'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
               broken_by(kAdderWithoutFence, "the adder omits its fence"),
               broken_by(kSearcherLooksAway, "the last searcher does not look again"),
@@ -393,6 +388,7 @@ int main(int count, char** arguments) {
               broken_by(kSourceIgnored, "the holder is left outside of the event source"),
               broken_by(kToldIsForgotten, "the holder rises later than it has told"),
               broken_by(kLeavesInSilence, "a worker leaves and wakes no other"),
-              broken_by(kTimerUntoldByLeaver, "a worker that leaves tells the holder of no timer")})
+              broken_by(kTimerUntoldByLeaver, "a worker that leaves tells the holder of no timer"),
+              broken_by(kPinnedOverlooked, "a worker sleeps without a look at its pinned fibers")})
       .run(count, arguments);
 }
