@@ -9,6 +9,7 @@
 #include <weft/detail/blocking.hpp>
 #include <weft/detail/context_node.hpp>
 #include <weft/detail/join_state.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/this_fiber.hpp>
 
 namespace weft {
@@ -65,6 +66,12 @@ T await_future(std::future<T> future) {
     blocking([&future] { future.wait(); });
   }
   return future.get();
+}
+
+// The overloads below exist for their messages alone.
+template <class F>
+requires(!std::invocable<F>) void blocking(F&&) {
+  static_assert(detail::kFits<F>, "weft::blocking: the callable must take no arguments");
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waiter.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
@@ -51,10 +52,13 @@ struct GroupCall : BlockingCall {
   bool done WEFT_GUARDED_BY(lock) = false;
 };
 
+template <class Value>
+using StoredOf = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
+
 template <class F>
 struct GroupCallOf final : GroupCall {
   using Value = std::invoke_result_t<F&>;
-  using Stored = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
+  using Stored = StoredOf<Value>;
 
   GroupCallOf(BlockingGroup& home, F function)
       : GroupCall(&GroupCallOf::make_call, home), callable(std::move(function)) {}
@@ -130,7 +134,7 @@ class BlockingGroup {
   // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
   template <std::invocable F>
   auto run(F callable, const Until& until = Until::ambient())
-      -> Result<typename detail::GroupCallOf<F>::Stored> {
+      -> Result<detail::StoredOf<std::invoke_result_t<F&>>> {
     Result<typename detail::GroupCallOf<F>::Stored> result;
     const Owner<detail::GroupCallOf<F>> call(
         new detail::GroupCallOf<F>(*this, std::move(callable)));
@@ -139,6 +143,13 @@ class BlockingGroup {
     if (call->exception) std::rethrow_exception(std::move(call->exception));
     result.value = std::move(*call->value);
     return result;
+  }
+  // Exists for its message alone.
+  template <class F>
+  requires(!std::invocable<F>) Result<void> run(F, const Until& = {}) {
+    static_assert(detail::kFits<F>,
+                  "weft::BlockingGroup::run: the callable must take no arguments");
+    return {};
   }
 
   // Returns figures that may be stale.

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/carrying_task.hpp>
 #include <weft/detail/context_node.hpp>
 #include <weft/detail/join_state.hpp>
 #include <weft/detail/waist.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/error.hpp>
 #include <weft/spawn_options.hpp>
 
@@ -104,10 +104,14 @@ class JoinHandle {
   }
   template <class F, class Spawn>
   [[gnu::always_inline]] static JoinHandle start(F&& callable, Spawn spawn_task) {
-    auto state = std::make_unique<State>();
-    spawn_task(task_of(state.get(), std::forward<F>(callable)));
-    return JoinHandle(state.release());
+    Unstarted state{new State};
+    spawn_task(task_of(state.state, std::forward<F>(callable)));
+    return JoinHandle(std::exchange(state.state, nullptr));
   }
+  struct Unstarted {
+    State* state;
+    ~Unstarted() { delete state; }
+  };
   struct Release {
     State* state;
     ~Release() {
@@ -141,6 +145,26 @@ template <std::invocable F>
 [[nodiscard]] auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {
   return JoinHandle<std::invoke_result_t<std::decay_t<F>&>>::start(
       std::forward<F>(callable), [](detail::Task&& task) { detail::spawn(std::move(task)); });
+}
+
+// The overloads below exist for their messages alone.
+template <class F>
+requires(!std::invocable<F>) void go(F&&) {
+  static_assert(detail::kFits<F>, "weft::go: the callable must take no arguments");
+}
+template <class F>
+requires(!std::invocable<F>) void go(const SpawnOptions&, F&&) {
+  static_assert(detail::kFits<F>, "weft::go: the callable must take no arguments");
+}
+template <class F>
+requires(!std::invocable<F>) JoinHandle<void> spawn(F&&) {
+  static_assert(detail::kFits<F>, "weft::spawn: the callable must take no arguments");
+  return {};
+}
+template <class F>
+requires(!std::invocable<F>) JoinHandle<void> spawn(const SpawnOptions&, F&&) {
+  static_assert(detail::kFits<F>, "weft::spawn: the callable must take no arguments");
+  return {};
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 #include <weft/detail/group_stop.hpp>
 #include <weft/detail/own_runtime.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 
@@ -175,6 +176,45 @@ template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(FiberPool& pool, const SubmitOptions& submit_options, Range&& range,
                              Step step, const ParallelOptions& options = {}) {
   return detail::results_of({detail::group_pool(pool), &submit_options}, range, step, options);
+}
+
+// The overloads below exist for their messages alone.
+template <detail::IndexedRange Range, class Step>
+requires(!detail::StepOver<Step, Range>) void for_each(Range&&, Step, const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>, "weft::for_each: the step must take an element of the range");
+}
+template <detail::IndexedRange Range, class Step>
+requires(!detail::StepOver<Step, Range>) void for_each(FiberPool&, Range&&, Step,
+                                                       const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>, "weft::for_each: the step must take an element of the range");
+}
+template <detail::IndexedRange Range, class Step>
+requires(!detail::StepOver<Step, Range>) void for_each(FiberPool&, const SubmitOptions&, Range&&,
+                                                       Step, const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>, "weft::for_each: the step must take an element of the range");
+}
+template <detail::IndexedRange Range, class Step>
+requires(!detail::MappingOf<Step, Range>) std::vector<int> transform(Range&&, Step,
+                                                                     const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>,
+                "weft::transform: the step must take an element of the range and return a value");
+  return {};
+}
+template <detail::IndexedRange Range, class Step>
+requires(!detail::MappingOf<Step, Range>) std::vector<int> transform(FiberPool&, Range&&, Step,
+                                                                     const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>,
+                "weft::transform: the step must take an element of the range and return a value");
+  return {};
+}
+template <detail::IndexedRange Range, class Step>
+requires(!detail::MappingOf<Step, Range>) std::vector<int> transform(FiberPool&,
+                                                                     const SubmitOptions&, Range&&,
+                                                                     Step,
+                                                                     const ParallelOptions& = {}) {
+  static_assert(detail::kFits<Step>,
+                "weft::transform: the step must take an element of the range and return a value");
+  return {};
 }
 
 }  // namespace weft

@@ -19,6 +19,7 @@
 #include <weft/detail/pool_entry.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/detail/wrong_pool_calls.hpp>
 #include <weft/error.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
@@ -43,7 +44,7 @@ namespace weft {
 // Ordering: a submit synchronizes with the start of its task, and its end with the return of each
 // wait for it.
 // Lifetime: it may outlive the Runtime, which waits for its tasks, and with on_tick for its close.
-class FiberPool {
+class FiberPool : private detail::WrongPoolCalls {
  public:
   // Opens the pool.
   // Throws: std::invalid_argument that names the option; without memory or fibers as weft::go().
@@ -208,6 +209,11 @@ class FiberPool {
     return entry().in_time(
         until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
   }
+
+  // Their messages say what a callable has to take.
+  using WrongPoolCalls::async, WrongPoolCalls::async_until, WrongPoolCalls::try_async;
+  using WrongPoolCalls::go, WrongPoolCalls::run, WrongPoolCalls::run_until;
+  using WrongPoolCalls::submit, WrongPoolCalls::submit_until, WrongPoolCalls::try_submit;
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
   void wait_idle() { (void)wait_idle_until({}); }

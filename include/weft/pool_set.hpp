@@ -25,7 +25,7 @@ enum class Balance : std::uint8_t {
 //   if (pools.submit(task)) ...
 //
 // Context, Throws, Ordering: as FiberPool.
-class PoolSet {
+class PoolSet : private detail::WrongPoolCalls {
  public:
   // Makes `count` pools.
   // Throws: as FiberPool's constructor, and std::invalid_argument if `count` is 0.
@@ -71,6 +71,7 @@ class PoolSet {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return next().submit(options, std::forward<F>(callable));
   }
+  using WrongPoolCalls::submit;  // Its messages say what a callable has to take.
 
   // Calls FiberPool::wait_idle() of each pool in turn: parks until each has been idle for a moment.
   // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of one.

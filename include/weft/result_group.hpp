@@ -21,7 +21,7 @@ namespace weft {
 // A TaskGroup whose tasks each return an R; join() returns them in the order of the spawns.
 // Context, Throws, Ordering: as TaskGroup; each spawn() may also park briefly, for a mutex.
 template <class R>
-class ResultGroup {
+class ResultGroup : private detail::WrongGroupCalls {
   static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");
 
  public:
@@ -33,15 +33,16 @@ class ResultGroup {
       : group_(pool, options) {}
 
   // Does the same as TaskGroup::spawn().
-  template <class F>
+  template <detail::GroupTask F>
   void spawn(F&& task) {
     group_.spawn(with_place(std::forward<F>(task)));
   }
   // Does the same as TaskGroup::spawn() with options.
-  template <class F>
+  template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
   }
+  using WrongGroupCalls::spawn;  // Its messages say what a task has to take.
 
   // Parks until every task has ended. Returns the results and leaves the group empty.
   // Throws: the first exception of a task; the results are then dropped.

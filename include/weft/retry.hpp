@@ -13,6 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/until.hpp>
 
 namespace weft {
@@ -171,6 +172,16 @@ auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
   return retry_until(options, {}, std::move(attempt));
+}
+
+// The overloads below exist for their messages alone.
+template <class F>
+requires(!std::invocable<F>) void retry(const RetryOptions&, F) {
+  static_assert(detail::kFits<F>, "weft::retry: the attempt must take no arguments");
+}
+template <class F>
+requires(!std::invocable<F>) void retry_until(const RetryOptions&, const Until&, F) {
+  static_assert(detail::kFits<F>, "weft::retry_until: the attempt must take no arguments");
 }
 
 }  // namespace weft

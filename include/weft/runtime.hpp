@@ -15,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/go.hpp>
 
 namespace weft {
@@ -182,6 +183,11 @@ class Runtime {
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
   }
+  // Exists for its message alone.
+  template <class F>
+  requires(!std::invocable<F>) void go(F&&) {
+    static_assert(detail::kFits<F>, "weft::Runtime::go: the callable must take no arguments");
+  }
 
   // Runs `main` as a fiber, waits for it, and returns its result.
   // Context: plain threads; blocks the thread.
@@ -296,6 +302,16 @@ template <std::invocable F>
 auto run(const RuntimeOptions& options, F&& main) -> std::invoke_result_t<F&> {
   Runtime runtime(options);
   return runtime.run(std::forward<F>(main));
+}
+
+// The overloads below exist for their messages alone.
+template <class F>
+requires(!std::invocable<F>) void run(F&&) {
+  static_assert(detail::kFits<F>, "weft::run: the callable must take no arguments");
+}
+template <class F>
+requires(!std::invocable<F>) void run(const RuntimeOptions&, F&&) {
+  static_assert(detail::kFits<F>, "weft::run: the callable must take no arguments");
 }
 
 }  // namespace weft

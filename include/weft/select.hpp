@@ -16,6 +16,7 @@
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/status_case.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/go.hpp>
 
 namespace weft {
@@ -266,6 +267,51 @@ inline std::size_t select_among(std::span<SelectCase* const> cases,
   const std::size_t chosen = detail::select_one(cases, until);
   if (chosen != kNoCase) cases[chosen]->handle();
   return chosen;
+}
+
+// The overloads below exist for their messages alone.
+template <class T, class Handler>
+requires(!std::invocable<Handler, std::optional<T>> && !std::same_as<Handler, std::optional<T>>)
+    detail::SelectLimit<detail::Nothing> on_receive(Channel<T>*, Handler) {
+  static_assert(detail::kFits<Handler>,
+                "weft::on_receive: the handler must take a std::optional<T>");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class T, class Handler>
+requires(!std::invocable<Handler, std::optional<T>> && !std::same_as<Handler, std::optional<T>>)
+    detail::SelectLimit<detail::Nothing> on_receive(Channel<T>&, Handler) {
+  static_assert(detail::kFits<Handler>,
+                "weft::on_receive: the handler must take a std::optional<T>");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class T, class Handler>
+requires(!std::invocable<Handler>) detail::SelectLimit<detail::Nothing> on_done(JoinHandle<T>&,
+                                                                                Handler) {
+  static_assert(detail::kFits<Handler>, "weft::on_done: the handler must take no arguments");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class Handler>
+requires(!std::invocable<Handler>) detail::SelectLimit<detail::Nothing> on_stop(std::stop_token,
+                                                                                Handler) {
+  static_assert(detail::kFits<Handler>, "weft::on_stop: the handler must take no arguments");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class Handler>
+requires(!std::invocable<Handler>) detail::SelectLimit<detail::Nothing> on_timeout(Deadline,
+                                                                                   Handler) {
+  static_assert(detail::kFits<Handler>, "weft::on_timeout: the handler must take no arguments");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class Rep, class Period, class Handler>
+requires(!std::invocable<Handler>) detail::SelectLimit<detail::Nothing> on_timeout(
+    std::chrono::duration<Rep, Period>, Handler) {
+  static_assert(detail::kFits<Handler>, "weft::on_timeout: the handler must take no arguments");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
+}
+template <class Handler>
+requires(!std::invocable<Handler>) detail::SelectLimit<detail::Nothing> otherwise(Handler) {
+  static_assert(detail::kFits<Handler>, "weft::otherwise: the handler must take no arguments");
+  return detail::SelectLimit<detail::Nothing>(Deadline::past(), {});
 }
 
 }  // namespace weft

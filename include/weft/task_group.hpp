@@ -23,6 +23,7 @@
 #include <weft/detail/guard.hpp>
 #include <weft/detail/late_start.hpp>
 #include <weft/detail/thread_annotations.hpp>
+#include <weft/detail/wrong_pool_calls.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -49,7 +50,7 @@ namespace weft {
 // limit or while the pool has no room, except try_spawn() and spawn_after().
 // Throws: std::bad_alloc; spawns also as weft::go(), or in a pool as FiberPool::submit().
 // Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
-class TaskGroup {
+class TaskGroup : private detail::WrongGroupCalls {
  public:
   // Makes the context a child of the caller's, if there is one.
   // Throws: std::bad_alloc, and std::invalid_argument for a limit of 0, as all constructors do.
@@ -142,6 +143,9 @@ class TaskGroup {
       WEFT_CATCH_ALL { keep(std::current_exception()); }
     });
   }
+  // Their messages say what a task has to take.
+  using WrongGroupCalls::spawn, WrongGroupCalls::spawn_or_refuse, WrongGroupCalls::try_spawn;
+  using WrongGroupCalls::spawn_after, WrongGroupCalls::spawn_until;
 
   // Parks until every task has ended. A slot may remain in use for a moment afterwards.
   // Throws: the first exception of a task.

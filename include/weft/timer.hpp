@@ -11,6 +11,7 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/waiter.hpp>
+#include <weft/detail/wrong_callable.hpp>
 
 namespace weft {
 
@@ -196,6 +197,18 @@ DelayedCall call_at(Deadline deadline, F&& callable) {
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));
+}
+
+// The overloads below exist for their messages alone.
+template <class F>
+requires(!std::invocable<F>) DelayedCall call_at(Deadline, F&&) {
+  static_assert(detail::kFits<F>, "weft::call_at: the callable must take no arguments");
+  return {};
+}
+template <class Rep, class Period, class F>
+requires(!std::invocable<F>) DelayedCall call_after(std::chrono::duration<Rep, Period>, F&&) {
+  static_assert(detail::kFits<F>, "weft::call_after: the callable must take no arguments");
+  return {};
 }
 
 }  // namespace weft

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/task.hpp>
 #include <weft/detail/waiter.hpp>
+#include <weft/detail/wrong_callable.hpp>
 
 namespace weft {
 
@@ -50,6 +52,15 @@ class WaitGroup {
   void go(const SpawnOptions& options, F&& callable) {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}),
                   options);
+  }
+  // These overloads exist for their messages alone.
+  template <class F>
+  requires(!std::invocable<F>) void go(F&&) {
+    static_assert(detail::kFits<F>, "weft::WaitGroup::go: the callable must take no arguments");
+  }
+  template <class F>
+  requires(!std::invocable<F>) void go(const SpawnOptions&, F&&) {
+    static_assert(detail::kFits<F>, "weft::WaitGroup::go: the callable must take no arguments");
   }
 
   // Parks until the count is 0. Fibers of this group's go() that have not started may run on the

@@ -1,10 +1,12 @@
 // Selects a handler by the path.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/http/server.hpp>
 
 namespace weft::http {
@@ -57,6 +59,57 @@ class Router {
   Router& any(std::string_view pattern, Handler handler);
   // Runs `middleware` around all routes, the first outermost, and around 404 and 405.
   Router& use(Middleware middleware);
+
+  // These overloads exist for their messages alone.
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& get(std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& post(std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& put(std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& del(std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& any(std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) Router& route(std::string_view, std::string_view, H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&");
+    return *this;
+  }
+  template <class H>
+  requires(!std::convertible_to<H, Middleware>) Router& use(H) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Router: the handler must take a Request& and a "
+                  "Response&, and middleware also a const Handler&");
+    return *this;
+  }
 
   // Answers a request by its handler; the server calls it.
   // Throws: as the handler.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/http/compression.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/limits.hpp>
@@ -139,6 +141,13 @@ class Server {
   // Answers by `handler`.
   // Throws: std::invalid_argument that names the option, and as FiberPool's constructor.
   explicit Server(Handler handler, ServerOptions options = {});
+  // Exists for its message alone.
+  template <class H>
+  requires(!std::convertible_to<H, Handler>) explicit Server(H, ServerOptions options = {})
+      : Server(Handler(), std::move(options)) {
+    static_assert(weft::detail::kFits<H>,
+                  "weft::http::Server: the handler must take a Request& and a Response&");
+  }
   // Calls shutdown(Deadline::past()).
   ~Server();
   Server(const Server&) = delete;

@@ -18,6 +18,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/task.hpp>
+#include <weft/detail/wrong_callable.hpp>
 #include <weft/net/proxy_protocol.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_listener.hpp>
@@ -178,7 +179,8 @@ struct ServerOptions {
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
   // Which connections begin with a PROXY header. It is read before the handler's first call, in the
-  // fiber of the connection, which is refused without it. No networks: none.
+  // fiber of the connection, which is refused without it, or if the server stops before it comes.
+  // No networks: none.
   ProxyProtocol proxy_protocol = {};
   // The metrics have the figures of servers with a name, which is their label. Empty: no metrics.
   std::string name = {};
@@ -232,6 +234,15 @@ class Server {
   template <ConnectionHandler H>
   requires(!std::same_as<H, Handler>) explicit Server(H handler, ServerOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
+  // Exists for its message alone.
+  template <class H>
+  requires(!ConnectionHandler<H> &&
+           !std::convertible_to<H, Handler>) explicit Server(H, ServerOptions options = {})
+      : Server(Handler(), std::move(options)) {
+    static_assert(detail::kFits<H>,
+                  "weft::net::Server: the handler must take a Connection&, ByteStream&, TcpStream& "
+                  "or UnixStream&");
+  }
   // Requires that serve(), stop() and shutdown() have returned.
   ~Server();
   Server(const Server&) = delete;
@@ -320,6 +331,29 @@ Result<void> serve(L& listener, ServerOptions options, H handler) {
 template <Listener L, ConnectionHandler H>
 Result<void> serve(L& listener, H handler) {
   return serve(listener, ServerOptions{}, std::move(handler));
+}
+
+// The overloads below exist for their messages alone.
+template <Listener L, class H>
+requires(!ConnectionHandler<H>) Result<void> serve(std::span<L>, ServerOptions, H) {
+  static_assert(detail::kFits<H>,
+                "weft::net::serve: the handler must take a Connection&, ByteStream&, TcpStream& or "
+                "UnixStream&");
+  return {};
+}
+template <Listener L, class H>
+requires(!ConnectionHandler<H>) Result<void> serve(L&, ServerOptions, H) {
+  static_assert(detail::kFits<H>,
+                "weft::net::serve: the handler must take a Connection&, ByteStream&, TcpStream& or "
+                "UnixStream&");
+  return {};
+}
+template <Listener L, class H>
+requires(!ConnectionHandler<H>) Result<void> serve(L&, H) {
+  static_assert(detail::kFits<H>,
+                "weft::net::serve: the handler must take a Connection&, ByteStream&, TcpStream& or "
+                "UnixStream&");
+  return {};
 }
 
 // Returns `count` listeners that share a port; the system spreads connections over them.

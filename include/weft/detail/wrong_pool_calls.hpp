@@ -1,0 +1,173 @@
+// Short messages for calls of a pool or a group with a callable of a wrong form.
+#pragma once
+
+#include <chrono>
+#include <type_traits>
+#include <weft/accepted.hpp>
+#include <weft/detail/group_stop.hpp>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/wrong_callable.hpp>
+#include <weft/pool_task.hpp>
+#include <weft/result.hpp>
+#include <weft/submit_options.hpp>
+#include <weft/until.hpp>
+
+namespace weft::detail {
+
+// Each function asserts by itself: clang takes three lines more for a function that another calls.
+#define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
+#define WEFT_FOR_A_GROUP \
+  "weft: a task of a group must take no arguments, a Context& or a std::stop_token"
+
+// The last parameter of each overload below: clang 14 hides what a using-declaration brings if the
+// class has a function with the same parameters, whatever the constraints are.
+struct Unlike {};
+
+template <class F>
+concept WrongForPool = !PoolCallable<F>;
+template <class F>
+concept WrongForGroup = !GroupTask<F>;
+
+// Has an overload for each function of FiberPool and PoolSet that takes a callable. These add them
+// to their own by using-declarations.
+class WrongPoolCalls {
+ public:
+  template <WrongForPool F>
+  Accepted submit(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Accepted submit(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Accepted try_submit(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Accepted try_submit(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Accepted submit_until(const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Accepted submit_until(const SubmitOptions&, const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  void go(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+  }
+  template <WrongForPool F>
+  void go(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+  }
+  template <WrongForPool F>
+  PoolTask<void> async(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  PoolTask<void> async(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  PoolTask<void> async_until(const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  PoolTask<void> async_until(const SubmitOptions&, const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Result<PoolTask<void>> try_async(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  Result<PoolTask<void>> try_async(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return {};
+  }
+  template <WrongForPool F>
+  void run(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+  }
+  template <WrongForPool F>
+  void run(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+  }
+  template <WrongForPool F>
+  bool run_until(const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return false;
+  }
+  template <WrongForPool F>
+  bool run_until(const SubmitOptions&, const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_POOL);
+    return false;
+  }
+};
+
+// Does the same for TaskGroup.
+class WrongGroupCalls {
+ public:
+  template <WrongForGroup F>
+  void spawn(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+  }
+  template <WrongForGroup F>
+  void spawn(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+  }
+  template <WrongForGroup F>
+  Accepted spawn_or_refuse(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <WrongForGroup F>
+  Accepted spawn_or_refuse(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <WrongForGroup F>
+  Accepted try_spawn(F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <WrongForGroup F>
+  Accepted try_spawn(const SubmitOptions&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <WrongForGroup F>
+  Accepted spawn_until(const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <WrongForGroup F>
+  Accepted spawn_until(const SubmitOptions&, const Until&, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+    return {};
+  }
+  template <class Rep, class Period, WrongForGroup F>
+  void spawn_after(std::chrono::duration<Rep, Period>, F&&, Unlike = {}) {
+    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
+  }
+};
+
+#undef WEFT_FOR_A_POOL
+#undef WEFT_FOR_A_GROUP
+
+}  // namespace weft::detail
