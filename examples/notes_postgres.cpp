@@ -1,4 +1,5 @@
 // Notes in PostgreSQL, by libpq on fibers.
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>

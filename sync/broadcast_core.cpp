@@ -6,6 +6,7 @@
 //   One lock for all places: each receive of each subscription would compete with the senders.
 //   Receivers that wake the next receiver: the send returns sooner, but a slow receiver would
 //   delay the receivers after it.
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <weft/detail/broadcast_core.hpp>

@@ -1,6 +1,7 @@
 #include <weft/context.hpp>
 
 #include <algorithm>
+#include <memory>
 
 namespace weft {
 

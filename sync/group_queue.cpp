@@ -1,5 +1,6 @@
 #include <weft/detail/group_queue.hpp>
 
+#include <memory>
 #include <utility>
 #include <weft/detail/invariant.hpp>
 

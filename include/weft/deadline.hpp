@@ -1,9 +1,9 @@
 // A point of monotonic time that limits a wait.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <weft/detail/durations.hpp>
 #include <weft/detail/nanoseconds.hpp>
 #include <weft/detail/simulated.hpp>
 

@@ -1,10 +1,10 @@
 // Limits that end waits early.
 #pragma once
 
-#include <chrono>
 #include <stop_token>
 #include <utility>
 #include <weft/deadline.hpp>
+#include <weft/detail/durations.hpp>
 #include <weft/error.hpp>
 
 namespace weft {

@@ -3,6 +3,7 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
 // Controls the pool as a whole: its end, size, pauses and statistics.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <weft/detail/exceptions.hpp>

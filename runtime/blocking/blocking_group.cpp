@@ -1,6 +1,7 @@
 #include <weft/blocking_group.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <system_error>
 #include <utility>
 #include <weft/blocking.hpp>

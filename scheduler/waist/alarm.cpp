@@ -1,5 +1,6 @@
 #include <weft/detail/alarm.hpp>
 
+#include <memory>
 #include <utility>
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/waist.hpp>

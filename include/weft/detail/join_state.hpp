@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -103,7 +102,7 @@ class JoinState : public JoinCore, public SmallBlock {
         value_.emplace();
       } else if constexpr (std::is_reference_v<T>) {
         auto&& result = callable();
-        value_ = std::addressof(result);
+        value_ = __builtin_addressof(result);
       } else {
         value_.emplace(callable());
       }

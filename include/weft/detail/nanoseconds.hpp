@@ -1,9 +1,9 @@
 // Durations of any type in nanoseconds, without overflow.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <weft/detail/durations.hpp>
 
 namespace weft::detail {
 

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <typeinfo>
@@ -178,8 +177,12 @@ class Task {
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    const std::unique_ptr<Box<Callable>> owner(boxed<Callable>(storage));
-    owner->callable();
+    // <memory> would cost each user of the library a tenth of the time that <thread> takes.
+    const struct Owner {
+      Box<Callable>* box;
+      ~Owner() { delete box; }
+    } owner{boxed<Callable>(storage)};
+    owner.box->callable();
   }
   template <class Callable>
   static void destroy_boxed(void* storage) noexcept {

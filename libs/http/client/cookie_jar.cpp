@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 #include <weft/deadline.hpp>

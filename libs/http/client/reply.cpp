@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <new>
 #include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>

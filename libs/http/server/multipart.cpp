@@ -1,6 +1,7 @@
 // Forms with files (RFC 7578, RFC 2046).
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 #include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>

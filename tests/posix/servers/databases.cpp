@@ -1,6 +1,7 @@
 // Clients of databases.
 #include <atomic>
 #include <cstdio>
+#include <memory>
 
 #include "tests/posix/servers/client.hpp"
 #ifdef WEFT_TEST_LIBPQ

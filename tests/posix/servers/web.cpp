@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 
 #include "tests/posix/servers/client.hpp"
 #ifdef WEFT_TEST_CURL
