@@ -1,4 +1,5 @@
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -175,14 +176,16 @@ void Server::Core::give_away(ByteStream&& stream) noexcept {
   if (options_.on_refused) options_.on_refused(std::move(stream));
 }
 
-// Reads the PROXY header of a connection that begins with one. Returns false if it does not come.
+// Reads the PROXY header of a connection that begins with one. Returns false if it does not come
+// before the server stops.
 bool Server::Core::read_header(Served& connection) const {
   const ProxyProtocol& protocol = options_.proxy_protocol;
   if (!std::exchange(connection.is_new, false) || protocol.networks.empty()) return true;
   if (!protocol.networks.contains(peer_address_of(connection.stream))) return true;
   try {
+    // A header that has arrived is read even while the server stops.
     const auto [header, error] =
-        read_proxy_header(connection.bytes(), Deadline::after(protocol.wait));
+        read_proxy_header(connection.bytes(), {Deadline::after(protocol.wait), stop_token()});
     if (error) return false;
     connection.proxied = std::make_unique<const ProxyHeader>(header);
   } catch (const std::bad_alloc&) {

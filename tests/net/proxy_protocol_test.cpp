@@ -12,6 +12,7 @@
 #include <weft/net/networks.hpp>
 #include <weft/net/unix_listener.hpp>
 #include <weft/net/unix_stream.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/net/serving.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -203,6 +204,19 @@ SIM_TEST_CASE("a connection whose PROXY header does not come in time is refused"
   CHECK(world.now() >= 1min);
   CHECK(world.now() < 2min);
   CHECK(serving->stats().refused == 1);
+}
+
+SIM_TEST_CASE("a server that stops does not wait for a PROXY header") {
+  Serving serving({.proxy_protocol = {.networks = {"0.0.0.0/0", "::/0"}, .wait = 1min}},
+                  [](TcpStream&) { CHECK(false); });
+  TcpStream stream = serving.connect();
+  CHECK_FALSE(stream.write_all(std::string_view(kLine).substr(0, 20)).error);
+  while (serving->stats().accepted == 0) this_fiber::sleep_for(1ms);
+  this_fiber::sleep_for(1s);  // The header's beginning has been read.
+  const auto began = world.now();
+  CHECK(serving->shutdown(5min));
+  CHECK(world.now() - began < 1s);
+  CHECK(has_ended(stream));
 }
 
 TEST_SUITE_END();
