@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/http/client.hpp>
@@ -18,6 +19,7 @@
 
 #include "tests/http/plain_layer.hpp"
 #include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 namespace weft::test {
 
@@ -233,6 +235,46 @@ FIBER_TEST_CASE("a reverse proxy answers with 502 and 504 when no server does") 
   options.limits.request = 20ms;
   const HttpServer server(std::ref(slow), options);
   CHECK(ask_kept(server, kGet).status == 504);
+  CHECK(slow.origins()[0].failures == 1);
+}
+
+SIM_TEST_CASE("a reverse proxy gives a server that accepts and never answers a rest") {
+  const HttpServer silent([](http::Request& request, http::Response& response) {
+    (void)wait_for_end(request.context());
+    CHECK_FALSE(response.started());
+  });
+  const HttpServer well(say_number(1));
+  const std::vector<std::string> both = {origin_of(silent), origin_of(well)};
+  http::ReverseProxy proxy({.origins = both, .answer = 2s, .rest = 1min});
+  const HttpServer server(std::ref(proxy));
+  const auto began = world.now();
+  for (int i = 0; i < 4; ++i) CHECK(ask_kept(server, kGet).body == "1");
+  CHECK(world.now() - began >= 2s);
+  CHECK(world.now() - began < 3s);
+  CHECK(proxy.origins()[0].failures == 1);
+  CHECK(proxy.origins()[0].rests);
+  // What has a body is not repeated.
+  http::ReverseProxy alone({.origins = {origin_of(silent)}, .answer = 2s});
+  const HttpServer front(std::ref(alone));
+  CHECK(ask_kept(front, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx").status == 504);
+  CHECK(alone.origins()[0].failures == 1);
+  CHECK(world.now() - began < 6s);
+}
+
+FIBER_TEST_CASE("OPTIONS for a server as a whole passes a reverse proxy and a client") {
+  const HttpServer origin([](http::Request& request, http::Response& response) {
+    (void)response.send(std::string(request.method()) + " " + std::string(request.path()));
+  });
+  http::ReverseProxy proxy({.origins = {origin_of(origin)}});
+  const HttpServer server(std::ref(proxy));
+  CHECK(ask_kept(server, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").body == "OPTIONS *");
+  CHECK(ask_kept(server, "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n").body == "OPTIONS /");
+  http::Client client;
+  for (const auto& [path, target] : {std::pair{"", "*"}, {"/", "/"}, {"?a", "/"}}) {
+    auto [reply, error] = client.send({.method = "OPTIONS", .url = origin_of(server) + path});
+    CHECK_FALSE(error);
+    CHECK(reply.read_all().value == std::string("OPTIONS ") + target);
+  }
 }
 
 FIBER_TEST_CASE("checks take a server out of a reverse proxy and back") {
@@ -325,6 +367,7 @@ TEST_CASE("options of a reverse proxy that cannot work are refused by name") {
   }
   refuses({.origins = {"http://a"}, .health = {.target = "health"}});
   refuses({.origins = {"http://a"}, .health = {.target = "/", .every = 0ns}});
+  refuses({.origins = {"http://a"}, .answer = 0ns});
   refuses({.origins = {"http://a"}, .rest = -1ns});
 }
 

@@ -35,6 +35,9 @@ struct ReverseProxyOptions {
   ClientOptions client = {};
   // The headers of forwarded requests. The layer for upgrades is `client.secure`.
   ForwardOptions forward = {};
+  // How long a server may take until the head of its answer, from the last part of the request's
+  // body on, and for each of these parts. The attempt has then failed. kNever: no limit.
+  std::chrono::nanoseconds answer = std::chrono::minutes(1);
   // How long a server that has failed gets no requests while others have not.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
   // Checks of all servers. One whose last check was bad gets no requests while others are good.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <weft/detail/stop_registration.hpp>
@@ -48,6 +49,14 @@ std::optional<std::string> find_host(const Url& url, const Call& call) {
     host = value;
   }
   return host ? host : url.authority();
+}
+
+// Returns true for an OPTIONS call whose URL has no path and no query: it is about the server as a
+// whole (RFC 9112, 3.2.4). The URL of a redirect has a path.
+bool concerns_server(const Url& url, const Call& call) noexcept {
+  if (call.method != "OPTIONS" || url.target != "/") return false;
+  const std::size_t begin = call.url.find("://");
+  return begin != std::string::npos && call.url.find_first_of("/?", begin + 3) == std::string::npos;
 }
 
 // Returns "example.org:443", the target of a CONNECT request (RFC 9112, 3.2.3). Returns nothing if
@@ -215,8 +224,15 @@ std::string make_call_head(const Url& url, const Call& call, const ProxyRoute* p
   }
   const bool is_to_proxy = proxy != nullptr && url.scheme == "http";
   const bool is_relayed = is_to_proxy && !is_tunnel;
-  const std::string target = is_relayed ? "http://" + url.authority() + url.target : url.target;
-  std::string head = call.method + " " + (is_tunnel ? *host : target) + " HTTP/1.1\r\n";
+  std::string target = url.target;
+  if (is_tunnel) {
+    target = *host;
+  } else if (concerns_server(url, call)) {
+    target = is_relayed ? "http://" + url.authority() : "*";
+  } else if (is_relayed) {
+    target.insert(0, "http://" + url.authority());
+  }
+  std::string head = call.method + " " + target + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
   if (is_to_proxy && !proxy->authorization.empty()) {
     head += "Proxy-Authorization: " + proxy->authorization + "\r\n";

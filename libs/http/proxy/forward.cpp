@@ -126,7 +126,9 @@ bool is_hop_by_hop(std::span<const Header> headers, std::string_view name) noexc
 Call forward_call(Request& request, std::string_view origin, const ForwardOptions& options) {
   Call call;
   call.method = request.method();
-  call.url.append(origin).append(request.path());
+  call.url.append(origin);
+  // A URL without a path stands for the server as a whole in OPTIONS (RFC 9112, 3.2.4).
+  if (request.path() != "*") call.url.append(request.path());
   if (!request.query().empty()) call.url.append("?").append(request.query());
   if (!request.host().empty()) call.headers.emplace_back("Host", request.host());
   for (const auto& [name, value] : request.headers()) {

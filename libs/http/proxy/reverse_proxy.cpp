@@ -4,16 +4,19 @@
 #include <array>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <utility>
 #include <weft/context.hpp>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/url.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft::http {
@@ -40,6 +43,7 @@ ReverseProxyOptions checked_proxy(ReverseProxyOptions options) {
   require_proxy(options.client.cookies == nullptr, "client.cookies must be null");
   constexpr std::chrono::nanoseconds kNone(0);
   require_proxy(options.rest >= kNone, "rest must be at least 0");
+  require_proxy(options.answer > kNone, "answer must be above 0");
   require_proxy(options.health.target.empty() || options.health.target.starts_with('/'),
                 "health.target must begin with a slash");
   require_proxy(options.health.every > kNone, "health.every must be above 0");
@@ -59,6 +63,11 @@ bool is_idempotent(std::string_view method) noexcept {
 // established one may also end by "host unreachable".
 bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
+}
+
+// Returns whether the client is gone. A context whose deadline has passed may also request a stop.
+bool has_left(const Until& request) noexcept {
+  return request.stop_requested() && !request.deadline().passed();
 }
 
 }  // namespace
@@ -178,16 +187,30 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   }
   Attempt attempt;
   Call call = forward_call(request, origin.url, options.forward);
+  Until limit = until.but_before(Deadline::after(options.answer));
+  // The time that the client takes for its body does not count.
+  std::stop_source late(std::nostopstate);
+  detail::StopRegistration<detail::RequestStop> passed_on;
+  DelayedCall alarm;
   if (call.body_source) {
-    call.body_source = [&attempt, read = std::move(call.body_source)](std::span<std::byte> room) {
+    late = std::stop_source();
+    limit = Until(until.deadline(), late.get_token());
+    if (until.token() != nullptr) passed_on.add(*until.token(), {late});
+    call.body_source = [&, read = std::move(call.body_source)](std::span<std::byte> room) {
       attempt.has_read_body = true;
+      (void)alarm.stop();
       auto part = read(room);
       if (part.error != weft::Errc::end_of_stream) attempt.body_error = part.error;
+      if (options.answer != kNever) {
+        alarm = call_after(options.answer, detail::RequestStop{late});
+      }
       return part;
     };
   }
-  auto [reply, error] = client.send(call, until);
-  attempt.error = error;
+  auto [reply, error] = client.send(call, limit);
+  (void)alarm.stop();
+  const bool is_late = error == weft::Errc::cancelled && !until.stop_requested();
+  attempt.error = is_late ? make_error_code(weft::Errc::timed_out) : error;
   if (!error) attempt.error = forward_reply(reply, response, until);
   return attempt;
 }
@@ -201,14 +224,15 @@ ReverseProxy::~ReverseProxy() = default;
 void ReverseProxy::operator()(Request& request, Response& response) {
   const Until until = request.context();
   std::vector<bool> tried(core_->origins.size());
-  Core::Attempt attempt;
-  while (Core::Origin* const origin = core_->choose(tried)) {
+  Core::Attempt attempt{.error = weft::Errc::timed_out};
+  while (!until.is_over()) {
+    Core::Origin* const origin = core_->choose(tried);
+    if (origin == nullptr) break;
     attempt = core_->ask(*origin, request, response, until);
     if (!attempt.error) return;
     if (core_->options.on_error) core_->options.on_error(request, origin->url, attempt.error);
     // The server answers a request whose body has failed, or whose client is gone.
-    if (attempt.body_error || until.stop_requested()) return;
-    if (until.is_over()) break;
+    if (attempt.body_error || has_left(until)) return;
     // A request that cannot be sent, or is answered in a way that cannot be passed on, says nothing
     // about the server's health.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
@@ -217,7 +241,7 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     if (attempt.has_read_body) break;
     if (!is_idempotent(request.method()) && !is_unreachable(attempt.error)) break;
   }
-  if (response.started()) return;
+  if (response.started() || has_left(until)) return;
   constexpr int kBadGateway = 502;
   constexpr int kGatewayTimeout = 504;
   response.set_status(attempt.error == weft::Errc::timed_out ? kGatewayTimeout : kBadGateway);
