@@ -137,8 +137,7 @@ class Reader:
             return None
         written = self.source.of(cursor.extent)
         if kind in FUNCTIONS:
-            # The last one exists for a message of the compiler's alone.
-            if "= delete" in written or "detail::kFits<" in written or cursor.is_default_method():
+            if "= delete" in written or self.is_message(cursor) or cursor.is_default_method():
                 return None
             if self.lies_inside(cursor):  # A member that is defined outside of its class.
                 return None
@@ -160,6 +159,14 @@ class Reader:
         if kind in ("TYPE_ALIAS_DECL", "TYPE_ALIAS_TEMPLATE_DECL", "CONCEPT_DECL"):
             return Item("type", name, scope, header, [written], text, [])
         return None
+
+    def is_message(self, cursor):
+        """Whether it exists for a message of the compiler's alone. A template's extent ends before its body."""
+        start, end = cursor.extent.start.offset, cursor.extent.end.offset
+        text = self.source.texts[cursor.extent.start.file.name]
+        rest = text[end:].lstrip()
+        body = rest.partition(b"}\n")[0] if rest[:1] in (b"{", b":") else b""
+        return b"detail::kFits<" in text[start:end] + body
 
     @staticmethod
     def lies_inside(cursor):
