@@ -1,13 +1,10 @@
 // The figures of servers in the metrics.
 #include <weft/metrics.hpp>
 
-#include <latch>
 #include <sstream>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
 #include <weft/event.hpp>
 #include <weft/http/router.hpp>
 #include <weft/live_page.hpp>
@@ -16,7 +13,6 @@
 #include <weft/trace.hpp>
 #include <weft/wait_group.hpp>
 
-#include "libs/http/server/meter.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace {
@@ -81,35 +77,6 @@ FIBER_TEST_CASE("servers of one name are numbered in the metrics and removed whe
     CHECK(contains(page, "\nweft_http_accepted_total{server=\"http\",number=\"2\"} 1\n"));
   }
   CHECK_FALSE(contains(prometheus_page(), "number=\"2\""));
-}
-
-// The last of the threads has the same part as the one 32 before it.
-TEST_CASE("no answer is missing from the metrics when two threads share a part") {
-  constexpr int kThreads = 65;
-  constexpr int kEach = 200'000;
-  http::Meter meter(
-      "counted", [] { return http::ServerStats(); },
-      [](std::size_t) { return std::vector<http::RequestInProgress>(); });
-  std::latch both(2);
-  std::jthread first;
-  for (int i = 0; i < kThreads; ++i) {
-    const bool shares = i == kThreads - 33 || i == kThreads - 1;
-    std::latch has_a_part(1);
-    std::jthread thread([&, shares] {
-      meter.count_request();
-      has_a_part.count_down();
-      if (!shares) return;
-      both.arrive_and_wait();
-      for (int k = 0; k < kEach; ++k) meter.record(http::kNoRoute, 204, 1000);
-    });
-    has_a_part.wait();
-    if (shares && !first.joinable()) first = std::move(thread);
-  }
-  first.join();
-  CHECK(meter.requests() == kThreads);
-  const std::string page = prometheus_page();
-  CHECK(contains(page, "_total{server=\"counted\",route=\"none\",status=\"2xx\"} 400000\n"));
-  CHECK(contains(page, "_seconds_count{server=\"counted\",route=\"none\"} 400000\n"));
 }
 
 // The goal of memory refuses spawns by the same error.
