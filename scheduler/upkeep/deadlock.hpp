@@ -40,6 +40,16 @@ class DeadlockWatch {
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
+  // A worker that leaves calls pass_on(). If that returns true, it must then unpark a sleeper,
+  // which calls try_take() before it sleeps again. Relaxed: the unpark orders.
+  [[nodiscard]] bool pass_on(unsigned worker) noexcept {
+    return on_watch_.compare_exchange_strong(worker, kNobody, detail::relaxed, detail::relaxed);
+  }
+  [[nodiscard]] bool try_take(unsigned worker) noexcept {
+    unsigned nobody = kNobody;
+    return is_on_watch(kNobody) &&
+           on_watch_.compare_exchange_strong(nobody, worker, detail::relaxed, detail::relaxed);
+  }
 
   enum class Finding : std::uint8_t {
     deadlock,  // A deadlock that has not been found before.
@@ -60,6 +70,8 @@ class DeadlockWatch {
 
   [[nodiscard]] std::optional<Evidence> collect(unsigned worker) const noexcept;
   [[nodiscard]] Finding judge_fibers() const;
+
+  static constexpr unsigned kNobody = ~0U;
 
   Shared& shared_;
   detail::Atomic<unsigned> on_watch_{0};

@@ -184,7 +184,9 @@ Fiber* Loop::take_own_work() noexcept {
 // Returns when a sleeper wakes up by itself, apart from events.
 Deadline Loop::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
-  if (shared_.deadlock_watch().is_on_watch(desk_.index)) {
+  DeadlockWatch& watch = shared_.deadlock_watch();
+  if (watch.try_take(desk_.index)) watch_pauses_.restart();
+  if (watch.is_on_watch(desk_.index)) {
     limit = std::min(limit, watch_pauses_.next());
   }
   const std::int64_t now = machine_now();
@@ -249,7 +251,11 @@ void Loop::rest() noexcept {
     shared_.inject_queue().push(*fiber);
   }
   worker_.empty_caches();
+  const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
+  // leave() wakes no worker that is about to sleep, and that one has found another one on watch.
+  // Worker 0 never leaves.
+  if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
     while (desk_.is_resting() && !shared_.stopping()) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <weft/blocking.hpp>
 #include <weft/channel.hpp>
 #include <weft/fiber_local.hpp>
@@ -283,6 +284,36 @@ TEST_CASE("a second runtime prevents the report of a deadlock") {
     semaphore.acquire();
   });
   CHECK(reports.count.load() == 0);
+}
+
+TEST_CASE("a worker that leaves passes the search for deadlocks on") {
+  const weft::test::TestGuard guard("a worker that leaves passes the search for deadlocks on");
+  std::atomic<unsigned> processors{2};
+  weft::scheduler::SchedulerOptions options;
+  options.workers = 2;
+  options.processors = {
+      .count = [&] { return processors.load(); }, .most_workers = 2, .period = 0ns};
+  options.max_fibers = 1000;
+  options.report_overflow = false;
+  options.monitor.spares = 0;
+  weft::io::Poller events;
+  Scheduler scheduler(std::move(options), events);
+  auto& shared = scheduler.shared();
+  do {  // Until worker 1 is the last that has gone to sleep. An unpark alone changes no order.
+    weft::WaitGroup group;
+    for (int i = 0; i < 2; ++i) {
+      group.add();
+      weft::go({.pinned = true}, [&] { group.done(); });
+    }
+    group.wait();
+    while (!shared.is_asleep(shared.desk(0)) || !shared.is_asleep(shared.desk(1)))
+      std::this_thread::yield();
+  } while (!shared.deadlock_watch().is_on_watch(1));
+  processors = 1;
+  (void)shared.active().want(1);  // As the monitor does, unless it sleeps.
+  while (!shared.desk(1).is_resting()) shared.desk(1).unpark();
+  while (!shared.deadlock_watch().is_on_watch(0)) std::this_thread::yield();
+  scheduler.retire();
 }
 
 TEST_SUITE_END();
