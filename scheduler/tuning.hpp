@@ -117,6 +117,9 @@ inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
 // How long the period stays short after a long run was seen.
 inline constexpr std::int64_t kAlert = 200'000'000;
+// A call that has blocked its worker for longer asks for no frequent samples any more: spares
+// replace the worker. A sample of it reads a file of the kernel, some 9 us.
+inline constexpr std::int64_t kLongBlock = 1'000'000'000;
 // How long all workers must have slept before the monitor sleeps: the next worker that wakes up
 // wakes it, by a system call.
 inline constexpr std::int64_t kMonitorRest = 500'000'000;

@@ -51,7 +51,7 @@ void Monitor::stop() noexcept {
 void Monitor::run() noexcept {
   std::int64_t period = tuning::kShortestSamplePeriod;
   std::int64_t last_sample = Deadline::now_nanoseconds();
-  std::int64_t last_long_run = last_sample;
+  std::int64_t last_alert = last_sample;
   std::int64_t last_awake = last_sample;
   std::uint64_t last_switches = 0;
   next_processors_ = last_sample + shared_.options().processors.period.count();
@@ -72,11 +72,11 @@ void Monitor::run() noexcept {
     census_.step(now);
     if (options_.on_cycle) (void)cycles_.step(census_, now, false);
     const bool is_memory_short = shared_.stores().mind_goal(now);
-    if (verdict.long_runs) last_long_run = now;
+    if (verdict.is_alert) last_alert = now;
     const std::int64_t longest =
         verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
     const bool is_alert =
-        now - last_long_run < tuning::kAlert || (is_memory_short && verdict.anybody_awake);
+        now - last_alert < tuning::kAlert || (is_memory_short && verdict.anybody_awake);
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
     if (options_.on_cycle && !cycles_.step(census_, now, true)) continue;
@@ -137,6 +137,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   if (now - sight.since > longest.load(relaxed)) longest.store(now - sight.since, relaxed);
   if (now - sight.since >= options_.turn.count()) desk.end_turn();
   judge(desk, sight, now, elapsed);
+  if (!sight.is_blocked || now - sight.since < tuning::kLongBlock) verdict.is_alert = true;
   if (!sight.is_stuck) {
     ++verdict.others;
   } else {

@@ -75,6 +75,7 @@ class Monitor {
     unsigned computing = 0;
     unsigned others = 0;  // The number of workers that are awake and moving, or asleep.
     bool long_runs = false;
+    bool is_alert = false;  // A long run asks for frequent samples.
     bool anybody_awake = false;
   };
 
