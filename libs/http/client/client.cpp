@@ -298,6 +298,7 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
     result.value.state().discard(until);  // Destroying the reply also frees its slot.
     url = std::move(next);
+    call.url = url.to_string();
   }
 }
 

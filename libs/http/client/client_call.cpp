@@ -52,7 +52,7 @@ std::optional<std::string> find_host(const Url& url, const Call& call) {
 }
 
 // Returns true for an OPTIONS call whose URL has no path and no query: it is about the server as a
-// whole (RFC 9112, 3.2.4). The URL of a redirect has a path.
+// whole (RFC 9112, 3.2.4).
 bool concerns_server(const Url& url, const Call& call) noexcept {
   if (call.method != "OPTIONS" || url.target != "/") return false;
   const std::size_t begin = call.url.find("://");

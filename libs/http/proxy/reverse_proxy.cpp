@@ -92,6 +92,8 @@ struct ReverseProxy::Core {
     std::error_code error = {};
     bool has_read_body = false;       // The body cannot be sent again.
     std::error_code body_error = {};  // The client has failed, not the server.
+    // The time may have passed while other requests had all connections.
+    bool may_lack_connections = false;
   };
 
   explicit Core(ReverseProxyOptions from);
@@ -192,6 +194,10 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   std::stop_source late(std::nostopstate);
   detail::StopRegistration<detail::RequestStop> passed_on;
   DelayedCall alarm;
+  const struct StopAlarm {
+    DelayedCall& alarm;
+    ~StopAlarm() { (void)alarm.stop(); }
+  } stop_alarm{alarm};
   if (call.body_source) {
     late = std::stop_source();
     limit = Until(until.deadline(), late.get_token());
@@ -211,6 +217,8 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   (void)alarm.stop();
   const bool is_late = error == weft::Errc::cancelled && !until.stop_requested();
   attempt.error = is_late ? make_error_code(weft::Errc::timed_out) : error;
+  attempt.may_lack_connections = attempt.error == weft::Errc::timed_out &&
+                                 origin.running.load(relaxed) > options.client.max_per_host;
   if (!error) attempt.error = forward_reply(reply, response, until);
   return attempt;
 }
@@ -236,8 +244,10 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     // A request that cannot be sent, or is answered in a way that cannot be passed on, says nothing
     // about the server's health.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
-    origin->failures.fetch_add(1, relaxed);
-    origin->rests_until.store(Deadline::after(core_->options.rest).nanoseconds(), relaxed);
+    if (!attempt.may_lack_connections) {
+      origin->failures.fetch_add(1, relaxed);
+      origin->rests_until.store(Deadline::after(core_->options.rest).nanoseconds(), relaxed);
+    }
     if (attempt.has_read_body) break;
     if (!is_idempotent(request.method()) && !is_unreachable(attempt.error)) break;
   }
