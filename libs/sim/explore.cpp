@@ -162,11 +162,12 @@ class Shrinker {
       (attempt(plan) ? fails : fails_not) = plan.last_preemption;
     }
     const std::string last = std::to_string(fails - 1) + " of " + std::to_string(turns);
-    if (outcome_.preemptions == 0) return "the last change of priorities is in turn " + last;
+    if (outcome_.preemptions == 0) return "the last change that is needed is in turn " + last;
     (void)leave_out(&Plan::left_out_preemptions, outcome_.preemptions, kBudget);
     // A run without some preemptions may have others.
     plan_.left_out_preemptions.resize(outcome_.preemptions);
     const auto left = std::ranges::count(plan_.left_out_preemptions, false);
+    if (left == 0) return "no preemption is needed";
     if (left == 1) return "1 preemption is needed, in turn " + last;
     return std::to_string(left) + " preemptions are needed, the last one in turn " + last;
   }

@@ -17,6 +17,7 @@ debug information. x86-64 only, as it knows where registers are saved.
 """
 
 import bisect
+import os
 import re
 import struct
 
@@ -336,7 +337,7 @@ what follows in that mapping."""
         super().__init__("fiber core", gdb.COMMAND_STACK, gdb.COMPLETE_FILENAME)
 
     def invoke(self, arguments, _from_tty):
-        path = arguments.strip()
+        path = os.path.expanduser(arguments.strip())
         if not path:
             raise gdb.GdbError("fiber core FILE")
         gdb.execute("generate-core-file " + path)
