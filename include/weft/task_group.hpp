@@ -23,7 +23,7 @@
 #include <weft/detail/guard.hpp>
 #include <weft/detail/late_start.hpp>
 #include <weft/detail/thread_annotations.hpp>
-#include <weft/detail/wrong_pool_calls.hpp>
+#include <weft/detail/wrong_group_calls.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>

@@ -14,10 +14,11 @@
 #include <memory>
 #include <mutex>
 #include <source_location>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 
-// relacy.hpp redefines words of the language; they get their meaning back behind it.
+// relacy.hpp redefines words of the language and of headers; they get their meaning back behind it.
 #pragma push_macro("assert")
 #pragma push_macro("calloc")
 #pragma push_macro("delete")

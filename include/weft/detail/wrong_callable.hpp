@@ -9,4 +9,8 @@ namespace weft::detail {
 template <class Callable>
 inline constexpr bool kFits = false;
 
+// The last parameter of each such overload of a class: clang 14 hides what a using-declaration
+// brings if the class has a function with the same parameters, whatever the constraints are.
+struct Unlike {};
+
 }  // namespace weft::detail

@@ -1,10 +1,9 @@
-// Short messages for calls of a pool or a group with a callable of a wrong form.
+// Short messages for calls of a pool with a callable of a wrong form.
 #pragma once
 
 #include <chrono>
 #include <type_traits>
 #include <weft/accepted.hpp>
-#include <weft/detail/group_stop.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/wrong_callable.hpp>
 #include <weft/pool_task.hpp>
@@ -16,17 +15,9 @@ namespace weft::detail {
 
 // Each function asserts by itself: clang takes three lines more for a function that another calls.
 #define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
-#define WEFT_FOR_A_GROUP \
-  "weft: a task of a group must take no arguments, a Context& or a std::stop_token"
-
-// The last parameter of each overload below: clang 14 hides what a using-declaration brings if the
-// class has a function with the same parameters, whatever the constraints are.
-struct Unlike {};
 
 template <class F>
 concept WrongForPool = !PoolCallable<F>;
-template <class F>
-concept WrongForGroup = !GroupTask<F>;
 
 // Has an overload for each function of FiberPool and PoolSet that takes a callable. These add them
 // to their own by using-declarations.
@@ -120,54 +111,6 @@ class WrongPoolCalls {
   }
 };
 
-// Does the same for TaskGroup.
-class WrongGroupCalls {
- public:
-  template <WrongForGroup F>
-  void spawn(F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-  }
-  template <WrongForGroup F>
-  void spawn(const SubmitOptions&, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-  }
-  template <WrongForGroup F>
-  Accepted spawn_or_refuse(F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <WrongForGroup F>
-  Accepted spawn_or_refuse(const SubmitOptions&, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <WrongForGroup F>
-  Accepted try_spawn(F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <WrongForGroup F>
-  Accepted try_spawn(const SubmitOptions&, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <WrongForGroup F>
-  Accepted spawn_until(const Until&, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <WrongForGroup F>
-  Accepted spawn_until(const SubmitOptions&, const Until&, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-    return {};
-  }
-  template <class Rep, class Period, WrongForGroup F>
-  void spawn_after(std::chrono::duration<Rep, Period>, F&&, Unlike = {}) {
-    static_assert(kFits<F>, WEFT_FOR_A_GROUP);
-  }
-};
-
 #undef WEFT_FOR_A_POOL
-#undef WEFT_FOR_A_GROUP
 
 }  // namespace weft::detail
