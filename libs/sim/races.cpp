@@ -28,8 +28,8 @@ void count_race_report() noexcept { reports.fetch_add(1, detail::relaxed); }
 #endif
 
 #ifdef WEFT_SIM_COUNTS_RACES
-// The sanitizer calls this function after each report, perhaps with a lock held. It is weak, so
-// that a program may define its own.
+// The sanitizer calls this function after each report, perhaps with a lock held. Not weak: that of
+// the sanitizer is weak, too, and linked first. So a program with weft-sim has none of its own.
 extern "C" void __tsan_on_report(void*);
-extern "C" __attribute__((weak)) void __tsan_on_report(void*) { weft::sim::count_race_report(); }
+extern "C" void __tsan_on_report(void*) { weft::sim::count_race_report(); }
 #endif
