@@ -61,55 +61,44 @@ class Router {
   Router& use(Middleware middleware);
 
   // These overloads exist for their messages alone.
+#define WEFT_FOR_A_ROUTE "weft::http::Router: the handler must take a Request& and a Response&"
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& get(std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& post(std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& put(std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& del(std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& any(std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& route(std::string_view, std::string_view, H) {
-    static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&");
+    static_assert(weft::detail::kFits<H>, WEFT_FOR_A_ROUTE);
     return *this;
   }
   template <class H>
   requires(!std::convertible_to<H, Middleware>) Router& use(H) {
     static_assert(weft::detail::kFits<H>,
-                  "weft::http::Router: the handler must take a Request& and a "
-                  "Response&, and middleware also a const Handler&");
+                  WEFT_FOR_A_ROUTE ", and middleware also a const Handler&");
     return *this;
   }
+#undef WEFT_FOR_A_ROUTE
 
   // Answers a request by its handler; the server calls it.
   // Throws: as the handler.
