@@ -8,31 +8,31 @@
 namespace weft::base {
 
 // The groups of this process, in hierarchies of version 1, of version 2, or of both (hybrid). The
-// groups above a group limit it, too, as far as the system shows them to the process.
+// groups above a group also limit it, as far as the system shows them to the process.
 class Cgroups {
  public:
-  // Reads which groups these are. All paths of files begin with `root`, so that a test can supply
-  // its own files. Throws std::bad_alloc.
+  // Reads the groups of this process. All paths of files begin with `root`, so that a test can
+  // supply its own files. Throws std::bad_alloc.
   explicit Cgroups(std::string root = {});
 
   // Returns the smallest quota of processor time in processors, rounded up; 0 for no quota.
   // Throws std::bad_alloc.
   [[nodiscard]] unsigned processors() const;
-  // Returns the smallest limit of memory in bytes, also of memory.high; 0 for no limit.
+  // Returns the smallest limit of memory in bytes, including memory.high; 0 for no limit.
   // Throws std::bad_alloc.
   [[nodiscard]] std::size_t memory() const;
 
  private:
   struct Membership {
-    std::string controllers;  // Between commas; empty in version 2.
-    std::string path;         // Below the root of the hierarchy.
+    std::string controllers;  // Separated by commas; empty in version 2.
+    std::string path;         // Relative to the root of the hierarchy.
   };
   // A group's folder, and the mount point, where the search for groups above it ends.
   struct Folder {
     std::string mount;
     std::string path;  // Relative to `mount`; empty, or begins with a slash.
   };
-  // The folders with limits of processors and of memory; in hybrid systems of both versions.
+  // The folders with limits of processors and of memory; a hybrid system has them in both versions.
   struct Folders {
     std::vector<Folder> unified;
     std::vector<Folder> processors;

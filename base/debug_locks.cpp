@@ -1,9 +1,9 @@
 // Replaces the C library's lock functions, to count the locks that a thread holds.
 //
-// The functions below replace the library's own in the whole program, including its shared
-// libraries, and call them. The C library itself does not call these functions. A wait for a
-// condition variable unlocks its mutex and locks it again unseen, so the count is right before and
-// after it.
+// The functions below replace the C library's functions in the whole program, including its shared
+// libraries, and call the originals. The C library itself does not call the functions below. A wait
+// for a condition variable unlocks its mutex and locks it again without them. So the count is right
+// before and after the wait.
 #include "base/debug_locks.hpp"
 
 #include <dlfcn.h>

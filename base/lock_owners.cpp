@@ -7,7 +7,7 @@ namespace weft::base {
 constinit SharedOwners shared_owners;
 
 SharedOwners::Bucket& SharedOwners::bucket_of(const void* lock) noexcept {
-  // Objects are often a multiple of a cache line apart, so all bits decide.
+  // Objects are often a multiple of a cache line apart, so all bits of the address count.
   constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
   constexpr unsigned kUpperBits = 64 - 10;
   static_assert(std::uint64_t{1} << (64 - kUpperBits) == kBuckets);
@@ -36,7 +36,7 @@ void SharedOwners::remove(const void* lock, std::uint64_t fiber) noexcept {
 
 std::vector<std::uint64_t> SharedOwners::owners_of(const void* lock) {
   std::vector<std::uint64_t> owners;
-  owners.reserve(kPlaces);  // Not under the spin lock.
+  owners.reserve(kPlaces);  // Allocates before the spin lock is taken.
   Bucket& bucket = bucket_of(lock);
   const detail::SpinGuard guard(bucket.lock);
   for (const Place& place : bucket.places) {

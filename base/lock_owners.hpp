@@ -1,5 +1,5 @@
-// Whether locks note their owners, for reports of deadlocks, and the notes of locks that may have
-// several: sync/owner_notes.hpp makes both kinds of notes.
+// Decides whether locks note their owners for reports of deadlocks, and keeps the notes of locks
+// that may have several owners. sync/owner_notes.hpp makes the notes.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ namespace weft::base {
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
 #else
-// Relaxed: a lock whose owner does not see it yet has no note, or a former one for a moment.
+// Relaxed: if an owner does not see the new value yet, its lock has no note, or briefly a former
+// note.
 inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
 
 // Once it is true, it stays true.
@@ -23,16 +24,16 @@ inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
 }
 #endif
 
-// The owners of locks that may have several at once. A table of fixed size: an owner that finds no
-// place has no note. Any thread may call.
+// The owners of locks that may have several owners at once. A table of fixed size: an owner that
+// finds no place has no note. Any thread may call.
 class SharedOwners {
  public:
   void add(const void* lock, std::uint64_t fiber) noexcept;
-  // Removes one note of the fiber; all notes of the lock if there is none.
+  // Removes one note of the fiber; if the fiber has no note, removes all notes of the lock.
   void remove(const void* lock, std::uint64_t fiber) noexcept;
   // Returns the numbers of the owners, 0 for a plain thread. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::uint64_t> owners_of(const void* lock);
-  // In the child of a fork, which may have copied locks that were held.
+  // Call it in the child of a fork, which may have copied locks that were held.
   void reset() noexcept;
 
  private:

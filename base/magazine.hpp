@@ -37,7 +37,7 @@ class Magazine {
     return std::exchange(loaded_, loaded_->next);
   }
 
-  // Keeps `object`. If both chains are full, it returns one of them for the shared store, otherwise
+  // Keeps `object`. If both chains are full, it returns one chain for the shared store; otherwise
   // null.
   [[nodiscard]] T* give(T& object) noexcept {
     T* surplus = nullptr;
@@ -62,7 +62,7 @@ class Magazine {
     count_ = count;
   }
 
-  // Passes all objects, as one or two chains, to `visit(chain)`; the magazine is empty then.
+  // Passes all objects, as one or two chains, to `visit(chain)`, and leaves the magazine empty.
   template <class Visit>
   void drain(Visit visit) noexcept {
     if (T* chain = std::exchange(loaded_, nullptr)) visit(chain);

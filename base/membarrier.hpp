@@ -3,11 +3,12 @@
 
 namespace weft::base {
 
-// Announces that barrier_all_threads() will be called. Returns false where the system does not
-// offer it: an old kernel, or a sandbox that refuses it. The call is cheap and may be repeated.
+// Announces that barrier_all_threads() will be called. Returns false if the system does not support
+// it: the kernel is old, or a sandbox refuses the call. The call is cheap and may be repeated.
 [[nodiscard]] bool prepare_barriers() noexcept;
 // When it returns, every thread of the process has executed a full barrier since the call. Returns
-// false if the system refused. It takes microseconds to tens of them, so it is for rare events.
+// false if the system refused. It takes up to some tens of microseconds, so use it for rare events
+// only.
 [[nodiscard]] bool barrier_all_threads() noexcept;
 
 }  // namespace weft::base

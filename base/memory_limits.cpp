@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// Returns the number at the beginning of a file, or `otherwise` if there is none.
+// Returns the number at the beginning of a file, or `otherwise` if no number can be read.
 std::size_t read_number(const char* path, std::size_t otherwise) noexcept {
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return otherwise;

@@ -1,4 +1,4 @@
-// How much memory the system allows the process, and which limits apply.
+// The memory that the system allows the process, and the limits that apply.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ PanicHook set_panic_hook(PanicHook hook) noexcept;
 
 }  // namespace weft::base
 
-// It is always on. `sentence` states what the caller did wrong.
+// The check is on in every build. `sentence` states what the caller did wrong.
 #define WEFT_CHECK(condition, sentence)              \
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \

@@ -9,7 +9,7 @@ namespace weft::base {
 namespace {
 
 // The calling thread's state is 0 until its first use. The generator is splitmix64: every state is
-// a good one, so any seed will do.
+// valid, so any seed works.
 constinit thread_local std::uint64_t random_state = 0;
 
 std::uint64_t next_random() noexcept {

@@ -1,4 +1,4 @@
-// Reads memory that may be unmapped meanwhile.
+// Reads memory that another thread may unmap.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which sanitizer the build has: WEFT_ASAN, WEFT_TSAN and WEFT_MSAN.
+// Macros that show the sanitizer of the build: WEFT_ASAN, WEFT_TSAN and WEFT_MSAN.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

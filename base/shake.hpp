@@ -6,29 +6,29 @@
 namespace weft::base::shake {
 
 // The decisions that may be left to chance. Each outcome is correct, however unlikely: a correct
-// program bears all of them, at any time and in any order.
+// program works with all of them, at any time and in any order.
 enum class Point : std::uint8_t {
-  delay,       // Other threads make progress meanwhile. Called anywhere, with any lock held.
+  delay,       // Other threads make progress first. Called anywhere, with any lock held.
   give_way,    // Other fibers run first. Only where the caller may park.
   wake_last,   // A woken fiber is queued after all ready fibers instead of before them.
   wake_apart,  // A woken fiber goes to the queue that all workers share.
   run_apart,   // A fiber that could run in place runs elsewhere.
   rouse,       // A sleeping thread is woken without reason.
-  pass_by,     // A thief leaves a victim alone.
+  pass_by,     // A thief skips a victim.
   grab,        // A thief takes fibers that their owner would have reached sooner.
-  look_round,  // A worker looks at the shared queues before it runs the next fiber.
+  look_round,  // A worker examines the shared queues before it runs the next fiber.
 };
 
 #ifdef WEFT_SHAKE
 
 inline constexpr bool kOn = true;
-// Returns WEFT_SHAKE_SEED, or a new seed in every process; 0 shakes nothing.
+// Returns WEFT_SHAKE_SEED, or a new seed in every process; 0 disables shaking.
 [[nodiscard]] std::uint64_t seed() noexcept;
 // Returns true at times: the point decides how often, and the seed decides when.
 [[nodiscard]] bool chance(Point point) noexcept;
 // Returns a number in [0, bound), which is `usual` in builds that are not shaken.
 [[nodiscard]] std::uint32_t choose(std::uint32_t bound, std::uint32_t usual) noexcept;
-// Spins, yields the processor or sleeps, for up to a tenth of a millisecond; mostly does nothing.
+// Spins, yields the processor or sleeps, for up to a tenth of a millisecond; usually does nothing.
 void delay() noexcept;
 
 // While an object of this class lives, no thread is shaken: for tests of a decision that chance
@@ -53,7 +53,7 @@ constexpr void delay() noexcept {}
 
 class Still {
  public:
-  Still() noexcept {}  // User-provided, so that no compiler calls it unused.
+  Still() noexcept {}  // User-provided, so that no compiler reports an object as unused.
 };
 
 #endif

@@ -5,13 +5,13 @@
 
 namespace weft::base {
 
-// Registers a handler of the library's own, which wakes no fiber that waits for another; at most 8.
-// Any thread may call it.
+// Registers a handler of the library's own, at most 8 of them. Such a handler wakes no fiber that
+// waits for another fiber. Any thread may call it.
 void add_own_signal_handler(const void* handler) noexcept;
 
-// Makes `handler` the process's handler for a signal, as one of the library's own. The handler
-// stays installed, since a signal may come late, so the library stays loaded. Returns false if the
-// program handles the signal itself. Any thread may call it.
+// Makes `handler` the process's handler for a signal, and registers it as a handler of the
+// library's own. The handler stays installed, since a signal may come late, so the library stays
+// loaded. Returns false if the program handles the signal itself. Any thread may call it.
 [[nodiscard]] bool install_own_signal_handler(int signal,
                                               void (*handler)(int, siginfo_t*, void*)) noexcept;
 

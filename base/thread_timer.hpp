@@ -8,7 +8,7 @@ namespace weft::base {
 
 // Sends a signal to a thread of this process, after a given processor time of that thread. So the
 // signal comes while the thread runs, at a tick of the kernel's clock. A signal that is sent
-// directly might reach a thread that has meanwhile begun to wait, and end its poll() or
+// directly might reach a thread that has meanwhile begun to wait. It would end poll() or
 // epoll_wait(), which SA_RESTART does not restart.
 class ThreadTimer {
  public:
@@ -17,7 +17,7 @@ class ThreadTimer {
     int signal = 0;
     int value = 0;                       // siginfo_t::si_value of the signal.
     std::chrono::nanoseconds first{1};   // Processor time until the first signal.
-    std::chrono::nanoseconds period{0};  // Processor time between signals; 0 for one signal only.
+    std::chrono::nanoseconds period{0};  // Processor time between signals; 0 for a single signal.
   };
 
   // No signal is sent if the thread has ended.

@@ -25,7 +25,7 @@ struct Query {
   std::vector<std::string> values = {};  // Without NUL, which PostgreSQL's texts cannot have.
 };
 
-// The threads for calls of libpq's that wait: it looks up names, and asks for a cancel. Never
+// The threads for calls to libpq that wait: it looks up names, and asks for a cancel. Never
 // destroyed, as a call that hangs would keep the program from its end.
 inline weft::BlockingGroup& libpq_threads() {
   static auto& group = *new weft::BlockingGroup({.name = "libpq"});

@@ -9,10 +9,11 @@
 
 namespace weft::fibers {
 
-// For the state that a fiber and its handle share, which is as short-lived as a fiber: operator new
-// and delete would take as long as the rest of a spawn and a join in place. Every block comes from
-// operator new and may be given to any worker's cache, or deleted. One owner, no synchronization.
-// Under a sanitizer it keeps nothing, so that a use after free is found.
+// It provides the memory for the state that a fiber and its handle share. That state is as
+// short-lived as a fiber. operator new and delete would take as long as the rest of a spawn and a
+// join in place. Every block comes from operator new and may be given to any worker's cache, or
+// deleted. A cache has one owner and is not synchronized. Under a sanitizer it keeps nothing, so
+// that a use after free is found.
 class BlockCache {
  public:
   static constexpr std::size_t kBlockBytes = 64;

@@ -5,11 +5,12 @@
 //                 the pointer `data` from it.
 //   make_context  Prepares a stack of `size` bytes that grows down from `top`. The first jump there
 //                 calls `entry`, which never returns.
-//   jump          Saves the caller's registers and resumes `to`. It returns when a thread resumes
-//                 the caller, perhaps another one: keep no address of a thread_local across it.
-//                 It may be given the place in the caller's frame for what it saves.
+//   jump          Saves the caller's registers and resumes `to`. It may return on another thread:
+//                 keep no address of a thread_local across it. The caller may pass a place in its
+//                 own frame for the saved registers.
 //   jump_on_top   Does the same, but first calls `visitor` on the stack of `to`, as if the code
-//                 that jumped away from there had called it. It gets what the visitor returns.
+//                 that jumped away from there had called it. That code gets what the visitor
+//                 returns.
 //   end_of        Returns the end of the used part of a saved context's stack.
 //
 // The floating-point control registers (rounding, traps) are in no context: they belong to the

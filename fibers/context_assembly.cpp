@@ -13,7 +13,7 @@ struct alignas(16) Visit {
 }  // namespace
 
 // Calls the visitor, and resumes the visited context with what the visitor returns. Unwinders see
-// the visited context as the caller: the three .cfi_escape state that its stack pointer, resume
+// the visited context as the caller. The three .cfi_escape state that its stack pointer, resume
 // address and frame pointer are where `visited` points to.
 extern "C" [[gnu::visibility("hidden")]] void weft_visit() noexcept;
 

@@ -1,12 +1,12 @@
 // The switch in a few instructions of our own, for x86-64 and aarch64; see context.hpp.
 //
 // The statement saves three registers only. It declares all other registers as destroyed, so the
-// compiler keeps what it still needs in the frame, where it often is anyway. The stack pointer and
-// the frame pointer cannot be declared as destroyed. The third is the place to continue at: the
-// next instruction after the jump, which is part of the same function. So there is no unpaired call
-// or return to mislead the processor's return predictor. Shadow stacks (CET's SHSTK, aarch64's GCS)
-// are not supported: a switch would have to change them, too. Landing pads (IBT, BTI) are set if
-// the compiler's options require them.
+// compiler keeps values that it still needs in the frame, where they often are anyway. The stack
+// pointer and the frame pointer cannot be declared as destroyed. The third is the place to continue
+// at: the next instruction after the jump, which is part of the same function. So there is no
+// unpaired call or return to mislead the processor's return predictor. Shadow stacks (CET's SHSTK,
+// aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads (IBT,
+// BTI) are set if the compiler's options require them.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ struct Arrival {
   auto* start = reinterpret_cast<Start*>(end - sizeof(Start));
 #ifdef __x86_64__
   // The jump reads the saved registers in the red zone of the entry, whose frames then take their
-  // place: where many fibers are parked, each word above a fiber's frames moves these down.
+  // place. So no word above a fiber's frames moves the frames down, which matters where many fibers
+  // are parked.
   void* const stack_pointer = &start->return_address;
 #else
   void* const stack_pointer = start;
@@ -109,7 +110,7 @@ struct Arrival {
       "ldp x4, x16, [x2]\n\t"
       "ldr x29, [x2, #16]\n\t"
       "mov sp, x4\n\t"
-      "mov x30, xzr\n\t"  // For a fresh stack: its entry returns nowhere.
+      "mov x30, xzr\n\t"  // On a fresh stack the entry has no caller.
       "br x16\n"          // Jumps by x16, which all landing pads accept.
       "1:\n\t"
 #ifdef __ARM_FEATURE_BTI_DEFAULT

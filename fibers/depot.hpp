@@ -9,12 +9,12 @@
 namespace weft::fibers {
 
 // A lock-free LIFO of chains. One operation moves a whole chain (32 stacks, 256 records), so that
-// many spawns touch its shared cache lines once at most.
+// many spawns together touch its shared cache lines only once.
 template <class T>
 class Depot {
  public:
-  // Throws std::bad_alloc. It reserves room for chains here, because the constructor of the
-  // lock-free stack would leak what it had allocated when it throws.
+  // Throws std::bad_alloc. It reserves the room for chains here: the constructor of the lock-free
+  // stack would leak its allocations if it threw.
   Depot() { chains_.reserve(64); }
 
   // Returns false if there is no memory for the entry; the caller then keeps the chain.
@@ -47,7 +47,7 @@ class Depot {
   [[nodiscard]] std::int64_t count_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
-  // If two threads note a number at once, the higher one may stay: then one chain more is given
+  // If two threads note a number at once, the higher number may stay, and one chain more is given
   // back.
   void note_low(std::int64_t count) noexcept {
     if (count < low_.load(detail::relaxed)) low_.store(count, detail::relaxed);

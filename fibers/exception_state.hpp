@@ -8,19 +8,19 @@
 namespace weft::fibers {
 
 // The C++ runtime's per-thread exception globals: the stack of caught exceptions and the number of
-// uncaught ones. Two fibers parked inside catch blocks would rethrow each other's exceptions if
-// these 16 bytes were not swapped with the stacks. The layout is fixed by the Itanium C++ ABI.
+// uncaught exceptions. Two fibers parked inside catch blocks would rethrow each other's exceptions
+// if these 16 bytes were not swapped with the stacks. The layout is fixed by the Itanium C++ ABI.
 struct ExceptionState {
   void* caught = nullptr;
   unsigned uncaught = 0;
 
-  // Copies the padding, too: one word of 16 bytes, twice at every switch.
+  // Copies the padding, too, so that each of the two copies at a switch is one word of 16 bytes.
   void copy_to(ExceptionState& other) const noexcept {
     std::memcpy(static_cast<void*>(&other), this, sizeof other);
   }
 };
 
-// Where the calling thread keeps its exception globals and its errno. A worker thread looks these
+// The places of the calling thread's exception globals and its errno. A worker thread looks these
 // up once: compilers take both addresses for constant and would keep them across a switch.
 struct ThreadState {
   ExceptionState* exceptions;

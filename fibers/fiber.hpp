@@ -10,11 +10,12 @@
 
 namespace weft::fibers {
 
-// The state of a fiber, and who owns the fiber then. The owner writes it and dumps read it, so it
-// may be stale.
+// The state of a fiber, and the owner of the fiber in this state. The owner writes it and dumps
+// read it, so it may be stale.
 enum class FiberState : std::uint8_t {
-  free,      // In a store of records.
-  ready,     // In one run queue, or about to be put there: the queue owns it. No stack yet if new.
+  free,  // In a store of records.
+  // In one run queue, or about to be put there: the queue owns it. A new fiber has no stack yet.
+  ready,
   running,   // On a worker: that worker owns it.
   parked,    // A waker holds the fiber.
   inlining,  // Waits for another fiber, which runs on its stack.
@@ -25,8 +26,8 @@ enum class FiberState : std::uint8_t {
 // record through a stale pointer, though not use it.
 struct Fiber {
   Fiber* next = nullptr;  // In a batch, a store or another list.
-  // Set when the fiber first runs, null before. Relaxed: the owner's own; dumps read it, perhaps
-  // stale.
+  // Set when the fiber first runs, null before. Relaxed: only the owner uses it; dumps may read an
+  // old value.
   // Order
   //   [bound]  bind stores the stack (release) -> site_hint and dumps load it (acquire): the header
   //            has been constructed, and has the site.
@@ -34,24 +35,24 @@ struct Fiber {
   //            word (acquire) before the stack: a time is not taken for a site.
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
-  // The reason for the wait, as a number, and kCounted. Relaxed: the owner's own; the census adds
-  // kCounted; dumps read it, perhaps stale.
+  // The number of the reason for the wait, plus the flag kCounted (see below). Relaxed: only the
+  // owner sets it; the census adds kCounted; dumps may read an old value.
   detail::Atomic<std::uint8_t> wait_reason{0};
-  // The size class of the stack, and kPinned.
+  // The size class of the stack, plus the flag kPinned (see below).
   std::uint8_t size_class = kDefaultSizeClass;
-  // A digest of task.join_target(), or 0 if that is null. Relaxed: the spawner writes it, and
-  // others take it as a hint.
+  // A digest of task.join_target(), or 0 if that is null. Relaxed: the spawner writes it, and other
+  // readers take it as a hint.
   detail::Atomic<std::uint8_t> target_digest{0};
-  // Before the fiber is bound: where it was spawned, relative to task.image_hint(), because a whole
-  // address has no room; see set_up(). The header of the stack has the site afterwards. Then this
-  // field has the time since which the fiber is ready, in half ticks, or 0 if none is set. Queues
-  // that sort by it need not read the stacks, which are cold. Relaxed: the owner's own; dumps read
-  // it, perhaps stale.
+  // Before the fiber is bound: where it was spawned, relative to task.image_hint(), because there
+  // is no room for a whole address; see set_up(). The header of the stack has the site afterwards.
+  // From then on this field has the time since which the fiber is ready, in half ticks; 0: none.
+  // Queues that sort by it need not read the stacks, which are cold. Relaxed: only the owner
+  // uses it; dumps may read an old value.
   detail::Atomic<std::uint32_t> site_or_time{0};
   detail::Task task;
 
   // In `size_class`: the fiber stays on one worker, Stack::home. Only that worker queues it, so
-  // code for queues from which other workers take need not check.
+  // code for queues from which other workers take does not check for kPinned.
   static constexpr std::uint8_t kPinned = 0x80;
   [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
   [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
@@ -84,9 +85,9 @@ struct Fiber {
     site_or_time.store(0, detail::release);  // [moved]
   }
 
-  // Sets since when a bound fiber is ready, in nanoseconds: the last time at which a run queue had
-  // no room for it, or a sleep ended or will end. Its owner calls it: the queue that it is in, or
-  // the sleeper.
+  // Sets the time, in nanoseconds, since which a bound fiber is ready: when last a run queue had no
+  // room for it, or a sleep ended or will end. The owner of the fiber calls it: the queue with the
+  // fiber, or the sleeper.
   void set_ready_since(std::int64_t nanoseconds) noexcept {
     site_or_time.store(in_half_ticks(nanoseconds), detail::relaxed);
   }

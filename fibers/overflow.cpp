@@ -26,7 +26,8 @@ namespace {
 
 constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostCalls = 20;
-// The system allows a process 65 530 by default (vm.max_map_count). A crash reporter needs some.
+// By default, Linux allows a process 65 530 mappings (vm.max_map_count). A crash reporter needs
+// some of them.
 constexpr std::size_t kMostMappingsForCore = 48'000;
 
 // Order
@@ -55,7 +56,7 @@ Overflow find_overflow(const void* address) noexcept {
     overflow.stack = space->find_overflowed(address, overflow.size);
     if (overflow.stack == nullptr) continue;
     overflow.top = space->find_top(overflow.stack);
-    // Takes the stack of the innermost inlined child, if there is one.
+    // Takes the stack of the innermost inlined child, if a child runs inlined.
     while (const Fiber* fiber = overflow.stack->fiber) {
       const Stack* own = fiber->stack.load(relaxed);
       if (own == nullptr || own == overflow.stack) break;
@@ -66,7 +67,8 @@ Overflow find_overflow(const void* address) noexcept {
   return {};
 }
 
-// Returns whether kill(), raise() or the like sent the signal; its address is meaningless then.
+// Returns whether kill(), raise() or a similar call sent the signal, whose address is then
+// meaningless.
 bool was_sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
 
 void forward(const struct sigaction& previous, int number, siginfo_t* info, void* context) {
@@ -79,8 +81,8 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
     make_core_small(info->si_addr);
     signal(number, SIG_DFL);
   } else if (previous.sa_handler == SIG_DFL) {
-    // No instruction is repeated here, so the signal is sent again. It is blocked until the handler
-    // returns, and ends the process then.
+    // No instruction is repeated here, so the signal is sent again. The signal is blocked until the
+    // handler returns, and then ends the process.
     make_core_small(info->si_addr);
     signal(number, SIG_DFL);
     (void)raise(number);
@@ -98,7 +100,7 @@ void write_origin(const Fiber& fiber) noexcept {
   if (type != nullptr) line << " runs _ZTS" << type->name();
   if (site != nullptr) {
     line << (type != nullptr ? "; spawned at " : " spawned at ");
-    line.add_place(site - 1);  // The call is before the place that it returns to.
+    line.add_place(site - 1);  // A call precedes its return address.
   }
   line.write_to_stderr();
 }
@@ -121,7 +123,7 @@ void write_calls(const Overflow& overflow, const void* context) noexcept {
   image_in_use.store(false, release);  // [image]
 }
 
-// Writes the sentence first: a fault in what follows would end the process at once.
+// Writes the sentence first: a fault in the next steps would end the process at once.
 void report(const Overflow& overflow, const void* context) noexcept {
   const Stack& stack = *overflow.stack;
   SignalText line;

@@ -1,4 +1,4 @@
-// Calls that tell the sanitizers about stacks. Empty in other builds.
+// Calls that inform the sanitizers about stacks. Empty in other builds.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 #endif
 
 // valgrind takes a switch to an unknown stack for a huge frame, and reports accesses there as
-// errors. Its requests are a few instructions that do nothing without it.
+// errors. The requests to valgrind are a few instructions, which do nothing when the program runs
+// without it.
 #if !defined(WEFT_ASAN) && !defined(WEFT_TSAN) && !defined(WEFT_NO_VALGRIND) && \
     __has_include(<valgrind/valgrind.h>)
 #define WEFT_VALGRIND 1
@@ -47,8 +48,8 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// Acquires what the fibers of all threads have done, each until it last left its stack. Requires
-// that no fiber does more meanwhile.
+// Acquires the effects of the fibers of all threads, of each fiber until it last left its stack.
+// Requires that no fiber runs during the call.
 #ifdef WEFT_TSAN_NO_SYNC
 inline char all_fibers = 0;
 #endif
@@ -59,7 +60,7 @@ inline void happens_after_all() noexcept {
 }
 
 // The identity of a thread between two fibers, while it runs the After of the fiber that left. It
-// has seen everything that the fibers did whose Afters it ran. A fiber sees through it only what
+// has acquired all effects of the fibers whose Afters it ran. A fiber acquires from it only what
 // the After itself releases.
 class SanitizerBetween {
  public:

@@ -40,7 +40,7 @@ inline constexpr unsigned kDefaultSizeClass = 2;
 }
 
 // Each stack has this much beyond its size, for the calls above an inlined child's. A fiber may run
-// in place on the stack of one that has used no more than this, and still has its full size. A
+// in place on the stack of a fiber that has used no more than this, and still has its full size. A
 // fiber that is alone on a stack must not rely on it.
 inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
@@ -108,18 +108,18 @@ class FiberName {
 };
 
 // The header of a stack, at the top of its own memory. Every fiber that runs there touches that
-// page, so this data of a started fiber costs no extra page. A worker has one more, for its
-// thread's own stack. A fiber that runs inlined has one in a frame of its parent, on whose stack it
-// runs.
-// Owner: the thread that runs on the stack; if none does, the holder of the list that it is in, or
-// of the parked fiber's waker.
+// page, so this data of a started fiber costs no extra page. A worker has a header for its thread's
+// own stack, too. A fiber that runs inlined has a header in a frame of its parent, on whose stack
+// it runs.
+// Owner: the thread that runs on the stack. If no thread runs there, the owner is the holder of the
+// list with the stack, or of the parked fiber's waker.
 struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
-  // The first cache line has what a fiber needs that continues, because most lines are cold then.
-  // The place to continue at; stale while a fiber runs here. Relaxed: the thread that hands the
-  // stack over publishes it.
+  // The first cache line has what a continuing fiber needs, because most lines are cold when a
+  // fiber continues. The place to continue at; stale while a fiber runs here. Relaxed: the thread
+  // that hands the stack over publishes it.
   detail::Atomic<Context> context{nullptr};
   Fiber* fiber = nullptr;  // The bound or inlined fiber; null when free.
   ExceptionState exceptions;
@@ -127,7 +127,7 @@ struct Stack {
   std::uint16_t no_switch = 0;  // Scopes in which the bound fiber must not switch.
   std::uint8_t size_class = 0;
   detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
-  Stack* next = nullptr;                // In the list of free stacks it is in.
+  Stack* next = nullptr;                // The next stack in a list of free stacks.
   char* lowest = nullptr;               // The end of the memory, just above the guard.
 
   std::uint32_t index = 0;  // Position among the stacks of its size.
@@ -136,7 +136,7 @@ struct Stack {
   [[no_unique_address]] SanitizerStack sanitizer;
   // The index of a pinned fiber's worker.
   std::uint32_t home = 0;
-  // The id of the bound fiber, which writes it; dumps read it, perhaps stale.
+  // The id of the bound fiber, which writes it; dumps may read an old value.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;
 };
@@ -157,7 +157,7 @@ inline void prefetch(const Stack* stack) noexcept {
   }
 }
 
-// Prefetches the frames for certain, once the header is in the cache and gives their place.
+// Prefetches exactly the frames, once the header is in the cache and gives their place.
 inline void prefetch_frames(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const auto context = reinterpret_cast<std::uintptr_t>(stack->context.load(detail::relaxed));

@@ -8,7 +8,7 @@
 
 namespace weft::fibers {
 
-// The memory of a stack, and the distance to the next one.
+// The memory of a stack, and the distance to the next stack.
 constexpr std::size_t extent(unsigned size_class) noexcept {
   return stack_bytes(size_class) + kInlineBytes;
 }

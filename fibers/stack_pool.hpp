@@ -31,8 +31,8 @@ class StackDepot {
   // out of core files, and gives page tables back. Returns true if more is left to do.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Does the same in steps: gives back up to `chains` of the chains that were unused in the whole
-  // last period; and page tables, every 20 periods. Returns true if more is due. One thread
+  // Does the same in steps. A step gives back up to `chains` of the chains that were unused in the
+  // whole last period, and, every 20 periods, page tables. Returns true if more is due. One thread
   // at a time may call it.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
@@ -58,11 +58,12 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // Makes no system call. Returns null if this worker has none at hand.
+  // Makes no system call. Returns null if this worker has no free stack of this size.
   [[nodiscard]] Stack* take_hot(unsigned size_class) noexcept {
     return magazines_[size_class].take();
   }
-  // Takes one from the depot if necessary; null if the system refuses more.
+  // Takes a free stack, if necessary from the depot; returns null if the system refuses more
+  // stacks.
   [[nodiscard]] Stack* take(unsigned size_class) noexcept;
 
   void give(Stack& stack) noexcept {

@@ -64,8 +64,7 @@ bool StackSpace::release_tables(const Range& range, unsigned size_class,
          range.advise(run, size_class, MADV_DONTNEED);
 }
 
-// The lock is held meanwhile, so that none of these stacks is taken: for a fraction of a
-// millisecond.
+// The lock is held for this fraction of a millisecond, so that none of these stacks is taken.
 bool StackSpace::give_tables_back() noexcept {
   constexpr std::size_t kMostBlocks = 2;
   if (!has_spare_tables_hint()) return false;

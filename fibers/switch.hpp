@@ -31,13 +31,14 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
 // is the calling thread's; exceptions and errno travel with the stacks.
 inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
                       void (*after)(void*) noexcept, void* argument) noexcept {
-  // One object: a compiler aligns each of two to 16 bytes, in the frame of each parked fiber.
+  // This is one object, because a compiler would align each of two objects to 16 bytes, in the
+  // frame of each parked fiber.
   struct {
     Departure departure;
     SavedContext saved;  // Set by the jump.
   } leaving;
   leaving.departure = {&from, after, argument};
-  // Copied first: the compiler cannot tell that no write here changes them.
+  // Copied first: the compiler cannot prove that no write here changes them.
   ExceptionState* const exceptions = thread.exceptions;
   int* const error = thread.error;
   exceptions->copy_to(from.exceptions);

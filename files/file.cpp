@@ -54,7 +54,7 @@ int flags_of(const OpenOptions& options) noexcept {
   return {0, EAGAIN};
 }
 
-// Adopts the descriptor, also where there is no memory for its owner.
+// Adopts the descriptor, even if there is no memory for its owner.
 std::shared_ptr<const Descriptor> share(const CallResult& opened) {
   Descriptor own(static_cast<int>(opened.value));
   return std::make_shared<const Descriptor>(std::move(own));

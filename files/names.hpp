@@ -1,5 +1,5 @@
-// The system calls about paths: what is there, and changes of names. They may wait for a disk: call
-// them on a thread that may block.
+// The system calls about paths: queries, and changes of names. They may wait for a disk: call them
+// on a thread that may block.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,8 +21,8 @@ namespace weft::files {
 [[nodiscard]] io::CallResult remove_path(const std::string& path) noexcept;
 // Removes a file or an empty directory that the library has made, as far as that can be done.
 void clean_up(const std::string& path) noexcept;
-// Removes a path with all that is below it; a path where nothing is counts as removed. It follows
-// no link, even if another process replaces a directory by one meanwhile.
+// Removes a path with all that is below it; a path that does not exist counts as removed. It
+// follows no link, even if another process replaces a directory by a link meanwhile.
 [[nodiscard]] std::error_code remove_tree(const std::string& path);
 
 }  // namespace weft::files

@@ -13,8 +13,9 @@ namespace weft::files {
 
 using io::CallResult;
 
-// Reads or writes what needs no waiting. Returns EAGAIN if all of it does, or if the file system
-// does not report it. At an offset that no file reaches, a read ends and a write returns EFBIG.
+// Reads or writes the part that needs no waiting. Returns EAGAIN if there is no such part, or if
+// the file system does not report it. At an offset that no file reaches, a read ends and a write
+// returns EFBIG.
 [[nodiscard]] CallResult read_now(int file, std::span<std::byte> buffer,
                                   std::uint64_t offset) noexcept;
 [[nodiscard]] CallResult write_now(int file, std::span<const std::byte> data,

@@ -1,4 +1,4 @@
-// What is at a path, and changes of names, without blocking a worker.
+// Queries about paths, and changes of names, without blocking a worker.
 #include <sys/stat.h>
 
 #include <chrono>

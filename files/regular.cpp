@@ -21,7 +21,8 @@ std::error_code check_path(std::string_view path) noexcept {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
     return files->open(path, flags, mode);
   CallResult opened = result_of([&] { return ::open(path.c_str(), flags, mode); });
-  // Opening a pipe without a reader, or a socket, has this error; a regular file never has.
+  // Opening a pipe without a reader, or a socket, returns this error; opening a regular file never
+  // does.
   if (opened.error == ENXIO) opened.error = EOPNOTSUPP;
   return opened;
 }

@@ -23,8 +23,9 @@ using io::result_of;
 
 namespace {
 
-// Each directory is opened by its name in the one above, so that a link in its place is refused.
-// Without recursion, as trees may be deeper than a stack: each level holds a descriptor.
+// Each directory is opened by its name in its parent directory, so that a link in its place is
+// refused. There is no recursion, because trees may be deeper than a stack: each level holds a
+// descriptor.
 class TreeRemoval {
  public:
   std::error_code run(const std::string& path) {
@@ -55,7 +56,7 @@ class TreeRemoval {
     return levels_.empty() ? AT_FDCWD : ::dirfd(levels_.back().directory.get());
   }
 
-  // Removes an entry of the innermost directory, or makes it the innermost one.
+  // Removes an entry of the innermost directory, or enters it if it is a directory.
   std::error_code take(std::string name) {
     const int above = innermost();
     const CallResult unlinked = result_of([&] { return ::unlinkat(above, name.c_str(), 0); });

@@ -26,8 +26,8 @@ namespace {
 constexpr mode_t kPrivateFile = 0600;
 constexpr mode_t kPrivateDirectory = 0700;
 
-// Owns what a thread has made until the caller takes it; a caller whose wait has ended never does.
-// The destructor must not call file_group(), because it may run on a thread of that group.
+// Owns what a thread has made until the caller takes it; a caller whose wait has ended never takes
+// it. The destructor must not call file_group(), because it may run on a thread of that group.
 class Unclaimed {
  public:
   Unclaimed() noexcept = default;
@@ -55,7 +55,7 @@ class Unclaimed {
 [[gnu::noinline]] Result<std::string> next_name(std::uint64_t attempt) {
   if (io::simulated_files() != nullptr) return {.value = std::to_string(attempt)};
   std::array<unsigned char, 12> bits{};
-  // The system returns so few random bytes in one piece.
+  // The system returns so few random bytes in a single call.
   const CallResult drawn = io::result_of([&] { return ::getrandom(bits.data(), bits.size(), 0); });
   if (drawn.error != 0) return {.error = drawn.code()};
   std::string name;

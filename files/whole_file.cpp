@@ -21,7 +21,7 @@ using io::result_of;
 
 namespace {
 
-// These run on a thread that may block, or in a simulation on a fiber.
+// The functions below run on a thread that may block, or in a simulation on a fiber.
 
 // Writes at `position`, the end of the file.
 [[gnu::noinline]] CallResult append(int file, std::string_view data,
@@ -54,8 +54,8 @@ std::error_code write_over(const std::string& path, const std::string& data) noe
   return other ? other : write_to(file.get(), data);
 }
 
-// Makes a new file in the directory of `path`, and returns its name in `name`. The length of that
-// name does not depend on `path`, whose name may have the maximum length.
+// Makes a new file in the directory of `path`, and returns its name in `name`. The length of its
+// file name does not depend on the file name in `path`, which may have the maximum length.
 Result<Descriptor> create_beside(const std::string& path, std::string& name, mode_t mode) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   // A simulated host is a single process, and names are the same in each run.
@@ -68,7 +68,7 @@ Result<Descriptor> create_beside(const std::string& path, std::string& name, mod
 }
 
 // Copies the owner and the rights of `old`. If the system refuses to set an owner or a group, the
-// function omits it, together with the rights that would then go to other users.
+// function omits it. It also omits the rights that would then go to other users.
 [[gnu::noinline]] std::error_code take_rights(int file, const struct stat& old) noexcept {
   mode_t mode = old.st_mode & 07777;
   if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]

@@ -43,9 +43,9 @@ CallResult result_of(Call call) noexcept {
 // Opens a pipe whose ends do not wait: a reader of ends[0] gets what is written to ends[1].
 [[nodiscard]] CallResult open_pipe(std::array<int, 2>& ends) noexcept;
 
-// For system calls that cannot leave out the signal: without a reader the system sends SIGPIPE
-// besides the error. The signal goes to the writing thread, where this class blocks it and removes
-// it. Use it in a scope without a switch.
+// Suppresses SIGPIPE for system calls that cannot do so themselves: without a reader the system
+// sends the signal and returns the error. The signal goes to the writing thread, where this class
+// blocks it and removes it. Use it in a scope without a switch.
 class NoPipeSignal {
  public:
   NoPipeSignal() noexcept;
@@ -84,8 +84,8 @@ void close_descriptor(int descriptor) noexcept;
 }
 
 // Repeats `attempt`, a function that returns a CallResult, until it no longer has to wait. If
-// `worth_trying` is false, it waits first. If that wait must not last, there is one attempt all the
-// same, because the edge may be on its way. A call that need not wait succeeds. The caller has
+// `worth_trying` is false, it waits first. If `until` has passed already, it makes one attempt
+// anyway, because the edge may be on its way. A call that need not wait succeeds. The caller has
 // entered the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,

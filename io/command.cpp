@@ -47,7 +47,8 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return {.signal = end.si_status};
 }
 
-// Blocks. For a program that has been killed, or if there is no descriptor for the wait.
+// Blocks until the process has ended. The caller has killed the program, or has no descriptor for a
+// wait that parks.
 [[gnu::noinline]] ExitStatus reap_killed(int process) noexcept {
   siginfo_t end{};
   const CallResult reaped =
@@ -55,8 +56,8 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return reaped.error == 0 ? status_of(end) : kUnknown;
 }
 
-// Returns whether the number of a process may belong to another one by now, because other code, or
-// a program that ignores SIGCHLD, has reaped it.
+// Returns whether the number of a process may belong to another process by now. Other code, or a
+// program that ignores SIGCHLD, may have reaped the first process.
 bool is_reaped(int process) noexcept {
   siginfo_t end;
   const CallResult seen = result_of([&] {
@@ -108,7 +109,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Returns the process's environment with changes, of which the last one of a name counts.
+// Returns the process's environment with changes, of which the last change of a name counts.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
   std::map<std::string, std::string> values;
   const auto add = [&values](const std::string& text) {
@@ -135,7 +136,8 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
   }
   if (error == 0 && folder != nullptr)
     error = ::posix_spawn_file_actions_addchdir_np(&actions, folder);
-  // The program has its own group, so that all of it can be killed, and default signal handling.
+  // The program has a process group of its own, so that the whole group can be killed, and default
+  // signal handling.
   sigset_t none;
   sigset_t defaults;
   sigemptyset(&none);
@@ -167,7 +169,7 @@ bool has_zero(const std::string& text) { return text.find('\0') != text.npos; }
 
 using Sink = std::function<void(std::string_view)>;
 
-// Passes on what the pipe has, or appends it, and ends the watch at the end of the pipe.
+// Passes on the bytes in the pipe, or appends them, and ends the watch at the end of the pipe.
 std::error_code collect(Watch& watch, std::string& text, std::size_t most, const Sink& sink) {
   std::array<char, 8192> buffer;
   const auto [count, error] =
@@ -186,7 +188,7 @@ std::error_code collect(Watch& watch, std::string& text, std::size_t most, const
   return {};
 }
 
-// Writes what the pipe takes, and ends the watch when all is written or the reader is gone.
+// Writes as much as the pipe takes, and ends the watch when all is written or the reader is gone.
 void feed(Watch& watch, std::string_view& input) {
   const auto [count, error] = write_all(watch, std::as_bytes(std::span(input)), Deadline::past());
   input.remove_prefix(count);

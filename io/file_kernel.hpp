@@ -18,8 +18,8 @@ struct DirectoryEntry {
   bool is_directory = false;
 };
 
-// The system calls about files, as files/ makes them, with errors as values. Each refers to the
-// host whose fiber calls. The simulation's worker makes them.
+// The system calls about files, as files/ makes them, with errors as values. Each call refers to
+// the host of the calling fiber. The simulation's worker makes them.
 class FileKernel {
  public:
   FileKernel() = default;
@@ -46,7 +46,7 @@ class FileKernel {
                                                   mode_t mode) noexcept = 0;
   // Removes a file or an empty directory.
   [[nodiscard]] virtual CallResult remove(const std::string& path) noexcept = 0;
-  // Does the same for what the library has made; it never fails by the seed.
+  // Does the same for a path that the library has made; the seed never makes this call fail.
   virtual void clean_up(const std::string& path) noexcept = 0;
   // Lists the entries without "." and "..", in no particular order.
   [[nodiscard]] virtual CallResult list(const std::string& path,

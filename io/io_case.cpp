@@ -45,7 +45,7 @@ bool IoCase::attempt() noexcept {
   IoDirection& direction = direction_of(*use, direction_);
   WEFT_INVARIANT(!watching_ || !handle_->is_unused(), "IoCase I1: a case that watches is a call");
   if (watching_ && take_note()) {
-    direction.remove_watch(*this);  // Waits only until the notifying thread is done with it.
+    direction.remove_watch(*this);  // Waits only until the notifying thread has finished.
     direction.add_watch(*this);
   }
   const bool ready = direction.deadline().passed() ||

@@ -20,7 +20,7 @@ constexpr const char* kTwoWaiters =
 
 }  // namespace
 
-// One wait of one caller, on its stack.
+// One wait of one caller, on the caller's stack.
 struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
@@ -105,8 +105,9 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   Waiter& waiter = *reinterpret_cast<Waiter*>(entry);
   WEFT_INVARIANT(!waiter.let_go.load(relaxed), "IoDirection I3: a waiter is let go once");
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
-    // The clock or a stop was first. The edge stays for the next wait. If another thread has closed
-    // the direction, or has stored an edge as well, there is nothing to add.
+    // The deadline or a stop request ended the wait first. The edge stays for the next wait. If
+    // another thread has closed the direction, or has stored an edge as well, there is nothing to
+    // add.
     std::uintptr_t expected = kIdle;
     if (outcome == WaitOutcome::ready) {
       (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]
@@ -119,7 +120,7 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   return true;
 }
 
-// If no deliverer woke the caller, it ensures that no thread accesses its waiter any more.
+// Ensures that no thread accesses the caller's waiter any more, if no deliverer woke the caller.
 void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let_go) noexcept {
   for (;;) {
     std::uintptr_t expected = entry;
@@ -133,7 +134,7 @@ void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let
 
 bool IoDirection::take_edge() noexcept {
   std::uintptr_t expected = kReady;
-  // Relaxed: this load may save the exchange; publish() meets an edge that it misses.
+  // Relaxed: this load may save the exchange; publish() finds an edge that the load misses.
   return word_.load(relaxed) == kReady &&
          word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed);  // [edge]
 }

@@ -18,8 +18,8 @@ enum class WaitOutcome : std::uint8_t {
 };
 
 // One direction of a descriptor: whether an edge has come that no caller has taken, and which
-// caller waits for one. At most one caller waits at a time; a second one ends the process. A waiter
-// is on the parked stack. The thread that swaps its address out of word_ delivers to it. The
+// caller waits for an edge. At most one caller waits at a time; a second one ends the process. A
+// waiter is on the parked stack. The thread that swaps its address out of word_ delivers to it. The
 // waiting caller leaves only after that, so no thread reads a stack that is gone. Instead of a
 // waiter, the word may have a watch, which is notified of the edge. So an edge reaches a select,
 // which waits for several things. The rules for waiters hold for watches, too, but watches have no
@@ -45,18 +45,19 @@ class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one has come since the last attempt.
   WaitOutcome wait(const Until& until, detail::WaitReason reason) noexcept;
-  // Call it before a system call, which will see everything that the edges so far reported: it
-  // drops them. Returns false if no edge has come since set_drained(true): the call would find
+  // Drops the edges so far. Call it before a system call, which will see everything that these
+  // edges reported. Returns false if no edge has come since set_drained(true): the call would find
   // nothing.
   [[nodiscard]] bool worth_trying() noexcept;
-  // Records whether the last system call took everything; for the caller that reads or writes.
+  // Records whether the last system call took everything. The caller that reads or writes calls it.
   void set_drained(bool drained) noexcept {
     // Relaxed here and in worth_trying: only a hint, since edges decide.
     if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
   }
 
-  // Notifies the watch of the next edge or the close; at once if an edge has come since the last
-  // attempt or all is closed. A caller that could also wait calls it, and must remove the watch.
+  // Notifies the watch of the next edge or the close. It does so at once if an edge has come since
+  // the last attempt, or the direction is closed. Only the caller that may wait calls it, and it
+  // must remove the watch.
   void add_watch(detail::IoWatch& watch) noexcept;
   // Once it returns, no thread notifies the watch or accesses it.
   void remove_watch(detail::IoWatch& watch) noexcept;
@@ -64,22 +65,22 @@ class IoDirection {
   // Wakes the waiting caller, or records the edge. Returns true if it woke a caller. Any thread may
   // call it.
   bool notify() noexcept;
-  // Ends this wait and all later ones. Any thread may call it.
+  // Ends this wait and all later waits. Any thread may call it.
   void close() noexcept;
-  // Bounds all later waits and the current one. Any thread may call it.
+  // Bounds the current wait and all later waits. Any thread may call it.
   void set_deadline(Deadline deadline) noexcept;
   [[nodiscard]] Deadline deadline() const noexcept {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // From now on a call is always worth trying: a short read does not mean that there is no more.
-  // The poller, or the maker of the descriptor, calls it.
+  // From now on a call is always worth trying: a short read does not show that the next one would
+  // wait. The poller, or the maker of the descriptor, calls it.
   void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
     if (!always_worth_trying_.load(detail::relaxed))
       always_worth_trying_.store(true, detail::relaxed);
   }
-  // Prefetches the waiter, if there is one, for a delivery that comes soon.
+  // Prefetches the waiter, if a caller waits, for a delivery that comes soon.
   void prefetch_waiter() const noexcept {
     const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: only a prefetch.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);

@@ -1,4 +1,4 @@
-// Waiting for the kernel: which descriptors can be read or written, and which callers wait.
+// Waits for the kernel: watches which descriptors are ready, and which callers wait for them.
 #pragma once
 
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ namespace weft::io {
 
 class Poller;
 
-// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile, so
+// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile. So
 // a call never reads from an unrelated file with the same number.
 // Records are never freed before their Poller. At worst, a late event finds a record that serves
 // another descriptor, which is a false alarm.
@@ -129,7 +129,7 @@ class IoUse {
 };
 
 // One epoll instance. Descriptors are registered once, edge-triggered, for both directions.
-// Any number of workers may be in wait(); one of them is enough.
+// Any number of workers may be in wait(); a single worker is enough.
 // Invariants
 //   I1  While interrupt_pending_ is set the eventfd is readable, or about to be written, or a
 //       worker has just read it, will clear the flag, and then looks for work. Unchecked: the
@@ -150,13 +150,13 @@ class Poller : public scheduler::EventSource {
   void interrupt() noexcept override;
 
   // Registers a non-blocking descriptor and adopts it: from now on `handle` closes it. On failure
-  // the caller keeps the descriptor. Any thread may call it. Returns Errc::already_watched if this
-  // poller has registered it before.
+  // the caller keeps the descriptor. Any thread may call it. Returns Errc::already_watched if the
+  // descriptor is already registered with this poller.
   [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, 0, handle);
   }
-  // Does the same also for a descriptor that is always ready, such as a regular file's, which add()
-  // refuses (std::errc::operation_not_permitted). No events come for it.
+  // Does the same, and also accepts a descriptor that is always ready, such as a regular file's.
+  // add() refuses such a descriptor (std::errc::operation_not_permitted). It gets no events.
   [[nodiscard]] std::error_code add_any(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady, handle);
   }

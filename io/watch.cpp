@@ -145,8 +145,8 @@ Result<void> WatchSet::control(int operation, int descriptor, Ready what,
   epoll_event event{};
   if ((bits & 1U) != 0) event.events |= EPOLLIN | EPOLLRDHUP;
   if ((bits & 2U) != 0) event.events |= EPOLLOUT;
-  // The kernel always reports an error or a hang-up. If no events are requested, it reports them
-  // once, and not at each wait.
+  // The kernel always reports an error or a hang-up. If no events are requested, EPOLLET makes it
+  // report them once instead of at each wait.
   if (what == Ready::none) event.events = EPOLLET;
   event.data.u64 = key;
   const CallResult result = control_epoll(use->descriptor(), operation, descriptor, event);

@@ -15,8 +15,8 @@ namespace weft::net {
 
 namespace {
 
-// The connection ended, or its network failed, while it waited to be accepted: not the
-// listener's fault, and the next one may be fine.
+// Returns whether the connection ended, or its network failed, before it was accepted. That is not
+// the listener's fault, and the next connection may succeed.
 bool concerns_one_connection(int error) noexcept {
   switch (error) {
     case ECONNABORTED:
@@ -43,7 +43,7 @@ bool is_forbidden(std::error_code error) noexcept {
 }  // namespace
 
 void report_refusals(std::error_code error) noexcept {
-  // Relaxed: one line too many does no harm.
+  // Relaxed: a superfluous line does no harm.
   static detail::Atomic<int> reported{0};
   if (reported.exchange(error.value(), detail::relaxed) == error.value()) return;
   const char* limits = base::limits_behind(error);
@@ -64,7 +64,7 @@ Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept 
     }
   };
   io::IoDirection& direction = listener.read();
-  (void)direction.worth_trying();  // Forgets edges that the attempt will see anyway.
+  (void)direction.worth_trying();  // Drops edges: the attempt will notice their causes.
   const auto [descriptor, error] =
       attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
   if (error) return {.error = error};
@@ -93,7 +93,7 @@ bool passes_by_itself(std::error_code error) noexcept {
   return error == std::errc::too_many_files_open ||
          error == std::errc::too_many_files_open_in_system || error == std::errc::no_buffer_space ||
          error == std::errc::not_enough_memory ||
-         error == std::errc::no_space_on_device ||       // epoll: too many descriptors.
+         error == std::errc::no_space_on_device ||       // epoll has too many descriptors.
          error == std::errc::operation_not_permitted ||  // A firewall rule forbids it for now.
          error == std::errc::operation_not_supported;    // The network failed meanwhile.
 }

@@ -51,8 +51,8 @@ class Pauses {
   unsigned count_ = 0;
 };
 
-// A descriptor in reserve. If no other is free, releasing it allows one connection to be accepted
-// and refused.
+// A descriptor in reserve. If no other descriptor is free, releasing this one allows a connection
+// to be accepted and refused.
 class ReserveDescriptor {
  public:
   ReserveDescriptor() noexcept { (void)take(); }
@@ -63,7 +63,7 @@ class ReserveDescriptor {
   // Takes the descriptor, unless it is held. Returns false if the system has none left. Where
   // /dev/null does not exist, a program works without the reserve.
   [[nodiscard]] bool take() noexcept;
-  // Returns the descriptor to the system. Returns false if none was held.
+  // Returns the descriptor to the system. Returns false if it was not held.
   bool give() noexcept;
 
  private:

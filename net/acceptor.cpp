@@ -62,9 +62,9 @@ std::error_code Acceptor::accept_from(const AnyListener& listener) noexcept {
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      // A refused client may still use the reserve. Until it is back, each free descriptor serves
-      // to refuse one more client. Otherwise that client would be served while the others wait for
-      // a refusal.
+      // A refused client may still use the reserve. Until the reserve is back, each free descriptor
+      // serves to refuse one more client. Otherwise that client would be served while other clients
+      // wait for a refusal.
       if (reserve.take()) {
         begin(listener.to_stream(std::move(socket)));
       } else {

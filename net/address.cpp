@@ -15,7 +15,7 @@ Result<Address> malformed() noexcept {
   return {.error = std::make_error_code(std::errc::invalid_argument)};
 }
 
-// Parses all of `text` as a decimal number; returns false if it is none.
+// Parses all of `text` as a decimal number; returns false if it is not a number.
 template <class Number>
 bool read_number(std::string_view text, Number& number) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -28,7 +28,7 @@ Result<std::size_t> read_once(io::IoHandle& handle, std::size_t size, const Unti
   if (error) return {.error = error};
   if (count == 0) return {.error = Errc::end_of_stream};
   const auto bytes = static_cast<std::size_t>(count);
-  // A short read has emptied the socket, and later data causes an edge. Where that does not hold,
+  // A short read has emptied the socket, and later data causes an edge. Where this does not hold,
   // the direction records that an attempt is always worthwhile.
   direction.set_drained(bytes < size);
   return {.value = bytes};

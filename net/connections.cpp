@@ -83,7 +83,8 @@ void Connections::add(ConnectionRecord& connection) noexcept {
   open_.add();
   others_.add();
   connection.part_ = static_cast<std::uint8_t>(next_part_.fetch_add(1, relaxed) % parts_.size());
-  // A busy connection is checked again as if its idle time began now, because it begins later.
+  // A busy connection is checked again as if its idle time began now, because that time begins
+  // later.
   const std::int64_t since = std::min(connection.active_at(), Deadline::now_nanoseconds());
   Part& part = parts_[connection.part_];
   const detail::Guard guard(part.lock);
@@ -155,7 +156,7 @@ void Connections::look(Part& part, ConnectionRecord& connection, std::int64_t no
   part.append(connection);
 }
 
-// Returns when the next check is due, as the next function does.
+// Returns the time at which the next check is due; so does the function below.
 std::int64_t Connections::poke_idle() noexcept {
   const detail::Guard guard(walk_);
   const std::int64_t now = Deadline::now_nanoseconds();

@@ -35,8 +35,8 @@ namespace weft::net {
 
 class Connections;
 
-// The state that a connection of any server has: its links in the lists of connections and, while
-// it is idle, a watch for bytes and an unstarted fiber, which is a record without a stack.
+// The state that a connection of any server has: its links in the lists of connections. While it is
+// idle, it also has a watch for bytes and an unstarted fiber, which is a record without a stack.
 // Invariants
 //   I1  Either one fiber serves the connection, or its watch waits, or the watch has been notified
 //       and its fiber is about to run. So one caller at a time uses the record, except for its
@@ -52,14 +52,14 @@ class ConnectionRecord : private detail::IoWatch {
   ConnectionRecord(const ConnectionRecord&) = delete;
   ConnectionRecord& operator=(const ConnectionRecord&) = delete;
 
-  // Never parks: leaves the connection alone until bytes arrive, the stream ends, or its server
-  // pokes it. Then a new fiber runs `serve`. The caller must not touch the connection any more.
-  // Returns false if no fiber is available; then the caller keeps the connection. A connection
-  // without a handle is served at once.
+  // Never parks. The connection then waits until bytes arrive, the stream ends, or its server pokes
+  // it. Then a new fiber runs `serve`. The caller must not touch the connection any more. Returns
+  // false if no fiber is available; then the caller keeps the connection. A connection without a
+  // handle is served at once.
   [[nodiscard]] bool wait_for_bytes(io::IoHandle* handle, detail::Task&& serve) noexcept;
 
   // When the idle time began, by Deadline's clock. The serving fiber writes it, and the keeper
-  // reads it. Relaxed: a slightly stale time is as good.
+  // reads it. Relaxed: a slightly stale time suffices.
   void note_activity(std::int64_t now) noexcept { active_at_.store(now, detail::relaxed); }
   [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
 
@@ -79,7 +79,7 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
-  bool is_excused_ = false;  // Only the fiber caller_, then the one that ends it, use this.
+  bool is_excused_ = false;  // Only caller_ uses it, and later the fiber that ends the connection.
   std::uint8_t part_ = 0;
   // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
   bool is_closed_ = false;
@@ -93,11 +93,11 @@ class ConnectionRecord : private detail::IoWatch {
 // The connections of a server: lists that shutdowns walk, the limit of idle time, and the waits for
 // the connections' ends. The lists are in several parts, so that connections that come and go
 // seldom share a lock.
-// The use of a connection does not move it: the next check finds that it was used, and how much of
-// its idle time is left. The check after that comes when at least half of that time has passed, but
-// not all of it. A part has a list for each such delay, which is the idle time divided by a power
-// of two. So each list is sorted by the next checks, and few checks are exactly at the end of an
-// idle time.
+// A connection that is used stays in its list. The next check finds that the connection was used,
+// and how much of its idle time is left. The check after that comes when at least half of that time
+// has passed, but not all of it. A part has a list for each such delay, which is the idle time
+// divided by a power of two. So each list is sorted by the next checks, and few checks are exactly
+// at the end of an idle time.
 class Connections {
  public:
   // Returns the handle of a connection's stream, or null if another owner has the stream. Called
@@ -125,7 +125,7 @@ class Connections {
   }
 
   // Starts a fiber that pokes connections whose idle time has ended. Does nothing if the idle time
-  // is unlimited or the fiber runs already. Throws as go().
+  // is unlimited or the fiber runs already. Throws what go() throws.
   void start_keeper();
   // Ends that fiber, if it runs, and waits for it.
   void end_keeper() noexcept;
@@ -144,8 +144,8 @@ class Connections {
   // Records that the caller, which serves the connection, shuts the server down: no shutdown in a
   // handler waits for this connection.
   void excuse(ConnectionRecord& connection) noexcept;
-  // Both wait until there are no connections; the second ignores excused ones. They return false if
-  // `until` ended the wait.
+  // Both functions wait until there are no connections; the second ignores excused connections.
+  // They return false if `until` ended the wait.
   [[nodiscard]] bool wait_for_all(const Until& until) noexcept { return open_.wait_until(until); }
   [[nodiscard]] bool wait_for_others(const Until& until) noexcept {
     return others_.wait_until(until);

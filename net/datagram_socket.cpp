@@ -42,7 +42,7 @@ struct Batch {
   [[nodiscard]] Received<Where> received(std::size_t i) const noexcept {
     const msghdr& header = headers[i].msg_hdr;
     return {.size = headers[i].msg_len,
-            // If the sender has no address, this one is empty.
+            // Empty if the sender has no address.
             .from = Where::from_system(header.msg_name, header.msg_namelen).value,
             .truncated = (header.msg_flags & MSG_TRUNC) != 0};
   }

@@ -64,8 +64,8 @@ Result<ProxyHeader> parse_line(std::string_view line) {
   return result;
 }
 
-// Returns how many bytes a line that begins with `text` still has at least, so that none behind it
-// is read.
+// Returns the least number of bytes that are missing from a line that begins with `text`, so that
+// no byte after the line is read.
 std::size_t least_rest(std::string_view text) noexcept {
   if (text.ends_with('\r')) return 1;
   if (text.starts_with("PROXY UNKNOWN")) return 1;
@@ -107,8 +107,8 @@ Address address_at(std::string_view bytes, std::size_t host, std::size_t port) n
   return Address::from_system(&system, sizeof system).value;
 }
 
-// Returns whether the extensions, each with a type and a size, show that the client uses TLS. A
-// wrong size gives nothing.
+// Returns whether the extensions, each with a type and a size, show that the client uses TLS.
+// Returns nothing if a size is wrong.
 std::optional<bool> tells_tls(std::string_view extensions) noexcept {
   constexpr char kSsl = 0x20;
   bool is_secure = false;
@@ -125,7 +125,7 @@ std::optional<bool> tells_tls(std::string_view extensions) noexcept {
   return is_secure;
 }
 
-// Parses what follows the sixteen bytes of a header for another's connection.
+// Parses the part after the first sixteen bytes of a header that describes a client's connection.
 Result<ProxyHeader> parse_block(unsigned char family, std::string_view block) {
   constexpr unsigned kV4 = 1;
   constexpr unsigned kV6 = 2;
@@ -134,7 +134,7 @@ Result<ProxyHeader> parse_block(unsigned char family, std::string_view block) {
   ProxyHeader& header = result.value;
   const unsigned kind = family >> 4U;
   const bool is_known = kind < kSizes.size() && (family & 0xfU) <= 2;
-  // The part behind the addresses of no family is not defined.
+  // If the family is unspecified, the rest has no defined meaning.
   if (is_known && kind == 0) return result;
   if (!is_known || block.size() < kSizes.at(kind)) return {.error = wrong_header()};
   if (kind == kV4) {

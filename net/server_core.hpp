@@ -95,11 +95,13 @@ class Server::Core final : private Acceptor {
   detail::Atomic<bool> draining_{false};  // Ordered as class Connection documents.
   Takeover taken_over_;
   Mutex failure_mutex_;
-  std::exception_ptr failure_ WEFT_GUARDED_BY(failure_mutex_);  // The first of ServerOptions::run.
-  Semaphore slots_;                                             // Used only with max_connections.
+  // The first exception of ServerOptions::run.
+  std::exception_ptr failure_ WEFT_GUARDED_BY(failure_mutex_);
+  Semaphore slots_;  // Used only with max_connections.
   Connections connections_;
   Counts counts_;
-  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: its callback may run at once.
+  // Declared last: its callback may run at once.
+  std::stop_callback<std::function<void()>> asked_to_stop_;
 };
 
 }  // namespace weft::net

@@ -29,7 +29,7 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
 }
 
 // If no socket listens on a port of the ephemeral range, the connecting socket itself may get that
-// port, and TCP then connects it to itself. There is no server, so this reports a refusal.
+// port. TCP then connects it to itself. There is no server, so this reports a refusal.
 std::error_code refuse_self(const Socket& socket, const Address& address) noexcept {
   const Result<Address> local = address_of<Address>(socket, &name_of);
   if (local && local.value == address) return std::make_error_code(std::errc::connection_refused);
@@ -65,7 +65,7 @@ Result<TcpStream> TcpStream::connect(const Address& address, const ConnectOption
         const CallResult prepared = prepare(descriptor, options);
         if (prepared.error != 0) return prepared;
         started = connect_to(descriptor, system_form(address));
-        // A signal may have interrupted the connect() that began the connection; a second one
+        // A signal may have interrupted the connect() that began the connection; a second connect()
         // returns its state.
         if (started.error == EALREADY) started.error = EINPROGRESS;
         return started.error == EINPROGRESS ? CallResult{} : started;

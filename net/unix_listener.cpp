@@ -15,7 +15,7 @@ namespace weft::net {
 
 namespace {
 
-// Removes the socket file of a server that has ended. Returns false if it is no such file.
+// Removes the socket file of a server that has ended. Returns false for any other file.
 bool remove_stale(const UnixAddress& address) {
   const std::string path(address.name());
   struct stat found {};

@@ -38,7 +38,7 @@ const char* name_of(FiberState state) {
   return "";
 }
 
-// Relaxed throughout: the values may be old. A fiber may end meanwhile, and its stack be given
+// Relaxed throughout: the values may be old. A fiber may end meanwhile, and its stack may be given
 // back. Memory of stacks stays mapped, so at worst this reads another fiber's name.
 FiberEntry read_entry(const Fiber& fiber, FiberState state, const scheduler::Shared& shared,
                       std::int64_t now) {

@@ -73,7 +73,7 @@ std::optional<std::string> read_profile() {
   return read_tcmalloc();
 }
 
-// Takes the number that `text` begins with, after what is neither a digit nor a new field.
+// Skips blanks, colons and opening brackets at the beginning of `text`, and takes the number there.
 std::uint64_t take_number(std::string_view& text, int base = 10) noexcept {
   const std::size_t blanks = text.find_first_not_of(" :[");
   text.remove_prefix(blanks == std::string_view::npos ? text.size() : blanks);
@@ -91,7 +91,8 @@ std::string_view take_line(std::string_view& text) noexcept {
   return line;
 }
 
-// What the objects of a stack hold, if every `period` bytes one was sampled.
+// Estimates how many bytes the objects of a stack hold if one object was sampled for every `period`
+// bytes.
 std::uint64_t estimate(std::uint64_t objects, std::uint64_t bytes, std::uint64_t period) {
   if (objects == 0 || period <= 1) return bytes;
   const double average = static_cast<double>(bytes) / static_cast<double>(objects);

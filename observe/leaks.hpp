@@ -9,7 +9,7 @@
 namespace weft::observe {
 
 // Fibers that were spawned at one place with one callable and wait for one reason. Many of them
-// have waited for long, and their number grows.
+// have waited for a long time, and their number grows.
 struct Leak {
   FiberEntry example;       // The fiber that has waited longest.
   std::uint64_t count = 0;  // The number of all fibers in the group.

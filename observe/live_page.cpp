@@ -133,7 +133,7 @@ void write_leaks(std::ostream& out) {
 
 std::string written_by(void (*write)(std::ostream&)) {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // Out of memory: throws.
+  out.exceptions(std::ios::badbit);  // Throws if memory is short.
   observe::call_with_enough_stack([&] { write(out); });
   return out.str();
 }
@@ -214,8 +214,8 @@ bool records(std::string_view target) noexcept {
   return observe::is_timed_page(Target(target).path);
 }
 
-// A foreign web page can make a browser request a name that resolves to this host; the name reveals
-// that.
+// A foreign web page can make a browser request a name that resolves to this host; the name in the
+// Host header reveals that.
 bool may_read(Readers readers, const net::Address& peer, std::string_view host) {
   if (readers == Readers::everybody) return true;
   return is_loopback(peer) && (host.empty() || is_loopback(host));

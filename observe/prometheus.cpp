@@ -158,8 +158,8 @@ constexpr std::array kOfPools = std::to_array<Column<PoolMetrics>>({
      [](const PoolMetrics& m) { return m.stats.rejected; }},
 });
 
-// The labels stay the same when other runtimes or pools come or go, so a series belongs to one of
-// them for life.
+// The labels stay the same when other runtimes or pools come or go, so a series always belongs to
+// the same runtime or pool.
 std::string label_of(const RuntimeMetrics& runtime) {
   return label("runtime", std::to_string(runtime.number));
 }
@@ -208,7 +208,7 @@ void write_distribution(Page& page, const std::string& labels, const Distributio
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i + 1 < Distribution::kBuckets; ++i) {
     sum += distribution.buckets[i];
-    // Buckets begin at 1 us; the first one counts all shorter times.
+    // Buckets begin at 1 us; the first bucket counts all shorter times.
     if (i < 10) continue;
     const nanoseconds bound((std::int64_t{1} << i) - 1);
     page.sample(labels + label("le", seconds(bound)), sum, "_bucket");

@@ -81,7 +81,7 @@ class TraceScope {
 
 std::string trace_text() {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // Out of memory: throws.
+  out.exceptions(std::ios::badbit);  // Throws if memory is short.
   trace::write(out);
   return std::move(out).str();
 }
@@ -115,7 +115,7 @@ Answer refusal_of(const std::error_code& error) {
 
 using RecordProfile = Result<std::string> (*)(const profile::Options&, const runtime::Wait&);
 
-// Returns null for a page that is no profile.
+// Returns null for any page other than a profile.
 RecordProfile recorder_of(std::string_view path) noexcept {
   if (path == "/profile") return &runtime::record_processor;
   if (path == "/contention") return &runtime::record_contention;

@@ -113,7 +113,7 @@ void TraceStory::collect(const Recording& recording) {
   std::ranges::stable_sort(events_, {}, &Event::time);
 }
 
-// Returns its given name, or what it runs, or its number.
+// Returns the fiber's given name, or the name of its callable, or its number.
 std::string TraceStory::name_of(std::uint64_t record, std::uint64_t id) {
   const auto named = names_.find(static_cast<std::uint32_t>(id));
   if (named != names_.end() && !named->second.empty()) return named->second;
@@ -149,8 +149,8 @@ void TraceStory::mark(const Event& event, std::string name) {
   marks.push_back({event.track, event.time, std::move(name)});
 }
 
-// Arrows begin in slices. So a thread that wakes a fiber outside of fibers, because of the clock or
-// the kernel, has a short slice for it.
+// Arrows begin in slices. So a thread that wakes a fiber while it runs none, because of the clock
+// or the kernel, has a short slice for the wake.
 void TraceStory::tell_ready(const Event& event) {
   Known& known = known_[event.what.words[0]];
   if (event.what.kind == TraceKind::spawn) {

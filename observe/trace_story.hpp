@@ -23,7 +23,7 @@ struct Slice {
   std::string request;  // The request in progress; empty if none.
 };
 
-// An arrow leads from a moment inside one slice to the start of another.
+// An arrow leads from a moment inside a slice to the start of another slice.
 struct Arrow {
   std::size_t from_track = 0;
   std::int64_t from = 0;
@@ -46,7 +46,7 @@ struct PoolSpan {
   std::string pool;
 };
 
-// Reads events in the order of their times, and matches the ones that belong together.
+// Reads events in the order of their times, and matches events that belong together.
 class TraceStory {
  public:
   explicit TraceStory(const scheduler::Recording& recording);
@@ -98,11 +98,11 @@ class TraceStory {
   // gives for a record or task may be outdated at the next event.
   std::int64_t complete_from_ = 0;
   std::vector<Track> open_;
-  // The key is the record's address. The key is the fiber's id. The key is the fiber, or the track.
-  std::unordered_map<std::uint64_t, Known> known_;
-  std::unordered_map<std::uint32_t, std::string> names_;
+  std::unordered_map<std::uint64_t, Known> known_;        // The key is the record's address.
+  std::unordered_map<std::uint32_t, std::string> names_;  // The key is the fiber's id.
   // Unanswered requests, and when they began, by the numbers of their fibers.
   std::unordered_map<std::uint64_t, runtime::RequestText> requests_;
+  // The key is the track + 1 and 0 if there is no fiber; otherwise 0 and the fiber.
   std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;
 };
 

@@ -3,9 +3,9 @@
 
 namespace weft {
 
-// Never destroyed: tasks may be submitted until the process ends. It has no fiber while it is idle,
-// so no Runtime needs to know of it: a runtime that ends waits for its workers as for all fibers,
-// and they retire at once.
+// Never destroyed: tasks may be submitted until the process ends. While the pool is idle it has no
+// fiber, so no Runtime depends on it. When a runtime ends, it waits for the pool's workers as for
+// all fibers; the workers then retire at once.
 FiberPool& default_pool() {
   static FiberPool* const pool =
       new FiberPool({.idle_timeout = std::chrono::milliseconds(10), .name = "default"});

@@ -31,7 +31,7 @@ struct StoppableMember {
 
 detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
   static constexpr GroupPool::Calls kCalls{
-      // A member of the group is a Task already, and is moved into the pool's item unchanged.
+      // A member of the group is already a Task, and is moved into the pool's item unchanged.
       .submit = [](FiberPool& pool, Room room, const Until& until, Task& task) -> Accepted {
         PoolItem item(std::in_place, std::move(task));
         const Accepted accepted = pool.entry().hand_over(item, room, until);

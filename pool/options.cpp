@@ -34,7 +34,7 @@ struct Requirements {
   }
 };
 
-// Checks the options of workers, which belong to the parent.
+// Refuses options of workers, because a sub-pool has no workers of its own.
 void check_sub_pool(const PoolOptions& options) {
   const Requirements require{options};
   require(options.min_workers == 0, "min_workers must be 0 with a parent");
@@ -52,7 +52,7 @@ void check_growth(const PoolOptions& options) {
           "grow: eager needs a limited capacity");
   if (options.grow.kind() != GrowPolicy::Kind::load_factor) return;
   const GrowPolicy::LoadFactor& factor = options.grow.factor();
-  // This is false for NaN, too.
+  // The condition is also false for NaN.
   require(factor.down > 0 && factor.down < factor.up, "grow: load_factor needs 0 < down < up");
   require(factor.step >= 1, "grow: the step of a load_factor must be at least 1");
   require(factor.interval.count() > 0, "grow: the interval of a load_factor must be above 0");
@@ -73,7 +73,7 @@ void check(const PoolOptions& options) {
   require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
           "queue_capacity must be at least 1 with OnFull::drop_oldest");
   require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
-  // Computed so that it cannot overflow.
+  // Computed in this way so that it cannot overflow.
   require(!options.prealloc || (options.capacity <= kMaxPrealloc &&
                                 options.queue_capacity <= kMaxPrealloc - options.capacity),
           "prealloc is for capacity and queue_capacity of at most 1048576 together");

@@ -19,15 +19,15 @@ namespace {
 
 void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                    pool::Registration* outer) noexcept {
-  // A task has no context but its own, wherever it runs.
+  // Hides the caller's context: a task has only its own context, wherever it runs.
   std::optional<this_fiber::NoCancel> without_context;
   if (ContextNode::may_have_one()) without_context.emplace();
   const pool::Registration registration(core, item, pool::Registration::Slot::none, outer);
   core.run_in_caller(item, number);
 }
 
-// The caller waits for the fiber, which counts as the caller itself. Returns false if no fiber is
-// available.
+// Runs the task in a new fiber, which counts as the caller, and waits for it. Returns false if the
+// fiber could not be started.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                       pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {
@@ -58,7 +58,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
   pool::Registration* const caller = pool::Registration::of_caller();
-  // The caller has no slot to keep unless it must wait.
+  // Only a task of a pool needs the attempt without a wait: it keeps its slot if it does not have
+  // to wait.
   if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
@@ -66,8 +67,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
-  // A task that runs in submit() may submit another, which runs in that call, and so on. A call
-  // that finds half of the stack used continues on a new stack.
+  // A task that runs in submit() may itself call submit(); the new task then runs inside that call,
+  // and so on. A call that finds half of the stack used continues on a new stack.
   const StackRoom stack = stack_room();
   if (stack.left >= stack.size / 2 ||
       !run_on_new_stack(core, item, answer.number, caller, stack.size)) {
@@ -90,7 +91,7 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOp
   if (!until.can_be_stopped()) {
     return enqueue(core, item, room, Until(until.deadline(), options.stop));
   }
-  // Either source ends the wait.
+  // Joins both stop requests: either ends the wait.
   const std::stop_source either;
   StopRegistration<RequestStop> of_call;
   StopRegistration<RequestStop> of_task;
@@ -104,7 +105,7 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
   for (PoolItem& item : items) core.runner().stamp(item);
   std::size_t accepted = 0;
   for (;;) {
-    // A task that needs more than a place in the queue is submitted individually.
+    // A task that needs more than a push is submitted individually.
     accepted += core.push_some(items.subspan(accepted));
     if (accepted == items.size()) return {accepted, {}};
     const Accepted next = enqueue(core, items[accepted], room, until);

@@ -26,7 +26,7 @@ namespace weft::runtime {
 namespace {
 
 // Diverts each locking call from its fast path.
-// Relaxed: a worker that does not see it yet has it by its next turn.
+// Relaxed: a worker that does not see the value yet sees it by its next turn.
 void note_lock_owners() noexcept {
   if (base::lock_owners_are_noted.exchange(true, detail::relaxed)) return;
   weft_endless_turn.over.store(true, detail::relaxed);
@@ -203,8 +203,8 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 std::size_t resolve_memory_goal(const RuntimeOptions& options) {
   if (options.memory_goal == std::numeric_limits<std::size_t>::max() || !options.monitor) return 0;
   if (options.memory_goal != 0) return options.memory_goal;
-  // One eighth is left for page tables, the kernel's own memory, and fibers that start between two
-  // samples.
+  // One eighth of the limit is left for page tables, the kernel's own memory, and fibers that start
+  // between two samples.
   const std::size_t limit = base::Cgroups().memory();
   return limit - limit / 8;
 }

@@ -15,7 +15,7 @@ inline constexpr unsigned kMaxWorkers = 1024;
 [[nodiscard]] scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
                                                   scheduler::Helpers* helpers = nullptr);
 
-// Parses `text`, the value of WEFT_WORKERS, to a number of workers. Throws as resolve().
+// Parses `text`, the value of WEFT_WORKERS, to a number of workers. Throws what resolve() throws.
 [[nodiscard]] unsigned parse_workers(const char* text);
 
 }  // namespace weft::runtime

@@ -16,7 +16,7 @@ namespace weft::runtime {
 // A request that a server handles in a fiber.
 struct RequestText {
   std::string text;        // `GET /users/7 from 10.0.0.1:4711, reading body, 40 ms`.
-  std::int64_t began = 0;  // On the clock of Deadline.
+  std::int64_t began = 0;  // A time of Deadline's clock.
 };
 // Returns requests by the numbers of their fibers: the longest 256 of each server, slightly
 // delayed. Returns none if a lock was not free before `patience` ended. Throws std::bad_alloc.
@@ -30,7 +30,7 @@ struct RequestText {
 // instead. Any fiber may call it, however small its stack. It blocks the thread.
 [[nodiscard]] std::string dump(scheduler::Scheduler& scheduler, Deadline patience);
 // Does the same as dump(), with the calls of each parked or ready fiber, and its own heading. Call
-// it only when no fiber can run meanwhile.
+// it only when no fiber can run during the call.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
 // Does the same without that heading.
 [[nodiscard]] std::string describe_calls(scheduler::Scheduler& scheduler);
@@ -44,7 +44,8 @@ struct RequestText {
                                          const fibers::Backtrace& calls);
 // Returns a heading, and for each fiber of the cycle its line and its calls.
 [[nodiscard]] std::string describe_cycle(const scheduler::WaitCycle& cycle);
-// Returns the cycles of all runtimes, or a line that says there is none. Throws std::bad_alloc.
+// Returns the cycles of all runtimes, or a line that reports that there is no cycle. Throws
+// std::bad_alloc.
 [[nodiscard]] std::string describe_cycles();
 // Dumps all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
@@ -53,7 +54,7 @@ struct RequestText {
 // Returns all fibers if `target` is null or no such fiber lives.
 [[nodiscard]] std::string dump_targeted(const void* target, Deadline patience);
 
-// Writes the whole text, and returns the error that prevented that, if there was one.
+// Writes the whole text; returns the error if that failed.
 std::error_code write_all(int descriptor, std::string_view text) noexcept;
 void write_to_stderr(std::string_view text) noexcept;
 // Writes dump_all(), or a line that states why it cannot be made. Do not call it on a fiber's

@@ -36,8 +36,8 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// The eventfd adds up the numbers written to it: one for each dump, a larger number for each second
-// of a profile, and a much larger one for the end.
+// The eventfd adds up the numbers written to it. The number is 1 for each dump, larger for each
+// second of a profile, and much larger for the end.
 constexpr std::uint64_t kDump = 1;
 constexpr std::uint64_t kSecond = std::uint64_t{1} << 16;
 constexpr int kMostSeconds = 60;
@@ -47,8 +47,9 @@ constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 // Order
 //   [handler]  the handler counts itself; full_fence; it reads the descriptor, against: the
 //              descriptor is taken away; full_fence; the handlers are counted. Either the handler
-//              finds no descriptor, or it is waited for before the descriptor is closed.
-// Relaxed otherwise: the handler reads only these two.
+//              finds no descriptor, or the thread that closes the descriptor first waits for the
+//              handler.
+// Relaxed otherwise: the handler reads only these two variables.
 detail::Atomic<int> handler_descriptor{-1};
 detail::Atomic<std::uint32_t> handlers_running{0};
 
@@ -77,7 +78,7 @@ Shared& shared() {
   return instance;
 }
 
-// Not analyzed, all three functions: one function releases the lock that another one takes.
+// Not analyzed, all three functions: one function releases the lock that another function takes.
 void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
 void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
@@ -148,7 +149,7 @@ std::thread start_writer(int descriptor) {
 }
 
 void stop_writer(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
-  // From here on it counts as a thread that might wake fibers.
+  // From here on the writer counts as a thread that might wake fibers.
   scheduler::ParkedThreads::end();
   write_to(state.descriptor, kEnd);
   state.writer.join();

@@ -8,15 +8,15 @@ namespace weft::runtime {
 [[nodiscard]] int dump_signal_or(int otherwise);
 
 // While an object lives, `number` makes a separate thread write all fibers of the process to
-// stderr. A value that is queued with it lets that thread write a profile to a file instead: the
-// value is the length in seconds. The handler only writes to an eventfd. The end restores the
-// previous handler, unless other code has replaced this one meanwhile. Several runtimes may request
-// the same signal; they share the handler and the thread. Any plain thread may call it, but no
-// fiber: it waits for the thread.
+// stderr. A value that is queued with the signal makes that thread write a profile to a file
+// instead: the value is the length in seconds. The handler only writes to an eventfd. The
+// destructor restores the previous handler, unless other code has replaced this handler meanwhile.
+// Several runtimes may request the same signal; they share the handler and the thread. Plain
+// threads may use it, but fibers may not: the destructor may wait for the thread.
 class DumpSignal {
  public:
-  // Throws std::invalid_argument if another object lives with another number, and for a signal that
-  // cannot be handled or that reports a fault; std::system_error if the system refuses.
+  // Throws std::invalid_argument if another object lives with another number, or if the signal
+  // cannot be handled or reports a fault. Throws std::system_error if the system refuses.
   explicit DumpSignal(int number);
   ~DumpSignal();
   DumpSignal(const DumpSignal&) = delete;

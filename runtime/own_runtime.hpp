@@ -3,8 +3,8 @@
 
 namespace weft::runtime {
 
-// The thread that destroys a runtime calls it: makes the call that was passed to
-// detail::on_runtime_end().
+// Makes the call that was passed to detail::on_runtime_end(). The thread that destroys a runtime
+// calls it.
 void announce_end() noexcept;
 
 }  // namespace weft::runtime

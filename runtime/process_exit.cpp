@@ -25,8 +25,8 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* argument) {
 }  // namespace
 
 bool called_by_exit() noexcept {
-  // Looked up by name: in a program that is not position-independent, the function's address is an
-  // entry of the program.
+  // Looked up by name: in a program that is not position-independent, `&std::exit` is an entry of
+  // the program's own jump table.
   const void* function = dlsym(RTLD_NEXT, "exit");
   if (function == nullptr) function = reinterpret_cast<const void*>(&std::exit);
   Search search{function, false};

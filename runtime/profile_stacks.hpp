@@ -38,7 +38,7 @@ struct Profile {
   std::uint64_t lost = 0;                // Samples that were lost.
   std::map<ProfileStack, Values> stacks;
 
-  // Adds to a stack. Once there are 50 000 stacks, a new one is counted without its calls. Throws
+  // Adds to a stack. Once there are 50 000 stacks, a new stack is counted without its calls. Throws
   // std::bad_alloc.
   void add(ProfileStack stack, Values values);
 };
@@ -49,7 +49,7 @@ struct Profile {
 
 // Returns the uncompressed message of profile.proto, with both values of each stack. Names of
 // fibers, of callables and of reasons appear as functions without an address; the label "fiber"
-// also has the fiber's name. Throws, and uses stack, as as_folded() does.
+// also has the fiber's name. Takes as much stack as as_folded(), and throws the same.
 [[nodiscard]] std::string as_pprof(const Profile& profile);
 
 }  // namespace weft::runtime

@@ -45,8 +45,8 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 }  // namespace
 
 Runtime::~Runtime() {
-  // This end waits for no fiber: none is left, or the wait would never end, because a fiber, or a
-  // helper thread's call for a fiber, ends the process.
+  // This destructor waits for no fiber. Either no fiber is left, or the wait would never end,
+  // because a fiber, or a helper thread's call for a fiber, ends the process.
   const bool is_inside = scheduler_->runs_on_this_thread() || blocking_->runs_on_this_thread();
   if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
     (void)scheduler_.release();

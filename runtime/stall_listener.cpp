@@ -6,8 +6,8 @@ namespace weft::detail {
 namespace {
 
 // Order
-//   [listener]  listen_to_stalls stores it (release) -> stall_listener loads it (acquire): what it
-//               consists of.
+//   [listener]  listen_to_stalls stores the address (release) -> stall_listener loads it (acquire):
+//               the contents of the listener.
 constinit Atomic<const StallListener*> installed{nullptr};
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace weft::runtime {
 [[nodiscard]] std::string describe_address(const void* address);
 
 // Returns a type as the source writes it: `serve(int)::{lambda()#1}`. It cuts a very long name, and
-// takes kilobytes of stack for a long one.
+// takes kilobytes of stack for a long name.
 [[nodiscard]] std::string describe_type(const std::type_info& type);
 
-// Returns a duration to two digits or so, such as `1.2 s`, `40 s`, `12 min` or `3 d`.
+// Returns a duration to about two digits, such as `1.2 s`, `40 s`, `12 min` or `3 d`.
 [[nodiscard]] std::string describe_age(std::chrono::nanoseconds age);
 
 }  // namespace weft::runtime

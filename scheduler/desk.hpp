@@ -22,20 +22,20 @@
 
 namespace weft::scheduler {
 
-// A worker's desk contains everything that another thread can access: its queued fibers, its
-// timers, the fiber it runs, and the means to wake it and to send it requests. The worker's other
-// state (class Worker) is inaccessible to all threads but its own. The public members document
-// which of their functions other threads may call.
+// A worker's desk contains everything that another thread can access: the queued fibers, the
+// timers, the running fiber, and the means to wake the worker and send it requests. The worker's
+// other state (class Worker) is inaccessible to all threads but its own. The public members
+// document which of their functions other threads may call.
 // Order
 //   [resting]  begin_rest stores true (release) -> a thread that ends the rest, or counts the
-//              sleeping workers, reads (acquire): the fibers that the worker has left to others are
-//              visible.
+//              sleeping workers, reads (acquire): the fibers that the worker has left to other
+//              workers are visible.
 class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // Until its thread is called.
-    bool has_open_queue = true;  // Whether thieves may come from the start.
+    bool is_resting = false;     // True until the worker is first called.
+    bool has_open_queue = true;  // Whether thieves may steal from the start.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
     detail::Simulation* simulation = nullptr;
@@ -60,8 +60,8 @@ class Desk {
     wakeups_.fetch_add(1, detail::relaxed);
     unpark();
   }
-  // Queues a fiber that must run on this worker. The unpark is not lost: the worker does not sleep
-  // again before it has looked.
+  // Queues a fiber that must run on this worker, and unparks the worker. The unpark is not lost:
+  // the worker looks for such fibers before it sleeps again.
   void send_pinned(fibers::Fiber& fiber) noexcept {
     queue_pinned(fiber);
     unpark();
@@ -80,15 +80,15 @@ class Desk {
 
   // --- The monitor calls these ---
 
-  // Makes the running fiber give way at its next call, and the worker look before it runs another
-  // one.
+  // Makes the running fiber give way at its next call to weft, and makes the worker look before it
+  // runs another fiber.
   void end_turn() noexcept {
     turn.has_ended.store(true, detail::relaxed);
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // Since when the fiber that runs there has run without a switch, in nanoseconds; 0 if the last
-  // two samples have not seen the same run.
+  // `moment`: when the running fiber's present run began, in nanoseconds; 0 if the last two samples
+  // have not seen the same run.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
   [[nodiscard]] std::int64_t runs_since() const noexcept {
     return runs_since_.load(detail::relaxed);
@@ -99,14 +99,16 @@ class Desk {
 
   // --- The monitor and the worker call these ---
 
-  // Returns true if it has ended the rest: the caller must count the worker, and unpark it.
+  // Returns true if this call has ended the rest: the caller must then count the worker, and unpark
+  // it.
   [[nodiscard]] bool end_rest() noexcept {
     return resting_.exchange(false, detail::acq_rel);  // [resting]
   }
 
   // --- The worker calls these ---
 
-  // Returns whether the last turn had ended. While locks note their owners, it may not have.
+  // Returns whether the last turn had ended. It may return false only while locks note their
+  // owners.
   [[nodiscard]] bool begin_turn() noexcept {
     const bool leads_here = base::notes_lock_owners();
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
@@ -121,8 +123,8 @@ class Desk {
     pinned.push(fiber);
     ask_to_look();
   }
-  // The running fiber, which is not pinned, stays here until unpin_running(). It is in no queue
-  // now; the next wake finds it pinned.
+  // Pins the running fiber, which must not be pinned yet, to this worker until unpin_running(). A
+  // running fiber is in no queue; its next wake finds it pinned.
   void pin_running() noexcept {
     fibers::Fiber& fiber = *recorder.running();
     fiber.stack.load(detail::relaxed)->home = index;
@@ -135,7 +137,7 @@ class Desk {
     pinned.unpin();
   }
   void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]
-  // Each returns whether the worker has been unparked.
+  // park_until() and wait_in_source() return whether the worker has been unparked.
   [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
   // Sleeps in the event source; calls `woken` with the number of fibers that became runnable.
   template <class Woken>

@@ -11,22 +11,22 @@
 
 namespace weft::scheduler {
 
-// A list that only grows, and includes the desks of spares. Any thread may call the functions,
-// except where a comment names the caller. Relaxed: add and publish have one caller at a time, and
-// a started fiber keeps its stack.
+// A list that only grows, and includes the desks of spare workers. Any thread may call the
+// functions, except where a comment names the caller. Relaxed: add() and publish() have one caller
+// at a time, and a started fiber keeps its stack.
 // Order
 //   [spares]  publish counts a desk (release) -> all loads the count (acquire): the desk is
 //             complete. A waker that chooses a worker has read its bit by acquire: see IdleSet.
 class Desks {
  public:
-  // There are at most `most` desks. `common` is the setting of each desk, apart from its index and
+  // There are at most `most` desks. `common` has the settings of all desks, except the index and
   // the time. The first `permanent` desks belong to workers that always exist.
   Desks(unsigned most, unsigned permanent, const Desk::Setting& common)
       : desks_(std::make_unique<Desk*[]>(most)), permanent_(permanent), common_(common) {}
   Desks(const Desks&) = delete;
   Desks& operator=(const Desks&) = delete;
 
-  // All existing desks; new ones may be added at the end.
+  // Returns all existing desks; later desks are added at the end.
   [[nodiscard]] std::span<Desk* const> all() const noexcept { return {desks_.get(), size()}; }
   [[nodiscard]] std::size_t size() const noexcept {
     return count_.load(detail::acquire);  // [spares]
@@ -37,7 +37,8 @@ class Desks {
 
   // The number of the scheduler in the process.
   [[nodiscard]] unsigned scheduler() const noexcept { return common_.scheduler; }
-  // Returns the parameters for the desk of a worker. The queues of spares are open to thieves.
+  // Returns the parameters for the desk of a worker. The queues of spare workers are open to
+  // thieves.
   [[nodiscard]] Desk::Setting setting_of(unsigned index, std::int64_t now) const noexcept {
     Desk::Setting setting = common_;
     setting.index = index;
@@ -47,9 +48,9 @@ class Desks {
     return setting;
   }
 
-  // The scheduler calls these, from one thread at a time. add: before the worker's thread starts,
-  // as a waker may choose that worker once it sleeps. publish: once the thread runs, so that each
-  // counted desk has a thread.
+  // The scheduler calls these, from one thread at a time. It calls add() before the worker's thread
+  // starts, because a waker may choose the worker once it sleeps. It calls publish() once the
+  // thread runs, so that each counted desk has a thread.
   void add(Desk& desk) noexcept { desks_[desk.index] = &desk; }
   void publish() noexcept {
     count_.store(count_.load(detail::relaxed) + 1, detail::release);  // [spares]
@@ -59,8 +60,8 @@ class Desks {
   [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) const noexcept {
     return (*this)[fiber.stack.load(detail::relaxed)->home];
   }
-  // Queues a pinned fiber at its home. The worker of the desk `here` calls it. Not inlined, because
-  // each wake would save registers for it.
+  // Queues a pinned fiber at its home. The worker of the desk `here` calls it. Not inlined:
+  // otherwise each wake would save registers for this call.
   [[gnu::noinline]] void send_home(fibers::Fiber& fiber, Desk& here) const noexcept {
     Desk& home = home_of(fiber);
     if (&home == &here) return here.queue_pinned(fiber);

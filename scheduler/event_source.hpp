@@ -22,10 +22,10 @@ class EventSource {
 
   // A worker calls it, outside of fibers. Blocks until events come, interrupt() is called or the
   // deadline passes, makes the fibers that waited for the events runnable, and returns how many it
-  // woke. It may return 0 early. With Deadline::past() it only checks, and leaves a pending
-  // interrupt to sleepers.
+  // woke. It may return 0 early. With Deadline::past() it only checks for events, and leaves a
+  // pending interrupt to sleepers.
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Makes one blocking wait() return, or the next one that would block. Any thread may call it.
+  // Makes one blocking wait() return, or the next wait() that would block. Any thread may call it.
   virtual void interrupt() noexcept = 0;
   // Returns whether anything is watched. Not virtual, because workers call it constantly.
   [[nodiscard]] bool watches_anything() const noexcept {
@@ -37,14 +37,14 @@ class EventSource {
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
-  // Counts a watch. Returns true for the first one: announce_watch() must follow once events can
-  // arrive.
+  // Counts a watch. Returns true for the first watch: the caller must then call announce_watch()
+  // once events can arrive.
   [[nodiscard]] bool begin_watch() noexcept {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // Moves a worker that sleeps elsewhere into wait(). Does nothing without a scheduler. Defined by
-  // the scheduler.
+  // Makes a worker that sleeps elsewhere sleep in wait() instead. Does nothing without a scheduler.
+  // Implemented in the scheduler.
   void announce_watch() noexcept;
 
  private:
@@ -53,7 +53,7 @@ class EventSource {
 };
 
 // Returns the event source of the calling fiber's scheduler, or of the current runtime for a plain
-// thread. Throws std::system_error (Errc::no_runtime). Defined by the scheduler.
+// thread. Throws std::system_error (Errc::no_runtime). Implemented in the scheduler.
 [[nodiscard]] EventSource& current_events();
 
 }  // namespace weft::scheduler

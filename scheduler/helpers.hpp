@@ -1,4 +1,4 @@
-// The threads that make blocking calls for fibers, as the scheduler knows them.
+// The scheduler's interface to the threads that make blocking calls for fibers.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace weft::scheduler {
 // The runtime creates the helpers first, passes them down, and destroys them last, as it does with
 // the event source. A call takes two steps. Before its fiber parks, expect() ensures that there
 // will be a helper for it: all failures happen there. On the other side of the switch, submit()
-// hands it in, so that a fast helper cannot wake a fiber that is not parked yet.
+// passes the call to a helper. So a fast helper cannot wake a fiber that is not parked yet.
 class Helpers {
  public:
   Helpers() = default;
@@ -18,10 +18,11 @@ class Helpers {
   Helpers(const Helpers&) = delete;
   Helpers& operator=(const Helpers&) = delete;
 
-  // Any thread may call it. Returns the reason if there is no helper and none could be started;
-  // without an error exactly one submit() must follow.
+  // Any thread may call it. Returns an error if there is no helper and no helper could be started.
+  // Without an error, exactly one submit() must follow.
   [[nodiscard]] virtual std::error_code expect() noexcept = 0;
-  // Any thread may call it. A helper makes the call, which wakes its waker, or may free itself.
+  // Any thread may call it. A helper makes the call. At its end the call wakes its waker, or may
+  // free itself.
   virtual void submit(detail::BlockingCall& call) noexcept = 0;
   // Returns the number of existing helpers; it may be stale.
   [[nodiscard]] virtual std::size_t size_hint() noexcept = 0;

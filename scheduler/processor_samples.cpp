@@ -43,7 +43,7 @@ constexpr std::size_t kSlots = 128;
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
   detail::Atomic<bool> is_open{false};    // Relaxed: a late sample is dropped by the next owner.
-  detail::Atomic<std::uint32_t> next{0};  // Relaxed: only where a search begins.
+  detail::Atomic<std::uint32_t> next{0};  // Relaxed: only the index at which a search begins.
   detail::Atomic<std::uint64_t> lost{0};  // Relaxed: a count.
 };
 SampleBook samples;
@@ -112,7 +112,7 @@ ProcessorSampler::ProcessorSampler(std::chrono::nanoseconds period) : period_(pe
   if (samples.slots.load(relaxed) == nullptr) {
     samples.slots.store(new SampleSlot[kSlots], release);  // [slots]
   }
-  drain([](const ProcessorSample&) {});  // Late samples of an earlier sampler.
+  drain([](const ProcessorSample&) {});  // Discards late samples of an earlier sampler.
   samples.lost.store(0, relaxed);
   follow_workers();
   samples.is_open.store(true, relaxed);

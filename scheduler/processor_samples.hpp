@@ -15,17 +15,17 @@ namespace weft::scheduler {
 
 // A moment at which a worker's thread used its processor.
 struct ProcessorSample {
-  std::uint64_t count = 1;               // Above 1 if the kernel merged signals.
-  bool is_fiber = false;                 // Otherwise the worker was between fibers.
+  std::uint64_t count = 1;               // Number of signals; above 1 if the kernel merged some.
+  bool is_fiber = false;                 // If false, the worker was between fibers.
   fibers::FiberName::Copy name{};        // The fiber's name, or none.
   const std::type_info* type = nullptr;  // The type of the fiber's callable; null: unknown.
   fibers::Backtrace calls;
 };
 
-// Samples all workers of the process by their threads' processor time, from its construction on. A
-// timer of each thread sends it SIGPROF. The handler records the registers and copies the stack
-// into a slot; it takes no lock and allocates nothing. The owner unwinds the copies. Owner: a plain
-// thread. The caller ensures that the process has only one sampler at a time.
+// Once constructed, samples all workers of the process by their threads' processor time. Each
+// thread has a timer that sends SIGPROF to it. The handler records the registers and copies the
+// stack into a slot; it takes no lock and allocates nothing. The owner unwinds the copies. Owner: a
+// plain thread. The caller ensures that the process has only one sampler at a time.
 class ProcessorSampler {
  public:
   // Returns false if the program handles SIGPROF itself. Must be called before the constructor.
@@ -39,15 +39,15 @@ class ProcessorSampler {
 
   // Begins to sample new workers. Throws std::bad_alloc, std::system_error.
   void follow_workers();
-  // Passes on the new samples. Must be called every few milliseconds, because there is room for 128
-  // samples.
+  // Calls `see` with each new sample. Must be called every few milliseconds, because there is room
+  // for 128 samples.
   void drain(const std::function<void(const ProcessorSample&)>& see);
-  // The number of samples for which there was no room.
+  // Returns the number of samples that were lost for lack of room.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 
  private:
   const std::chrono::nanoseconds period_;
-  std::map<int, base::ThreadTimer> timers_;  // The key is the number of the thread.
+  std::map<int, base::ThreadTimer> timers_;  // The key is the kernel's number of the thread.
 };
 
 }  // namespace weft::scheduler

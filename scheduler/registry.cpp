@@ -18,8 +18,8 @@
 #include "scheduler/worker/worker.hpp"
 
 #ifdef WEFT_GDB_SCRIPT
-// An entry of kind 1, which names a file with Python. It is in this file because every program
-// links it.
+// An entry of kind 1, which names a file with Python code for gdb. The entry is in this source file
+// because every program links it.
 asm(".pushsection \".debug_gdb_scripts\", \"MS\",%progbits,1\n\t"
     ".byte 1\n\t"
     ".asciz \"" WEFT_GDB_SCRIPT
@@ -44,16 +44,16 @@ namespace {
 //               the new default, or stop_choosing waits for it.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// The number of threads that are choosing, in two counters. stop_choosing() directs newcomers to
-// the other counter and waits for one after the other, so it returns even if some thread is always
-// choosing.
+// Two counters of the threads that are choosing. While stop_choosing() waits for a counter to
+// become 0, new choosers use the other counter; then it exchanges the two. So it returns even if
+// some thread is always choosing.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
-// Held also while the default is chosen and the sides are exchanged.
+// A caller also holds it while it sets the default or exchanges the two counters.
 detail::ThreadMutex registry_mutex;
-// All schedulers, and the ones that may be chosen, oldest first. Never destroyed: a static runtime
-// may end after other static objects. tools/gdb/weft.py reads the first.
+// All schedulers, and the schedulers that may be chosen, oldest first. Never destroyed: a static
+// runtime may end after other static objects. tools/gdb/weft.py reads `registry`.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 
@@ -72,8 +72,8 @@ void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
 
 void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
 void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
-// Only the thread that forked is left. Any lock of the schedulers that it holds stays locked
-// forever.
+// Only the thread that forked exists in the child. If it holds a lock of a scheduler, that lock
+// stays locked forever.
 void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry->clear();
   choosable->clear();
@@ -84,7 +84,8 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   if (base::notes_lock_owners()) base::shared_owners.reset();
   fork_count.fetch_add(1, relaxed);
   if (Worker* worker = current_worker()) {
-    // The fiber continues as a plain thread would. It must not end: its worker is gone.
+    // The fiber continues as a plain thread would. The fiber must not end, because its worker does
+    // not exist in the child.
     if (fibers::Fiber* fiber = worker->current_fiber()) {
       fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
       base::note_forked_fiber();
@@ -120,8 +121,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: changed under the mutex only; a thread that reads a stale value is counted on the
-    // side waited for next, or finds the new default.
+    // Relaxed: changed under the mutex only. A thread that reads a stale value either counts itself
+    // in the counter that is waited for next, or finds the new default.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]

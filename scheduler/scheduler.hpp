@@ -26,7 +26,7 @@ namespace weft::scheduler {
 // threads. Shared has the state that the workers share.
 class Scheduler {
  public:
-  // Starts the worker threads, which sleep in `events`; that must outlive the scheduler. Throws
+  // Starts the worker threads, which sleep in `events`; `events` must outlive the scheduler. Throws
   // std::system_error.
   Scheduler(SchedulerOptions options, EventSource& events);
   // Stops the workers. No fiber may be left: call retire() first.
@@ -34,8 +34,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Returns the scheduler to which the calling plain thread would spawn, or nullptr. Nothing keeps
-  // it alive, so it is for tests only; see Choice.
+  // Returns the scheduler to which the calling plain thread would spawn, or nullptr. Only for
+  // tests, because the scheduler may be destroyed at any moment; see Choice.
   [[nodiscard]] static Scheduler* current() noexcept;
   // Returns true if the process is the child of a fork, in which the scheduler has no threads.
   [[nodiscard]] bool lost_in_fork() const noexcept;
@@ -46,7 +46,7 @@ class Scheduler {
   // Makes a fiber that waits for make_ready(). Any thread may call it.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   // A plain thread calls it before the destructor. Waits until no fiber is left, prevents plain
-  // threads from choosing this scheduler, and waits for fibers that were spawned meanwhile.
+  // threads from choosing this scheduler, and waits again for fibers that were spawned in between.
   void retire() noexcept;
   // Waits until no fiber is left; returns false if the deadline passed first. A plain thread calls
   // it.
@@ -54,18 +54,18 @@ class Scheduler {
     return wait_idle(deadline,
                      deadline.is_never() ? Quiescence::Then::waits_on : Quiescence::Then::acts);
   }
-  // Does the same, for a thread that only reports at the deadline and then continues to wait: the
-  // search for deadlocks counts its wait as one without a deadline.
+  // Does the same for a thread that writes a report at the deadline, and waits again. So the search
+  // for deadlocks counts this wait as a wait without a deadline.
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }
-  // The runtime's destructor calls it before retire(), and then notifies fibers that wait for more
-  // work.
+  // The runtime's destructor calls it before retire(), and afterwards notifies the fibers that wait
+  // for more work.
   void begin_end() noexcept { is_ending_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // Called when the event source has its first watch: a worker that sleeps should then sleep there.
-  // Any thread may call it.
+  // Called when the event source has its first watch: a sleeping worker should then sleep in the
+  // event source. Any thread may call it.
   void events_started() noexcept;
 
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
@@ -90,17 +90,18 @@ class Scheduler {
   // Relaxed: the function that runtime::announce_end() calls notifies waiters under a lock.
   detail::Atomic<bool> is_ending_{false};
   // Every plain thread that spawns writes these.
-  alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block.
+  alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block on it.
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
-  detail::Atomic<unsigned> next_home_{0};  // Relaxed: only spreads fibers.
-  // Each worker is made before its thread starts, and all usual ones before the first thread.
+  detail::Atomic<unsigned> next_home_{0};  // Relaxed: it only spreads fibers over the workers.
+  // Each worker is made before its thread starts, and all usual workers before the first thread
+  // starts.
   std::vector<std::unique_ptr<Loop>> workers_;
   std::vector<std::thread> threads_;
   Monitor monitor_;
 };
 
-// To be called before the process ends with a core file: excludes the parts of stacks that no fiber
-// uses, in runtimes that report overflows. Takes no lock.
+// Must be called before the process ends with a core file. Excludes the unused parts of stacks from
+// the core file, for runtimes that report overflows. Takes no lock.
 void make_core_small() noexcept;
 
 }  // namespace weft::scheduler

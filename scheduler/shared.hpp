@@ -24,8 +24,8 @@
 namespace weft::scheduler {
 
 // Contains the desks of the workers, the queue of fibers that come from outside, the free stacks
-// and records, and which workers sleep, search and watch. It starts no thread and has no access to
-// workers: the monitor, the deadlock watch and the stack shortage see desks.
+// and records, and the sets of workers that sleep, search and watch. It starts no thread and has no
+// access to workers: the monitor, the deadlock watch and the stack shortage see desks.
 class Shared {
  public:
   Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
@@ -33,12 +33,12 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // For layers above the workers; a worker does not call it.
+  // Layers above the workers call it; a worker does not.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
   [[nodiscard]] unsigned number() const noexcept { return desks_.scheduler(); }
-  // Returns the time by the clock of its fibers.
+  // Returns the time by the clock of the scheduler's fibers.
   [[nodiscard]] std::int64_t now() const noexcept {
     return options_.simulation != nullptr ? options_.simulation->now()
                                           : Deadline::now_nanoseconds();
@@ -67,8 +67,8 @@ class Shared {
   [[nodiscard]] unsigned awake_hint() const noexcept {
     return active_.at_work() - idle_.asleep_hint();
   }
-  // Returns whether each processor has an awake worker, so that another one would share a
-  // processor. If one of these is blocked, the monitor acts.
+  // Returns whether each processor has an awake worker, so that another worker would share a
+  // processor. If an awake worker is blocked, the monitor acts.
   [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= active_.processors(); }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
@@ -89,9 +89,9 @@ class Shared {
   [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
   // Returns whether there are watched descriptors, or timers of any worker.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
-  // Returns when a sleeper must run a timer of an awake worker that has not run it.
+  // Returns when the earliest timer of an awake worker is overdue, so that a sleeper must run it.
   [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
-  // Any thread that is not one of the workers may call it.
+  // Any thread may call it, except the workers of this scheduler.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] Visitors& visitors() noexcept { return visitors_; }
 
@@ -106,7 +106,7 @@ class Shared {
   // The number of fibers that were spawned and have not finished. It is exact when nothing runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
-  // For threads that wait until no fiber is left.
+  // Used by threads that wait until no fiber is left.
   [[nodiscard]] Quiescence& quiescence() noexcept { return quiescence_; }
 
  private:
@@ -121,7 +121,7 @@ class Shared {
   DeadlockWatch deadlock_watch_{*this};
   StackShortage stack_shortage_{*this};
   Watch watch_;
-  // Read by every searcher and sleeper, and hardly ever written.
+  // Every searcher and sleeper reads it, and it is written once.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   Quiescence quiescence_;
   MonitorRest monitor_rest_;

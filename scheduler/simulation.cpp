@@ -13,7 +13,7 @@ namespace weft::detail {
 
 namespace {
 
-// The simulation of the calling thread; null if it belongs to none.
+// Returns the simulation of the calling thread; null if the thread belongs to no simulation.
 Simulation* simulation_here() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->shared().options().simulation;
@@ -46,7 +46,7 @@ std::uint64_t random() noexcept { return simulation_here()->random(); }
 constinit const Simulated functions{&is_inside,    &now,        &machine_now,
                                     &machine_time, &wall_clock, &random};
 
-// Relaxed: only a number.
+// Relaxed: the numbers only have to be distinct.
 constinit Atomic<std::uint32_t> simulations{0};
 
 void tell_of_panic() noexcept {
@@ -71,8 +71,8 @@ scheduler::SchedulerOptions options_for(Simulation& simulation, std::size_t stac
 Simulation::Simulation() noexcept : number_(simulations.fetch_add(1, relaxed) + 1) {}
 
 Stage::Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size) {
-  // Relaxed, here and below: it points to constants, and the worker is started, and joined, between
-  // the two.
+  // Relaxed, here and below: it points to constants, and the worker is started and joined between
+  // the two stores.
   installed_simulation.store(&functions, relaxed);
   try {
     scheduler_ =

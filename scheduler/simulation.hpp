@@ -18,9 +18,9 @@ struct Fiber;
 
 namespace weft::detail {
 
-// Makes the decisions. The worker of the Stage makes all calls, and never two at once; any
-// thread calls woken_from_outside(). A fiber is
-// only an address here; a later fiber may have the same address after the first has ended.
+// Makes the decisions. The worker of the Stage makes all calls, one at a time; any thread may call
+// woken_from_outside(). A fiber is only an address here; after a fiber has ended, a later fiber may
+// have the same address.
 class Simulation {
  public:
   Simulation() noexcept;
@@ -28,18 +28,18 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // A fiber has been spawned by the running one, or from outside if none runs.
+  // The running fiber has spawned a fiber; if no fiber runs, the spawn came from outside.
   virtual void spawned(fibers::Fiber& fiber) noexcept = 0;
   // A fiber has become ready; take() returns it at some later time, or never.
   virtual void ready(fibers::Fiber& fiber) noexcept = 0;
-  // Returns the fiber that runs next, and sets `ends_turn` if the fiber must give way in its next
-  // call that may park. Null: no fiber is ready.
+  // Returns the fiber that runs next, and sets `ends_turn` if that fiber must give way in its next
+  // call that may park. Returns null if no fiber is ready.
   [[nodiscard]] virtual fibers::Fiber* take(bool& ends_turn) noexcept = 0;
   // A thread outside of the simulation makes the fiber ready; ready() follows.
   virtual void woken_from_outside(fibers::Fiber& fiber) noexcept = 0;
   // The running fiber has ended.
   virtual void ended(fibers::Fiber& fiber) noexcept = 0;
-  // An exception has left a fiber, which is still the running one.
+  // An exception has left the running fiber, which has not ended yet.
   virtual void failed(std::exception_ptr failure) noexcept = 0;
   // The process is about to abort because of misuse. Writes the state of the simulation to stderr.
   virtual void panicked() noexcept = 0;
@@ -48,9 +48,9 @@ class Simulation {
 
   // Nanoseconds of the monotonic clock of the running fiber's host.
   [[nodiscard]] virtual std::int64_t host_now() const noexcept = 0;
-  // Returns when a time of that clock occurs, by now().
+  // Returns the time by now() at which host_now() becomes `host_time`.
   [[nodiscard]] virtual std::int64_t machine_time(std::int64_t host_time) const noexcept = 0;
-  // Returns nanoseconds since 1970, by that host.
+  // Returns nanoseconds since 1970, by the running fiber's host.
   [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
 
   // Returns the number of the running fiber's process; see simulated_process().
@@ -58,11 +58,12 @@ class Simulation {
     return std::uint64_t{number_} << 32 | process_;
   }
 
-  // Nanoseconds of the simulation's own monotonic clock, which drives the timers. They only grow.
+  // Returns the time of the simulation's own monotonic clock, which drives the timers, in
+  // nanoseconds.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
 
-  // The monotonic clock's time at the beginning of every simulation; large, because programs
-  // subtract from it.
+  // The monotonic clock's time when a simulation begins; large, because programs subtract from such
+  // times.
   static constexpr std::int64_t kBeginning = 1'000'000'000'000'000;
   // The wall clock's time at that moment: 2030-01-01 00:00:00 UTC.
   static constexpr std::int64_t kWallClock = 1'893'456'000'000'000'000;
@@ -75,9 +76,9 @@ class Simulation {
   const std::uint32_t number_;
 };
 
-// A process has one at a time. No other thread runs or watches fibers, and plain threads do not
-// spawn to it implicitly. The plain thread that made it calls the functions, unless a comment says
-// otherwise.
+// Runs the fibers of a simulation on one worker. A process has one Stage at a time. No other thread
+// runs or watches the Stage's fibers, and plain threads do not spawn to the Stage implicitly. The
+// plain thread that made the Stage calls the functions, unless a comment names another caller.
 class Stage {
  public:
   // Starts the worker. `events` outlives it. Throws std::system_error.
@@ -90,19 +91,19 @@ class Stage {
 
   // Spawns the first fiber.
   void spawn(Task&& task);
-  // Returns when the earliest timer is due, or a little earlier; never() without one. The worker
-  // calls it.
+  // Returns the time at which the earliest timer is due, or a slightly earlier time; never() if
+  // there is no timer. The worker calls it.
   [[nodiscard]] Deadline next_timer() const noexcept;
-  // Returns a heading, and a line for each fiber with its calls. The worker calls it, outside of
-  // fibers. The runtime defines it.
+  // Returns a heading, and for each fiber a line and its calls. The worker calls it, outside of
+  // fibers. Implemented in the runtime.
   [[nodiscard]] std::string describe() const;
-  // Returns the line of that fiber. Called and defined as describe().
+  // Returns the line of `fiber`. The worker calls it, outside of fibers; the runtime implements it.
   [[nodiscard]] std::string describe(const fibers::Fiber& fiber) const;
-  // Returns the line of the running fiber, with its calls; nothing while no fiber runs. The plain
-  // thread that made it calls it. The runtime defines it.
+  // Returns the line of the running fiber, and its calls; empty while no fiber runs. The plain
+  // thread that made the Stage calls it. Implemented in the runtime.
   [[nodiscard]] std::string describe_running() const;
-  // In a build with -Dno_sync=true: what each fiber did before it last gave way happens before the
-  // return. Any thread and fiber may call it.
+  // In a build with -Dno_sync=true, everything that each fiber did before it last gave way happens
+  // before the return. Any thread and fiber may call it.
   static void learn_of_all_fibers() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Threads that are inside a scheduler without being its workers.
+// Counts the threads that are inside a scheduler and are not its workers.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace weft::scheduler {
 
-// Keeps a scheduler alive while such a thread is inside, and counts the fibers that it spawns. The
-// thread may make the last fiber runnable, whose end allows the scheduler to be destroyed.
+// Keeps a scheduler alive while threads that are not its workers are inside, and counts the fibers
+// that they spawn. Such a thread may make the last fiber runnable; once that fiber ends, the
+// scheduler may be destroyed.
 // Order
 //   [visit]    the visitor leaves (release) -> the destructor reads 0 (acquire).
 //   [outside]  note_spawn counts (release) -> spawned loads (acquire), as [count] in Counter.
@@ -18,8 +19,8 @@ class Visitors {
   class Visit {
    public:
     explicit Visit(Visitors& visitors) noexcept : count_(visitors.count_) {
-      // Relaxed: an object that the caller holds, such as a parked fiber, keeps it alive until
-      // here.
+      // Relaxed: until here, an object that the caller holds, such as a parked fiber, keeps the
+      // scheduler alive.
       count_.fetch_add(1, detail::relaxed);
     }
     ~Visit() { count_.fetch_sub(1, detail::release); }  // [visit]

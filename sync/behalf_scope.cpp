@@ -22,8 +22,8 @@ std::uint64_t key_of_pool_tasks() noexcept {
 BehalfScope::BehalfScope(detail::LocalNode& task) noexcept
     : LocalScope(key_of_scopes()), task_(task) {}
 
-// A fiber that has a scope runs no task as a worker. It may run one in a submit() within the scope;
-// the node of that task is newer.
+// A fiber that has a scope runs no task as a worker. It may run a task in a submit() within the
+// scope; the node of that task is newer.
 detail::LocalNode* BehalfScope::task_of_caller() noexcept {
   detail::LocalNode* const first = locals();
   if (first == nullptr) return nullptr;

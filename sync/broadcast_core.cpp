@@ -1,8 +1,9 @@
 // Rejected designs:
-//   A list of values, in which each subscription holds the next one: a receive takes no lock. But
-//   a subscription that is never read keeps all later values, and skipping them takes a walk.
-//   A queue for each subscription: a send costs a copy and a lock for each subscription, even for
-//   one that lags.
+//   A list of values, in which each subscription refers to its next value: a receive takes no
+//   lock. But a subscription that is never read keeps all later values, and skipping them takes a
+//   walk.
+//   A queue for each subscription: a send costs a copy and a lock for each subscription, even if it
+//   lags.
 //   One lock for all places: each receive of each subscription would compete with the senders.
 //   Receivers that wake the next receiver: the send returns sooner, but a slow receiver would
 //   delay the receivers after it.
@@ -19,7 +20,7 @@ namespace weft::detail {
 
 namespace {
 
-// How many waiters are woken before the lock is taken again.
+// The number of waiters that are woken before the lock is taken again.
 constexpr std::size_t kPortion = 64;
 
 std::size_t checked_capacity(std::size_t capacity) {

@@ -13,13 +13,13 @@ struct CarriedContext : Context {
   explicit CarriedContext(ContextCore& core) noexcept : Context(core) {}
 };
 
-// A core, and the Context through which the fibers that carry it see it.
+// A core, and the Context through which fibers that carry the core see it.
 struct WholeCore final : ContextCore {
   WholeCore(ContextCore* parent, Deadline deadline)
       : ContextCore(context, &destroy, parent, deadline), context(*this) {}
 
-  // A parent that goes, too, is destroyed here, not by the destructor of its child: a chain of
-  // scopes may be long.
+  // If the last reference to a parent goes with its child, the parent is destroyed here. The
+  // child's destructor does not destroy it, because a chain of scopes may be long.
   static void destroy(SharedContext& last) noexcept {
     SharedContext* core = &last;
     while (core != nullptr) {
@@ -40,7 +40,7 @@ ContextShare ContextCore::make(ContextCore* parent, Deadline deadline) {
   auto* const core = new WholeCore(parent, deadline);
   ContextShare share(*core);
   if (parent == nullptr) return share;
-  // A parent that has ended already ends the child right here.
+  // A parent that has already ended ends the child here.
   if (const std::error_code error = parent->error()) core->cancel(error, parent->cause());
   core->follow_parent_.add(parent->token_, FollowParent{core});
   return share;
@@ -60,7 +60,7 @@ ContextCore::~ContextCore() {
 }
 
 void ContextCore::end() noexcept {
-  // If another call is about to set the clock, that call also stops it.
+  // If another call is about to set the clock, that call also stops the clock.
   if (clock_state_.exchange(ClockState::ended, acq_rel) == ClockState::set) {  // [clock]
     (void)clock_.stop();
   }
@@ -95,7 +95,7 @@ std::exception_ptr ContextCore::cause() noexcept {
 
 void ContextCore::set_clock() {
   ClockState state = ClockState::none;
-  // Relaxed: only one call sets the clock, and it publishes that below.
+  // Relaxed: only one call sets the clock, and publishes it below.
   if (deadline_.is_never() || clock_state_.load(relaxed) != state ||
       !clock_state_.compare_exchange_strong(state, ClockState::setting, relaxed, relaxed)) {
     return;
@@ -119,7 +119,7 @@ void ContextCore::FollowParent::operator()() const noexcept {
 }
 
 void ContextCore::add_value(const void* key, std::shared_ptr<const void> value) {
-  // Relaxed: a failed exchange loads the newest again.
+  // Relaxed: a failed exchange loads the newest value again.
   auto* const newest = new Value{key, std::move(value), values_.load(relaxed)};
   while (!values_.compare_exchange_weak(newest->older, newest, release, relaxed)) {  // [values]
   }

@@ -1,5 +1,5 @@
 // Coroutines wait as fibers do. The fiber in which a coroutine will continue is made first, and
-// enters the list of waiters, so a waker treats it like any other fiber.
+// enters the list of waiters. So a waker treats it like any other fiber.
 #include <weft/coroutine.hpp>
 
 #include <weft/detail/alarm.hpp>

@@ -47,7 +47,7 @@ bool Latch::wait_until(const Until& until) noexcept {
 }
 
 // Counts down and enters the list in one locked section: between two sections, another caller might
-// find the latch open and destroy it.
+// find the latch open, and destroy the latch.
 void Latch::arrive_and_wait(std::ptrdiff_t count) noexcept {
   lock_.lock();
   Waiter* waiters = subtract(count);

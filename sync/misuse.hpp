@@ -1,4 +1,4 @@
-// Sentences about misused objects.
+// Messages about misused objects.
 #pragma once
 
 #include <cstdarg>

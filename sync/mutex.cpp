@@ -20,11 +20,11 @@ using detail::Waiter;
 
 namespace {
 
-// The pause before the next load of the mutex; each is twice as long as the one before. Meanwhile
-// the owner on another worker completes many short sections with the cache lines at hand; if the
-// owners alternated at each section, each section would cost several transfers of cache lines. All
-// pauses together take about as long as parking and waking: during a longer wait, running other
-// fibers is better.
+// The pause before the next load of the mutex; each pause is twice as long as the pause before.
+// Meanwhile the owner on another worker completes many short sections while it has the cache lines.
+// If the owners alternated at each section, each section would cost several transfers of cache
+// lines. All pauses together take about as long as parking and waking: during a longer wait,
+// running other fibers is better.
 constexpr int kLongestPause = 16;
 
 // A lock that takes longer, in a context that has ended, counts as a late wait.
@@ -151,8 +151,8 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noex
 }
 
 // The caller still owns the mutex (I1). A caller that locks a mutex that has become free may
-// destroy it soon. If a waiter is to be woken, that waiter keeps the mutex alive. If there is none,
-// freeing the mutex is the last access.
+// destroy it soon. If a waiter is to be woken, that waiter keeps the mutex alive. If there is no
+// such waiter, freeing the mutex is the last access.
 void Mutex::unlock_contended() noexcept {
   do {
     waiters_lock_.lock();

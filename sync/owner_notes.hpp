@@ -1,4 +1,4 @@
-// Notes of the owners of locks, for reports of deadlocks.
+// Records the owners of locks, for deadlock reports.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace weft::sync {
 inline void note_owner_of(const void* /*lock*/) noexcept {}
 inline void forget_owner_of(const void* /*lock*/) noexcept {}
 #else
-// Notes have the calling fiber's number; 0 is that of plain threads.
+// A note has the calling fiber's number; plain threads have the number 0.
 [[nodiscard]] inline std::uint64_t number_for_notes() noexcept { return this_fiber::id(); }
-// A lock that may have several owners has no room for them: it notes the caller elsewhere, unless
-// there are too many. Only an owner calls it.
+// A lock that may have several owners has no room for their notes, so base::shared_owners notes the
+// caller, unless there are too many owners. Only an owner calls it.
 inline void note_owner_of(const void* lock) noexcept {
   base::shared_owners.add(lock, number_for_notes());
 }
-// An owner calls it before it ceases to be one; a caller that is not noted removes the notes of
-// all.
+// An owner calls it before it releases the lock; a caller without a note removes the notes of all
+// owners.
 inline void forget_owner_of(const void* lock) noexcept {
   base::shared_owners.remove(lock, number_for_notes());
 }

@@ -71,8 +71,8 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
   return false;
 }
 
-// A waiter that gave up may have blocked readers that can join the present ones, or may have been
-// the last in the queue.
+// A waiter that gave up may have blocked readers that can join the present readers, or may have
+// been the last in the queue.
 void SharedMutex::let_in_after_withdrawal() noexcept {
   waiters_lock_.lock();
   Waiter* admitted = nullptr;
@@ -91,8 +91,8 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
   detail::wake_chain(admitted);
 }
 
-// The mutex does not become free while a caller waits: a caller that may destroy it comes after the
-// hand-over.
+// While callers wait, the mutex is handed over and does not become free. So it cannot be destroyed
+// before the hand-over is done: the new owners must unlock it first.
 void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   if ((state_.load(relaxed) & kNoted) != 0) sync::forget_owner_of(this);
   do {
@@ -129,7 +129,7 @@ bool SharedMutex::leave_contended(std::uint32_t owner) noexcept {
   return false;
 }
 
-// The only owner calls it. Returns false if no waiter takes the mutex: the caller then keeps it.
+// The only owner calls it. Returns false if no waiter takes the mutex, which the caller then keeps.
 bool SharedMutex::hand_over() noexcept {
   std::uint32_t owners = 0;
   Waiter* admitted = admit(owners);

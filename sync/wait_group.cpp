@@ -11,8 +11,8 @@ using detail::acquire;
 using detail::relaxed;
 using detail::Waiter;
 
-// Every wait takes the lock, also if the count is 0. The done() that set it to 0 may still hold the
-// lock, and must release it before the caller destroys the group.
+// Every wait takes the lock, even if the count is 0. The done() that set the count to 0 may still
+// hold the lock, and must release it before the caller destroys the group.
 bool WaitGroup::wait_until(const Until& until) noexcept {
   detail::give_way_if_due();
   waiters_lock_.lock();
@@ -36,14 +36,15 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
   return stop_waiting();
 }
 
-// Runs after the wait was given up. The bit must not outlive the last waiter: a done() would then
-// access a group that no waiter keeps alive. Returns true if a done() that has reached 0 is in
-// progress, after waiting for it.
+// Runs after a caller has given up its wait. The bit must not outlive the last waiter: a done()
+// would then access a group that no waiter keeps alive. Returns true if a done() that has reached 0
+// is in progress, after waiting for it.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]
   while (word > kWaiters) {
-    // Success loads as failure does: without optimization, g++ 12 warns where success is weaker.
+    // Both orders are the same: without optimization, g++ 12 warns if the order for success is
+    // weaker.
     if (!waiters_.empty() || word_.compare_exchange_weak(word, word & ~kWaiters, acquire,
                                                          acquire)) {  // [count]
       waiters_lock_.unlock();

@@ -45,7 +45,8 @@ Backtrace backtrace_of(Stack& parked) noexcept {
   // Relaxed: no other thread uses it now.
   const Context context = parked.context.load(detail::relaxed);
   const char* const end = end_of(context);
-  // In a photo, a fiber that was about to park has a context of its past, which may lead anywhere.
+  // In a copy of the process (observe/stack_photo.hpp), a fiber that was about to park has an old
+  // context, which may lead anywhere.
   const bool is_in_stack = end < reinterpret_cast<const char*>(&parked);
   if (kSanitized || !is_in_stack || end - parked.lowest < kUnwinderBytes) return trace;
   parked.context.store(jump_on_top(context, &trace, &visit).fctx, detail::relaxed);

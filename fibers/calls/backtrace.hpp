@@ -14,9 +14,9 @@ struct Backtrace {
   std::size_t count = 0;
 };
 
-// Unwinds the stack of a parked fiber from a visit to it. No thread may resume it meanwhile, and
-// none of its own code runs. Returns an empty backtrace if too little of the stack is left for an
-// unwinder, and under a sanitizer, which such a visit would confuse.
+// Visits the stack of a parked fiber, and unwinds the stack there. No thread may resume it
+// meanwhile, and none of its own code runs. Returns an empty backtrace if too little of the stack
+// is left for an unwinder, and under a sanitizer, which such a visit would confuse.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
 // Returns the calls of the caller, which runs on the stack `here`; the first frame is in the caller

@@ -17,7 +17,8 @@ namespace {
 using Word = std::uintptr_t;
 using Value = std::optional<Word>;
 
-// Masks the bits that authenticate pointers on aarch64.
+// The bits of a pointer that are its address: the mask clears the bits that authenticate pointers
+// on aarch64.
 constexpr Word kAddressBits = (Word{1} << 48) - 1;
 
 class Walk {
@@ -30,7 +31,8 @@ class Walk {
 
   Backtrace run() noexcept {
     Backtrace trace;
-    // The innermost frame counts as a call, too: each is printed as the instruction before it.
+    // Every address is printed as the instruction before it, so the innermost frame has the address
+    // after its instruction, like a call.
     add(trace, registers_.program_counter + 1);
     bool is_call = false;
     while (trace.count < Backtrace::kMostFrames) {
@@ -125,7 +127,7 @@ class Walk {
   }
 
   // Takes the next word that looks like a return address. If its function has a frame pointer, the
-  // word below is the caller's.
+  // word below has the caller's frame pointer.
   bool scan() noexcept {
     // The image has no words below this place.
     for (Word at = std::max(stack_pointer(), begin_); const Value word = word_at(at);
@@ -188,7 +190,7 @@ void Registers::read(const void* signal_context) noexcept {
 #endif
 }
 
-// It copies word by word, so that the compiler does not call memcpy: the stack may be in use, and a
+// It copies word by word, so that the compiler does not call memcpy. The stack may be in use, and a
 // sanitizer would check the access.
 void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
   begin = std::max(registers.values[kStackRegister], reinterpret_cast<Word>(lowest));

@@ -8,13 +8,13 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 // Answers unwinders that examine the frame of weft_call_as_outermost. Their first phase searches
-// for a handler and changes nothing, so code that ends the process in it leaves the stack as the
-// throw found it.
+// for a handler and changes nothing. So code that ends the process in this phase leaves the stack
+// as it was at the throw.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code weft_outermost_personality(
     int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception* exception,
     _Unwind_Context*) {
   if ((actions & _UA_SEARCH_PHASE) != 0) {
-    // Makes it the current exception for the terminate handler.
+    // Makes the exception the current exception for the terminate handler.
     (void)abi::__cxa_begin_catch(exception);
     std::terminate();
   }

@@ -1,4 +1,4 @@
-// Where a fiber's own calls begin.
+// The frame in which a fiber's own calls begin.
 #pragma once
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -11,8 +11,8 @@ namespace weft::fibers {
 // Calls `function(argument)` in a frame at which every search upwards for a handler ends. An
 // exception that arrives here has no handler: the process is terminated before anything is unwound.
 // That holds even if there are handlers further up, as for a fiber that runs in place on another
-// one's stack. Debuggers and backtraces see the frames above, except by frame pointers, whose chain
-// ends here.
+// fiber's stack. Debuggers and backtraces see the frames above, except by frame pointers, whose
+// chain ends here.
 #if defined(__x86_64__) || defined(__aarch64__)
 inline void call_as_outermost(void (*function)(void*), void* argument) {
   weft_call_as_outermost(function, argument);

@@ -104,7 +104,8 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
 
 enum class Whereabouts : std::uint8_t { in_call, running, unknown };
 
-// Returns the kernel's answer about a waiting thread: where its stack and its next instruction are.
+// Returns where the stack and the next instruction of a waiting thread are, as the kernel reports
+// it.
 Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   char text[256];
   (void)std::snprintf(text, sizeof text, "/proc/self/task/%d/syscall", thread);

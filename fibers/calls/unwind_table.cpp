@@ -1,7 +1,7 @@
 #include "fibers/calls/unwind_table.hpp"
 
-// The C++ runtime's function that finds the unwind table of a function. It takes no lock in a
-// recent C library.
+// The C++ runtime's function that finds the unwind table of a function. With a
+// recent C library, it takes no lock.
 extern "C" {
 struct weft_eh_bases {
   void* text;
@@ -66,7 +66,7 @@ class Interpreter {
   bool run_extended(std::uint8_t code, TableReader& reader, UnwindRules& rules) noexcept {
     switch (code) {
       case 0x00:  // nothing
-      case 0x2D:  // signs the return address, or ends that
+      case 0x2D:  // switches the signing of return addresses
         return true;
       case 0x02:
       case 0x03:

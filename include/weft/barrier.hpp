@@ -16,8 +16,8 @@ namespace detail {
 // The untyped core of Barrier: counts arrivals, and releases the waiters when the last arriver has
 // completed the phase.
 // Invariants
-//   I1  phase_ changes in complete() only: the last arriver of a phase calls it, with all others
-//       waiting or gone, so no caller arrives meanwhile.
+//   I1  phase_ changes in complete() only. The last arriver of a phase calls it while all other
+//       callers wait or have left, so no caller arrives meanwhile.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
@@ -57,10 +57,10 @@ struct NoCompletion {
 // A std::barrier: a fixed number of callers passes through phases. A phase ends when all callers
 // have arrived. The last arriver then runs the completion function, before any caller is released.
 // The completion function may park, but must not use the barrier.
-// Context: fibers and plain threads; waits and arrive_and_wait() park. A last arrival parks if the
-// completion function does.
-// Ordering: each arrival synchronizes with the completion function, and that with each wait's
-// return.
+// Context: fibers and plain threads; waits and arrive_and_wait() park. The last arrival of a phase
+// parks if the completion function does.
+// Ordering: each arrival synchronizes with the completion function, and its end with the return of
+// each wait.
 // Lifetime: it may be destroyed once every wait has returned. If all callers use arrive_and_wait(),
 // the first return from the last phase suffices.
 template <class CompletionFunction = detail::NoCompletion>
@@ -85,7 +85,7 @@ class Barrier {
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Expects `expected` callers, which is not negative.
+  // Expects `expected` callers; the number must not be negative.
   // Throws: what moving `completion` throws.
   explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
       : core_(expected), completion_(std::move(completion)) {}

@@ -16,8 +16,8 @@ namespace weft {
 
 namespace detail {
 
-// A call of `callable` and its outcome. The fiber's park is the rendezvous, so only
-// the storage of the join state is used.
+// A call of `callable` and its outcome. The fiber is parked until the call has ended, so only the
+// storage of the join state is used.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
@@ -38,12 +38,12 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. It
 // suits calls that block a worker: files, name resolution, foreign locks, a long computation. A
 // plain thread runs it in place. The helper is a plain thread, so `callable` may use all of weft.
-// It has the caller's context (context.hpp).
+// `callable` has the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
-// after 10 s without work. At the limit calls wait, so a call must not wait for later ones. A call
-// cannot be ended early, since it refers to the caller's stack. A round trip takes 10 to 30 us,
-// mostly for waking two threads (bench/blocking_bench, a busy virtual machine with 2 processors).
+// after 10 s without work. At this limit calls wait, so a call must not wait for a later call. A
+// call cannot be ended early, since it refers to the caller's stack. A round trip takes 10 to 30
+// us, mostly for waking two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
 // Context: fibers and plain threads; parks a fiber.
 // Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
 // Ordering: the call synchronizes with the start of `callable`, and its end with the return.
@@ -68,7 +68,7 @@ T await_future(std::future<T> future) {
   return future.get();
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <class F>
 requires(!std::invocable<F>) void blocking(F&&) {
   static_assert(detail::kFits<F>, "weft::blocking: the callable must take no arguments");

@@ -109,26 +109,26 @@ struct BlockingGroupStats {
   std::uint64_t refused = 0;   // Errc::full.
 };
 
-// Threads for one kind of blocking call: name resolution, files, a database. If they all hang, the
-// threads of blocking() and of other groups are not affected. A wait for them can end early. Plain
-// threads may use it without a Runtime.
+// Threads for one kind of blocking call: name resolution, files, a database. If all threads of a
+// group hang, the threads of blocking() and of other groups are not affected. The wait for a call
+// can end early. Plain threads may use a group without a Runtime.
 // Context: fibers and plain threads; run() and the destructor park.
 class BlockingGroup {
  public:
   // Starts no thread; the first calls do.
   // Throws: std::bad_alloc.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for all calls that have begun, even abandoned ones; no caller may be waiting. A thread of
-  // blocking() waits for a fiber; if there is none, the fiber blocks its worker.
+  // Waits for all calls that have begun, even abandoned ones; no caller may be waiting. In a fiber,
+  // a thread of blocking() makes this wait; without such a thread, the fiber blocks its worker.
   ~BlockingGroup();
-  // Not a const reference, which g++ would bind to the braces in BlockingGroup({}).
+  // The parameter is no const reference, which g++ would bind to the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
   // Runs `callable` on a thread of the group, in the caller's context (context.hpp), and returns
-  // its result. It must own all that it uses, because it is moved to the heap and may outlast the
-  // wait. If `until` ends the wait before the call begins, the call is destroyed; later, its result
-  // is dropped.
+  // its result. `callable` must own all that it uses, because it is moved to the heap and may
+  // outlast the wait. If `until` ends the wait before the call begins, the call is destroyed; after
+  // that, its result is dropped.
   // Errors: Errc::timed_out, cancelled, full; the system's, if it refuses a thread.
   // Throws: what `callable` throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
@@ -144,7 +144,7 @@ class BlockingGroup {
     result.value = std::move(*call->value);
     return result;
   }
-  // Exists for its message alone.
+  // Exists only for its error message.
   template <class F>
   requires(!std::invocable<F>) Result<void> run(F, const Until& = {}) {
     static_assert(detail::kFits<F>,
@@ -157,9 +157,9 @@ class BlockingGroup {
   // Returns the name in the options.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // Marks a call as begun by its thread; for the calls.
+  // Marks a call as begun. Only the call itself calls this.
   static void begin(detail::GroupCall& call) noexcept;
-  // Ends a call, whose caller then continues; for the calls.
+  // Ends a call, whose caller then continues. Only the call itself calls this.
   static void finish(detail::GroupCall& call) noexcept;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Closes its channel at the end of its scope; if there are copies, the last of them does. Each of
+// Closes its channel at the end of its scope; if there are copies, the last copy does. Each of
 // several producers holds a copy, so receivers see the end after all producers have finished:
 //
 //   Channel<int> jobs;

@@ -14,8 +14,8 @@ namespace weft {
 
 // A std::condition_variable_any. `Lock` is any type with lock() and unlock(), such as
 // std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. There are no spurious wakeups,
-// though the condition may have changed again before the lock is reacquired. No lock of the
-// condition variable is held while the user's lock() and unlock() run. They may park and use it.
+// though the condition may have changed again before the lock is reacquired. The user's lock() and
+// unlock() run without a lock of the condition variable, and may park and use it.
 // Context: fibers and plain threads; the waits park, a notify does not.
 // Throws: what the lock and the condition throw.
 // Ordering: a notify does not synchronize; the lock orders the condition.
@@ -33,7 +33,7 @@ class ConditionVariable {
   void notify_all() noexcept;
 
   // Unlocks `lock`, parks until notified, and locks it again. `lock` must be locked. A notify
-  // counts from the call of its unlock() on. If that throws, the wait has not taken place.
+  // counts from the call of lock.unlock() on. If unlock() throws, the wait has not taken place.
   template <class Lock>
   void wait(Lock& lock) {
     WEFT_TELL_LATE_WAIT(condition_variable, false);
@@ -48,12 +48,12 @@ class ConditionVariable {
   bool wait(Lock& lock, const std::stop_token& token, Predicate condition) {
     return wait_until(lock, Until(token), std::move(condition));
   }
-  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait, with the lock
-  // locked.
+  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait; the lock is
+  // then locked again.
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
-    // Listed first, so that a notifier that takes the lock after it is released finds this waiter.
+    // The wait is listed first: a notifier that takes the lock after its release finds it.
     Wait wait(*this, until);
     lock.unlock();
     const std::cv_status status = wait.park();
@@ -78,21 +78,21 @@ class ConditionVariable {
 
  private:
   // One wait. The wait is listed before its caller parks, so a notifier may come while the user's
-  // unlock() runs; the two synchronize by handover_, which the parking caller holds until its
-  // registers are saved: the second one sees what the first has done.
+  // unlock() runs. Notifier and waiter synchronize by handover_, which the parking caller holds
+  // until its registers are saved: the later of them sees what the earlier has done.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
-    // Withdraws the wait if the caller did not reach park(). A notification that it has received is
-    // passed on.
+    // Withdraws the wait if the caller did not reach park(), and passes on a notification that the
+    // wait has received.
     ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
     // Returns at once if it has been notified. May be called at most once.
     std::cv_status park() noexcept;
-    // The notifier that has removed it from the list calls it, with no lock held. The object may be
-    // destroyed as soon as this has woken the caller.
+    // The notifier that has removed the wait from the list calls it, with no lock held. The wait
+    // may be destroyed as soon as the caller has been woken.
     void notify() noexcept;
 
     // `waiter` is the base of a Wait.

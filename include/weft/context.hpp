@@ -24,12 +24,12 @@ namespace weft {
 
 namespace detail {
 
-// What a Context, its children, its timer and the fibers that carry it share: whether and why it is
-// cancelled, its values, and its parent's.
+// The state that a Context, its children, its timer and the fibers that carry it share: whether and
+// why it is cancelled, its values, and its parent's state.
 // Invariants
-//   I1  The caller that moves clock_state_ from none to setting writes clock_. The one that moves
-//       it from set to ended reads clock_. Unchecked: a state does not record its mover.
-//   I2  The Context that owns the core calls end(), once, and the fibers that carry it do not.
+//   I1  The caller that moves clock_state_ from none to setting writes clock_. The caller that
+//       moves it from set to ended reads clock_. Unchecked: a state does not record its mover.
+//   I2  Only the Context that owns the core calls end(), and once.
 //       Unchecked: a core does not record its owner.
 // Order
 //   [clock]   set_clock moves to set (acq_rel) -> end moves to ended (acq_rel): it sees clock_. If
@@ -38,13 +38,13 @@ namespace detail {
 //             (acquire): they see it and the older ones.
 class ContextCore : public SharedContext {
  public:
-  // Makes one that ends with `parent`, if that is not null, and at `deadline`.
+  // Makes a core that ends with `parent`, if that is not null, and at `deadline`.
   // Throws: std::bad_alloc.
   [[nodiscard]] static ContextShare make(ContextCore* parent, Deadline deadline);
-  // The owner calls it: cancels the context, and lets go of its parent's end and of the timer.
+  // The owner calls it: cancels the context, stops the timer, and no longer follows the parent.
   void end() noexcept;
 
-  // The first call decides, unless the deadline has passed before; returns true for that call.
+  // Returns true for the call that ended the context: the first, unless the deadline had passed.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;
   [[nodiscard]] std::exception_ptr cause() noexcept;
@@ -56,13 +56,13 @@ class ContextCore : public SharedContext {
   [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
 
   void add_value(const void* key, std::shared_ptr<const void> value);
-  // Returns the newest value for the key, here or in the nearest parent with one, or null.
+  // Returns the newest value for the key, here or in the nearest parent with a value, or null.
   [[nodiscard]] const void* find_value(const void* key) const noexcept;
 
  protected:
   ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
   ~ContextCore();
-  // The parent's share, for the destruction of a chain of cores without a call for each.
+  // The parent's share: a chain of cores is destroyed by a loop, without recursion.
   [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
@@ -131,9 +131,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Ends the scope and its children's, and runs the callbacks registered with token(). Returns true
-  // for the call that ended it. Each level of children takes some hundred bytes of the caller's
-  // stack.
+  // Ends the scope and its children's scopes, and runs the callbacks registered with token().
+  // Returns true for the call that ended it.
   bool cancel() noexcept { return core_.cancel(Errc::cancelled, nullptr); }
   // Does the same with a reason, which cause() returns.
   bool cancel(std::exception_ptr cause) noexcept {
@@ -144,8 +143,8 @@ class Context {
   [[nodiscard]] bool is_over() const noexcept { return !status(); }
   // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
   [[nodiscard]] Result<void> status() const noexcept { return core_.error(); }
-  // Returns the argument of cancel(), here or in a parent; null without one, or before the scope's
-  // end.
+  // Returns the argument of cancel(), here or in a parent; null if there was none, or before the
+  // scope's end.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return core_.cause(); }
   // Throws if the scope has ended.
   // Throws: cause(), or std::system_error with the error of status() if that is null.
@@ -167,14 +166,14 @@ class Context {
   // Returns whether this is `other` or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children and fibers that carry the context see, too. The context keeps
-  // replaced values, too.
-  // Ordering: the call synchronizes with each get() that returns its value or a later one.
+  // Attaches a value, which children and fibers that carry the context also see. The context also
+  // keeps replaced values.
+  // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the value that was set last, here or in the nearest parent with one, or null.
+  // Returns the value that was set last, here or in the nearest parent with a value, or null.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(core_.find_value(&key));
@@ -192,16 +191,15 @@ class Context {
   detail::ContextCore& core_;
 };
 
-// Makes `context` the calling fiber's own while it lives: the limit of calls that report errors and
-// are given none (docs/semantics.md). Scopes nest. What the caller joins has its context: fibers of
-// spawn(), tasks of async(), calls of run() and blocking(). Tasks of a TaskGroup have the group's,
-// and handlers of http::Server their request's. A fiber of go() has none. A scope costs a few
-// nanoseconds and no memory.
+// While this object lives, `context` is the calling fiber's own. It limits each call that reports
+// errors and is given no limit (docs/semantics.md). Scopes nest. Work that the caller joins has its
+// context: fibers of spawn(), tasks of async(), calls of run() and blocking(). Fibers of go() have
+// none.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
   // Makes `context`, which must outlive this object, the caller's; the destructor restores the
-  // previous one.
+  // previous context.
   explicit ContextScope(const Context& context) noexcept : ContextNode(&context) {}
 
   // Returns the caller's innermost context, or null.

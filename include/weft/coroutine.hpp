@@ -10,14 +10,14 @@
 //
 // A fiber or a plain thread awaits a coroutine by weft::await(sum(numbers)).
 //
-// Calls named async_ are for co_await. A call that would park a fiber suspends the coroutine and
-// blocks nothing. The coroutine continues in a new fiber of the current runtime, where it may make
-// calls of fibers. A call that need not wait does not suspend. A failed wait has no effect on its
-// channel or handle. A coroutine must not be destroyed while it waits here. A runtime that ends
-// waits for all waiting coroutines.
+// The results of calls named async_ are awaited by co_await. A call that would park a fiber
+// suspends the coroutine and blocks nothing. The coroutine continues in a new fiber of the current
+// runtime, where it may make all calls that fibers may make. A call that need not wait does not
+// suspend. A failed wait has no effect on its channel or handle. A coroutine must not be destroyed
+// while it waits in such a call. The destructor of a runtime waits for all waiting coroutines.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
 // Throws: a co_await that waits throws as go(): Errc::no_runtime, too_many_fibers, for example.
-// Ordering: as the corresponding calls of fibers.
+// Ordering: as for the corresponding calls that fibers make.
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,8 @@ namespace weft {
 namespace detail {
 
 // Resumes `coroutine` in a new fiber once `one` is ready, or at `deadline`. Sets `completed` if the
-// case was completed here; otherwise the coroutine has to conclude it. Throws as spawn(), in which
-// case nothing has changed. Not inlined: once another thread may resume the coroutine, its frame
+// case was completed here; otherwise the coroutine has to conclude it. If it throws, as spawn()
+// does, nothing has changed. Not inlined: once another thread may resume the coroutine, its frame
 // may be destroyed, and a compiler may put the variables of inlined functions there.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
@@ -148,7 +148,7 @@ template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// Does the same as JoinHandle::join(). The handle must stay in place until then.
+// Does the same as JoinHandle::join(). The handle must stay in place until the co_await ends.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -157,7 +157,7 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
-// Suspends until the deadline; not if it has passed.
+// Suspends until the deadline, unless it has passed.
 // Throws: the co_await also throws std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
@@ -236,7 +236,7 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 
 }  // namespace detail
 
-// Waits for `awaitable` of any coroutine type or library, and returns its result. The awaiting
+// Waits for `awaitable` of any coroutine type or library, and returns its result. `awaitable`
 // begins on the caller's stack.
 // Context: fibers and plain threads; parks a fiber, or blocks a plain thread.
 // Throws: the exception of `awaitable`; before it begins, std::bad_alloc.

@@ -21,7 +21,7 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Converts a duration from now, as after(): calls that take a Deadline take durations, too.
+  // Converts a duration from now, as after(): calls that take a Deadline also take durations.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
       : Deadline(after(duration)) {}
@@ -41,15 +41,14 @@ class Deadline {
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
   }
-  // Returns a moment of the same clock. In a simulation steady_clock is another clock; use
-  // weft::Clock.
+  // Returns a moment of steady_clock as a deadline. In a simulation use weft::Clock instead.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
     if (detail::is_simulated()) [[unlikely]]
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Returns a moment of another clock, which is read now. Its later steps do not move the deadline.
+  // Returns a moment of another clock, which is read now; its later steps have no effect.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);

@@ -34,7 +34,7 @@ class Event {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Returns whether it is set, which may be stale. If true, all that preceded set() is visible.
+  // Returns whether it is set; may be stale. If true, all that preceded set() is visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:

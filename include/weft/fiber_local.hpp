@@ -11,17 +11,17 @@
 
 namespace weft {
 
-// A thread_local for fibers, which move between threads. A plain thread has a value, too.
+// A thread_local for fibers, which move between threads. A plain thread also has a value.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
 // A fiber's first use creates the value. It is destroyed after the fiber's callable, in the reverse
-// order of creation, before a join() returns. WaitGroup::go() counts down before. A destructor may
-// park and use other FiberLocals, but must not throw. A thread's values end with its thread_locals.
-// A fiber of a pool keeps its values from task to task. A use costs a few nanoseconds, and more for
-// each value that the fiber created later.
+// order of creation, before a join() returns. A fiber of WaitGroup::go() counts down before its
+// values are destroyed. A destructor may park and use other FiberLocals, but must not throw. A
+// thread's values end with its thread_locals. A fiber of a pool keeps its values from task to task.
+// A use costs a few nanoseconds, and more for each value that the fiber created later.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
 // Throws: what the creation of the value throws, and std::bad_alloc.
 // Lifetime: it may be destroyed before its values, which live as long as their fibers.
@@ -31,15 +31,15 @@ class FiberLocal {
   // Creates each value as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
   // Creates each value by `make`, on the fiber that uses it first; several fibers may do so at
-  // once. `make` may park and use other FiberLocals, but not this one. If it throws, the next use
-  // calls it again.
+  // once. `make` may park and use other FiberLocals, but not this FiberLocal. If `make` throws, the
+  // next use calls it again.
   template <class F>
   requires std::is_invocable_r_v<T, F&>
   explicit FiberLocal(F make) : make_(std::move(make)) {}
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // Returns the caller's value, valid until its fiber or thread ends. Other fibers may use it, too.
+  // Returns the caller's value, valid until its fiber or thread ends. Other fibers may also use it.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();

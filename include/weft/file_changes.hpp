@@ -28,8 +28,8 @@ struct Change {
   ChangeKind kind = ChangeKind::lost;
 };
 
-// Watches files and directories, by inotify. Directories below a watched one are not watched. A
-// file that is replaced, as by replace_file(), is another one: watch its directory.
+// Watches files and directories, by inotify. Directories below a watched directory are not watched.
+// A file that is replaced, as by replace_file(), becomes another file: watch its directory.
 // Context: fibers and plain threads, one caller at a time; close() at any time. next() parks.
 // Errors: Errc::no_runtime, closed; the system's, of which no_space_on_device and
 // too_many_files_open are limits of the user (fs.inotify). In a simulation,
@@ -42,8 +42,8 @@ class ChangeWatch {
   // Watches nothing yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path; adding it again renews the watch. Of two paths of one file, only the last one
-  // counts. The lookup may wait for a disk.
+  // Watches a path; adding it again renews the watch. Of two paths of one file, only the path that
+  // was added last counts. The lookup may wait for a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
   [[nodiscard]] Result<void> add(std::string path);
   // Ends the watch of a path that was added. Earlier changes may still be returned.
@@ -61,7 +61,7 @@ class ChangeWatch {
 
   io::Watch watch_;
   std::vector<std::pair<int, std::string>> paths_;  // Keyed by the system's watch numbers.
-  std::vector<char> events_;  // The system's events; from at_ on not returned yet.
+  std::vector<char> events_;  // The system's events, not returned yet from at_ on.
   std::size_t at_ = 0;
 };
 

@@ -44,11 +44,10 @@ struct OpenOptions {
   unsigned mode = 0644;    // The mode of a created file, less the process's umask.
 };
 
-// A call that has begun continues in its thread after Errc::timed_out or cancelled: its changes may
-// still happen later. Pass Until::never() where that matters.
+// A call that has begun continues in its thread after Errc::timed_out or cancelled.
 
-// An open regular file. Copies share it; the last one closes it after the last call. Calls may be
-// concurrent, since each has its own offset.
+// An open regular file. Copies share the file; the last copy closes it after the last call. Calls
+// may be concurrent, since each has its own offset.
 class File {
  public:
   File() noexcept = default;
@@ -58,15 +57,15 @@ class File {
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = Until::ambient());
 
-  // Reads at least one byte; bytes in memory come at once, even if there are fewer. At or after the
-  // end it returns Errc::end_of_stream. An empty buffer gives 0 at once.
+  // Reads at least one byte; bytes in memory come at once, even if they do not fill the buffer. At
+  // or after the end it returns Errc::end_of_stream. An empty buffer gives 0 at once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, std::uint64_t offset,
                                 const Until& until = Until::ambient());
-  // Fills the buffer. After an error, `value` bytes at its start have been read.
+  // Fills the buffer. After an error, its first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = Until::ambient());
-  // Writes all. After an error the system has taken at least `value` bytes. On most file systems
-  // each MiB takes a thread and a copy.
+  // Writes all. After an error the system has taken at least `value` bytes. On most file systems, a
+  // thread writes a copy of each MiB.
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
@@ -75,9 +74,8 @@ class File {
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
-  // Writes all bytes at the end of the file. Up to 1 MiB, no other append comes between, even of
-  // another process. The exception is a file system that writes only a part, because the disk is
-  // full, or on XFS and Btrfs when memory is short.
+  // Writes all bytes at the end of the file. No other append, even of another process, splits an
+  // append of up to 1 MiB, unless the file system writes only a part.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
@@ -112,29 +110,28 @@ Result<std::string> read_file(std::string path, const Until& until = Until::ambi
 // Errors: also file_too_large.
 Result<std::string> read_file(std::string path, std::size_t most,
                               const Until& until = Until::ambient());
-// Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part.
+// Makes a file of these bytes, or replaces its contents. A concurrent reader may see only a part.
 // Errors: also as File::open().
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
-// writes a file in the same folder (.weft.*.new), syncs it and renames it. A symbolic link itself
-// is replaced, unless it leads to something other than a regular file: then it is refused with the
-// errors of File::open(). From its first byte on the new file has the rights of the old one, or
-// fewer, and its owner and group, if the caller may set them.
+// writes a file in the same folder (.weft.*.new), syncs it and renames it. A symbolic link to a
+// regular file is itself replaced. The new file has at most the rights of the old file, and its
+// owner and group if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 
-// The facts of a path, as stat(2) has them.
+// The facts of a path, as stat(2) reports them.
 struct Status {
   Kind kind = Kind::other;
   unsigned mode = 0;       // The permission bits, such as 0644.
-  std::uint64_t size = 0;  // In bytes; of other kinds than files it depends on the file system.
+  std::uint64_t size = 0;  // In bytes; for other kinds than files, the file system defines it.
   std::chrono::system_clock::time_point modified = {};
 };
 
-// Returns what is at a path. Symbolic links are followed.
+// Returns the facts of a path. Symbolic links are followed.
 Result<Status> status(std::string path, const Until& until = Until::ambient());
 // Does the same, but describes a symbolic link itself.
 Result<Status> link_status(std::string path, const Until& until = Until::ambient());
@@ -142,15 +139,14 @@ Result<Status> link_status(std::string path, const Until& until = Until::ambient
 // Renames a file, a link or a directory, and replaces a file, a link or an empty directory that has
 // the new name. Every process sees the old name or the new one.
 // Errors: also cross_device_link, directory_not_empty; is_a_directory, not_a_directory if only one
-// of both is a directory; invalid_argument for a directory that would be within itself.
+// of the two is a directory; invalid_argument for a directory that would be within itself.
 [[nodiscard]] Result<void> rename(std::string from, std::string to,
                                   const Until& until = Until::ambient());
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Does the same, and first removes all that is below a directory. A path where nothing is counts as
-// removed. No link is followed, even if another process replaces a directory by one meanwhile. The
-// first error ends it.
+// Does the same, and first removes all that is below a directory. A missing path counts as removed.
+// Links are not followed, even if they replace a directory. The first error ends it.
 // Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
 // with more levels than there are free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
@@ -175,13 +171,13 @@ class Walk {
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
   // Returns the next entry, or nothing at the end. An error concerns the directory whose path comes
-  // with it. The walk continues after it, but retries it after Errc::timed_out, cancelled and full.
+  // with it; the walk continues after it.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Omits the contents of the last returned directory.
   void skip() noexcept { next_.reset(); }
 
  private:
-  std::vector<Entry> ahead_;         // The next one is last.
+  std::vector<Entry> ahead_;         // The next entry is the last element.
   std::optional<std::string> next_;  // The directory to visit next.
 };
 

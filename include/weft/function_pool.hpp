@@ -36,20 +36,21 @@ template <std::invocable Make>
   return PerWorker<Make>(std::move(make));
 }
 
-// A FiberPool with one function, so that a task is only its argument. It needs no allocation if an
-// In fits into 56 bytes and moves without exceptions.
+// A FiberPool with one function, so that a task is only its argument. A task needs no allocation if
+// an In fits into 56 bytes and moves without exceptions.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes the In, and optionally a std::stop_token. close(Close::cancel), or a waiter
-// for the call that gives up, requests the stop. Several workers call the function at once. A
-// per_worker() object serves one task at a time. It is created with its worker's first task and
-// destroyed when the worker retires. Until its destructor has returned, the worker counts as
+// The function takes the In, and optionally a std::stop_token. close(Close::cancel) requests the
+// stop, as does a caller that gives up its wait for the call. Several workers call the function at
+// once. A per_worker() object serves one task at a time. It is created with its worker's first task
+// and destroyed when the worker retires. Until its destructor has returned, the worker counts as
 // living, unless the destructor waits for the pool. So the capacity bounds the number of objects.
-// An exception of the creation is the task's; the next task tries again. OnFull::caller_runs uses
-// an object for one task. The pool cannot have a parent. Otherwise it behaves as a FiberPool.
+// If the creation throws, the task gets the exception; the next task tries again.
+// OnFull::caller_runs uses an object for one task. The pool cannot have a parent. Otherwise it
+// behaves as a FiberPool.
 // Context, Throws, Ordering: as FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
@@ -124,9 +125,9 @@ class FunctionPool {
   Out process(const SubmitOptions& options, A&& argument) {
     return async(options, std::forward<A>(argument)).get();
   }
-  // Corresponds to FiberPool::run_until(). Returns no value, or false if Out is void, if `until`
-  // ended the wait. A function that has not begun is then not called; otherwise its stop_token
-  // requests a stop, and it keeps its worker until it returns.
+  // Corresponds to FiberPool::run_until(). If `until` ended the wait, returns an empty optional, or
+  // false if Out is void. A function that has not begun is then not called; otherwise its
+  // stop_token requests a stop, and it keeps its worker until it returns.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -175,7 +176,7 @@ class FunctionPool {
 
   // Returns the underlying pool, for its size, pauses, figures and end.
   [[nodiscard]] FiberPool& pool() noexcept { return pool_; }
-  // Does the same as FiberPool::join(); the objects of the workers are then destroyed, too.
+  // Does the same as FiberPool::join(); the objects of the workers are then also destroyed.
   void join() {
     pool_.join();
     function_->wait_for_objects();
@@ -205,7 +206,7 @@ class FunctionPool {
   };
 
   // Passes a call to `use`, which may refuse it: its argument is then returned. An accepted
-  // argument has been moved from, here as there.
+  // argument has been moved from.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     std::optional<detail::Submitting> scope;
@@ -214,7 +215,7 @@ class FunctionPool {
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);
   }
-  // Does the same for a call that can receive a stop request, if the function takes one.
+  // Does the same for a call that can receive a stop request, if the function takes a token.
   template <class A, class Use>
   auto start(A&& argument, Use use) {
     if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);

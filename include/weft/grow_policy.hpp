@@ -7,8 +7,8 @@
 
 namespace weft {
 
-// How many workers a pool has, between min_workers and capacity. A task is accepted while there is
-// room, and a queued task gets its turn, under each policy.
+// Determines how many workers a pool has, between min_workers and capacity. Under each policy, a
+// task is accepted while there is room, and a queued task gets its turn.
 // Context: plain value.
 class GrowPolicy {
  public:
@@ -18,18 +18,18 @@ class GrowPolicy {
   // least min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
-    // Every `interval`, load < down * limit lowers it by `step`: idle workers are retired then,
-    // others leave after their task.
+    // Every `interval`, load < down * limit lowers the limit by `step`: idle workers are then
+    // retired, busy workers leave after their task.
     double down = 1;
     std::size_t step = 1;
     // The limit also rises if a task is queued and none has started for this long.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 
-  // Starts a worker for each task without an idle one.
+  // Starts a worker for each task that finds no idle worker.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
-  // Starts as many workers as the capacity allows with the first task that has no idle one. Later
-  // tasks of a burst need not wait for a start. The capacity must be limited.
+  // Starts as many workers as the capacity allows once a task finds no idle worker. So later tasks
+  // of a burst need not wait for a start. The capacity must be limited.
   [[nodiscard]] static constexpr GrowPolicy eager() noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::eager;
@@ -44,11 +44,11 @@ class GrowPolicy {
     return policy;
   }
 
-  // Is on_demand().
+  // Makes the policy on_demand().
   constexpr GrowPolicy() noexcept {}
   // Returns the kind of policy.
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
-  // Returns the argument of load_factor(), which alone has one.
+  // Returns the argument of load_factor(), the only policy with an argument.
   [[nodiscard]] constexpr const LoadFactor& factor() const noexcept { return factor_; }
 
  private:

@@ -10,15 +10,15 @@
 
 namespace weft {
 
-// Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above, each power of
-// two has 8. Its size is 4 KB, recording does not allocate, and a percentile's error is below 12.5
-// %.
+// Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above that, each
+// power of two has 8 buckets. Its size is 4 KB, recording does not allocate, and a percentile's
+// error is below 12.5 %.
 // Context: plain value.
 class Histogram {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
 
-  // Counts `duration`; a negative one counts as 0.
+  // Counts `duration`; a negative duration counts as 0.
   void record(Nanoseconds duration) noexcept {
     const auto value = static_cast<std::uint64_t>(std::max<Nanoseconds::rep>(0, duration.count()));
     ++buckets_[bucket_of(value)];

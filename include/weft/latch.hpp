@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// A std::latch: it counts down to 0 and then stays open. A WaitGroup can count up, too. Every call
+// A std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up. Every call
 // takes the lock, so a wait that finds the latch open follows the exit of the count_down() that
 // opened it.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
@@ -20,7 +20,7 @@ class Latch {
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Counts down from `expected`, which is not negative. A latch of 0 is open.
+  // Counts down from `expected`, which must not be negative. A latch of 0 is open.
   explicit Latch(std::ptrdiff_t expected) noexcept;
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;

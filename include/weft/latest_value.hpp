@@ -18,16 +18,16 @@ namespace detail {
 
 // The version number of a value, and the callers that wait for its replacement. A value is replaced
 // and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that it has seen: version_, or an earlier one whose
-// replacement is waking it.
-// Unlike an Event, a new version wakes no caller that has already begun to wait for a later one.
+// Invariant: a waiter's `amount` is the version that it has seen: version_, or an earlier version
+// whose replacement is waking it.
+// Unlike an Event, a new version wakes no caller that already waits for a later version.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
   VersionCore(const VersionCore&) = delete;
   VersionCore& operator=(const VersionCore&) = delete;
 
-  // The owner holds it while it accesses its value.
+  // The owner holds the lock while it accesses its value.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] std::uint64_t version() const noexcept WEFT_REQUIRES(lock_) { return version_; }
   // Called after the value has been replaced; wakes the waiting callers.
@@ -35,7 +35,7 @@ class VersionCore {
 
   // Parks while the version is `seen`. Returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t seen, const Until& until) noexcept;
-  // For a select, which holds the lock.
+  // Called by a select, which holds the lock.
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
  private:
@@ -47,8 +47,8 @@ class VersionCore {
 }  // namespace detail
 
 // A value of which only the latest version matters, such as a configuration; like tokio's watch. A
-// waiter receives the newest value. It may miss values in between, but never receives an older one
-// after a newer one.
+// waiter receives the newest value. It may miss values in between, but never receives an older
+// value after a newer value.
 //
 //   LatestValue<Settings> settings(read_settings());
 //   go([&] {
@@ -61,7 +61,7 @@ class VersionCore {
 // bytes, or whose copies may throw, is kept in shared memory.
 // Context: fibers and plain threads; calls named wait park.
 // Throws: what copying T throws, if a T is returned; std::bad_alloc for a T in shared memory.
-// Ordering: a set() synchronizes with each call that returns its value or a later one.
+// Ordering: a set() synchronizes with each call that returns its value or a later value.
 // Lifetime: it may be destroyed once every call has returned.
 template <class T>
 class LatestValue {
@@ -97,7 +97,7 @@ class LatestValue {
     (void)core_.wait_until(seen, {});
     return get(seen);
   }
-  // Waits as wait_changed() does. If `until` ended the wait, it returns nothing and leaves `seen`.
+  // Waits as wait_changed() does. If `until` ended the wait, it returns nothing and keeps `seen`.
   [[nodiscard]] std::optional<T> wait_changed_until(std::uint64_t& seen, const Until& until) {
     if (!core_.wait_until(seen, until)) return std::nullopt;
     return get(seen);
@@ -167,7 +167,7 @@ class ChangeCase final : public SelectCase {
     const SpinGuard guard(value_.core().lock());
     return value_.core().version() != seen_;
   }
-  // The select holds the lock, which this function knows only by a pointer.
+  // The select holds the lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
     waiter().amount = seen_;
     return value_.core().version() != seen_;
@@ -182,7 +182,7 @@ class ChangeCase final : public SelectCase {
 }  // namespace detail
 
 // A select case that is ready if the number of the value is not `seen`. The handler takes a T, the
-// newest value; `seen` is set to its number before.
+// newest value; `seen` is set to its number first.
 // Context, Throws: as on_stop(); the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {

@@ -33,9 +33,9 @@ struct Answer {
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 //   /contention, /blocked  the same for weft::profile::contention() and blocked()
-// Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
-// Recordings take 0.001 to 60 seconds, or 5 without a query. A second one of the same kind gets 409
-// meanwhile. The end of the caller's context ends a recording early, with 503.
+// Other paths get 404. If the system refuses a thread or a fork, the answer is 503 with the reason.
+// Recordings take 0.001 to 60 seconds, or 5 without a query. A second recording of the same kind
+// gets 409 meanwhile. The end of the caller's context ends a recording early, with 503.
 // Context: fibers and plain threads; blocks the thread for the time of a reading. A recording parks
 // the caller.
 [[nodiscard]] Answer answer(std::string_view target);

@@ -18,7 +18,7 @@ namespace weft::metrics {
 // Counts durations by powers of two.
 // Context: plain value.
 struct Distribution {
-  // Bucket i counts durations below 2^i ns that are in no lower one; the last has all longer ones.
+  // Bucket i counts durations below 2^i ns that are in no lower bucket; the last has no bound.
   static constexpr std::size_t kBuckets = 40;
   std::array<std::uint64_t, kBuckets> buckets{};
   std::uint64_t count = 0;
@@ -32,10 +32,10 @@ struct Distribution {
 
 struct WorkerMetrics {
   unsigned index = 0;
-  bool is_spare = false;            // A spare worker replaces a stuck one when needed.
+  bool is_spare = false;            // A spare worker replaces a stuck worker when needed.
   bool is_asleep = false;           // The current value.
-  std::chrono::nanoseconds busy{};  // The time since its thread began that it was not asleep.
-  // The time since its thread began that it was asleep, or a spare at rest.
+  std::chrono::nanoseconds busy{};  // The time that its thread was not asleep.
+  // The time that its thread was asleep, or rested as a spare.
   std::chrono::nanoseconds parked{};
   // The longest run of a fiber here without a switch, accurate to 40 ms; 0 without a monitor.
   std::chrono::nanoseconds longest_run{};
@@ -45,7 +45,7 @@ struct WorkerMetrics {
   std::uint64_t steals = 0;     // The number of times that it took fibers from another worker.
   std::uint64_t overflows = 0;  // The number of times that its queue of 256 was full.
   std::uint64_t polls = 0;      // The number of times that it asked the kernel for events.
-  std::uint64_t timers = 0;     // The number of waits whose deadline it has ended.
+  std::uint64_t timers = 0;     // The number of waits that it ended at their deadline.
   std::uint64_t sleeps = 0;     // The number of times that it went to sleep.
   std::uint64_t wakeups = 0;    // The number of times that it was woken for new work.
   std::size_t queued = 0;       // Fibers that are runnable here now.
@@ -64,9 +64,9 @@ struct RuntimeMetrics {
   std::uint64_t runnable = 0;      // Ready, and not started or not running.
   std::uint64_t running = 0;       // On a worker.
   std::uint64_t inlining = 0;      // Waiting for a fiber that runs on their own stack.
-  std::uint64_t parked_count = 0;  // The sum of the next field.
+  std::uint64_t parked_count = 0;  // The sum over `parked`.
   std::vector<ParkedFibers> parked;
-  // That are known to have been parked for a minute, or an hour, and longer.
+  // Fibers known to have been parked for at least a minute, or at least an hour.
   std::uint64_t parked_for_minute = 0;
   std::uint64_t parked_for_hour = 0;
   // False if the fibers could not be counted within 0.1 s, since another caller held their list.
@@ -118,8 +118,8 @@ struct Reading {
 
 // Returns the metrics. The time it takes is proportional to the largest number of fibers that have
 // lived at once, about 5 ms for a million. It takes locks that spawns sometimes need. Counters
-// never decrease, and ended fibers never outnumber spawned ones. Otherwise each figure is exact if
-// nothing runs, and approximate if not.
+// never decrease, and ended fibers never outnumber spawned fibers. Apart from that, each figure is
+// exact if nothing runs, otherwise approximate.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();

@@ -7,8 +7,8 @@
 namespace weft {
 
 // A mutex that parks the fiber instead of blocking the thread. It meets TimedLockable, so
-// std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may unlock on another
-// thread than it locked on.
+// std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may lock on one thread
+// and unlock on another.
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
 // Lifetime: the caller that has locked and unlocked it last may destroy it.
@@ -19,11 +19,11 @@ namespace weft {
 //       is kLocked, with or without kWaiters; within unlock() it may be kWaiters alone.
 //   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set for
 //       an empty list, which costs the next unlock a check.
-//   I3  The caller that has locked and unlocked the mutex last may destroy it: an unlock() that has
+//   I3  The caller that has locked and unlocked the mutex last may destroy it. An unlock() that has
 //       freed it, and wakes no waiter, does not access it any more. Unchecked: the absence of an
 //       access cannot be observed.
-//   I4  While locks note their owners, each caller that becomes the owner notes itself in owner_,
-//       under waiters_lock_: so a note is that of the owner while a waiter is in the list.
+//   I4  While locks record their owners, each caller that becomes the owner records itself in
+//       owner_, under waiters_lock_. So while a waiter is in the list, owner_ is the owner.
 //       Unchecked: only a reader of the process's own memory sees both.
 // So an unlock() is one subtraction, without a check before it: if there are waiters, only kWaiters
 // remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
@@ -58,7 +58,7 @@ class WEFT_LOCK("mutex") Mutex {
       WEFT_TRY_ACQUIRES(true) {
     return try_lock_until(Deadline::after(duration));
   }
-  // Gives the mutex up; only its owner may. Unlocking a free mutex ends the process with a report.
+  // Gives up the caller's mutex. Unlocking a free mutex ends the process with a report.
   void unlock() noexcept WEFT_RELEASES() {
     // Written so that compilers use the flags of the subtraction, which is faster than an exchange.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]

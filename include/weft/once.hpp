@@ -16,7 +16,7 @@ namespace weft {
 // Context: fibers and plain threads; call() parks, done_hint() does not.
 // Ordering: the end of the function synchronizes with the return of every call().
 // Lifetime: it may be destroyed once every call() has returned.
-// Invariant: running_ is set while a caller runs its function, or has been chosen to.
+// Invariant: running_ is set while a caller runs its function, or has been chosen to run it.
 // Order
 //   [done]  finish stores done_ (release) -> done_hint loads it (acquire).
 class Once {
@@ -71,7 +71,7 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
 //
-// If creating it throws, that caller receives the exception, and the next caller tries again.
+// If the creation throws, its caller receives the exception, and the next caller tries again.
 // Context: fibers and plain threads; a call parks while another caller creates the value.
 // Throws: what creating the value throws.
 // Ordering: creating the value synchronizes with each return of it.

@@ -13,19 +13,19 @@
 
 namespace weft {
 
-// A task that threw. Valid during the call that receives it.
+// A task that threw. It is valid during the call that receives it.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // Its place, from 1, among the tasks that left the pool's queue to run or to be dropped. It is
-  // also its place in the order of acceptance if tasks start in that order and OnFull::caller_runs
-  // runs none.
+  // Its place, from 1, among the tasks that left the pool's queue to run or to be dropped. The
+  // number is also the task's place in the order of acceptance if tasks start in that order and
+  // OnFull::caller_runs runs none.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // The type of the callable; null without RTTI.
   std::uint64_t fiber = 0;               // this_fiber::id() of its runner; 0: a plain thread.
 };
 
-// Receives the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo, or of
-// an exception_ptr alone. Without one, exceptions have no handler.
+// Receives the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo, or only
+// of an exception_ptr. If it is empty, exceptions have no handler.
 // Context: plain value; its call parks, throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:

@@ -21,27 +21,27 @@ class FiberPool;
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
   reject,       // Return Errc::full.
-  caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
+  caller_runs,  // Run the task in the call to submit(), outside the pool's capacity.
   drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Callers that
                 // are parked in submit_until() do not get its place. Errc::full if nothing is
-                // queued and yet there is no room: after resize(), while more run than the new
-                // capacity.
+                // queued and yet there is no room: after a resize(), while more tasks run than the
+                // new capacity.
 };
 
 // What a close() does with tasks that have been accepted but not started.
 enum class Close : std::uint8_t {
   drain,    // They still run.
-  discard,  // They are dropped; a wait for one of them returns that it was cancelled.
-  cancel,   // Does the same as discard; and requests a stop of running tasks that have taken a
+  discard,  // They are dropped; a wait for such a task returns that it was cancelled.
+  cancel,   // Does the same as discard, and requests a stop of running tasks that have taken a
             // token.
 };
 
 // Which idle worker gets the next task. The workers that retire are always the longest idle.
 enum class WakeOrder : std::uint8_t {
-  lifo,  // The one that was used last: its stack is in the cache, and the others can be retired.
-  // The one that has been idle longest, so that all are used in turn. For workers that each have
-  // something that must not be left alone for long, such as a connection. As long as there is work
-  // for one, none is idle long enough to be retired.
+  lifo,  // The worker that was used last: its stack is in the cache, and others can retire.
+  // The worker that has been idle longest, so that all are used in turn. This suits workers that
+  // hold, for example, a connection that must not stay unused for long. No worker retires while
+  // there is work.
   fifo,
 };
 
@@ -49,65 +49,63 @@ struct PoolStats;
 
 // The receiver of a pool's figures, and the period of its calls.
 struct Tick {
-  // The time from the return of one call to the next. kNever: only the last call is made.
+  // The time from the return of a call to the next call. kNever: only the last call is made.
   std::chrono::nanoseconds period = kNever;
   std::function<void(const PoolStats&)> call = {};
 };
 
 namespace detail {
 
-// Returns how many processors the process may use, by its affinity and its cgroup's quota: as many
-// as a Runtime has workers by default. It is determined once: reading the kernel's files takes
-// longer than the rest of a short-lived pool's work.
+// Returns how many processors the process may use, by its affinity and its cgroup's quota,
+// determined once: a Runtime has that many workers by default.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
 
 struct PoolOptions {
-  // The largest number of running tasks, and of living workers. kUnlimited is allowed.
+  // The largest number of running tasks, and of workers that hold a slot. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
   // When workers start.
   GrowPolicy grow = GrowPolicy::on_demand();
-  // The number of workers that idleness never retires. At most `capacity`.
+  // The number of workers that never retire for idleness. At most `capacity`.
   std::size_t min_workers = 0;
-  // Whether the constructor and reopen() start `min_workers` workers, rather than on demand.
+  // Whether the constructor and reopen() start `min_workers` workers at once, not on demand.
   bool prestart = false;
   // Whether the constructor and reopen() allocate the queue for all tasks that can be accepted.
-  // submit() then does not allocate for it, up to the original capacity. `capacity` and
-  // `queue_capacity` may be 1048576 together. It does not affect workers; see `prestart`.
+  // `capacity` + `queue_capacity` may then be at most 1048576. It does not affect workers.
   bool prealloc = false;
   // The largest number of tasks that wait for a slot. 0: a task is accepted only if a slot is free.
   // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The bound of callers parked in submit; more get Errc::too_many_waiting. Not with
-  // OnFull::reject.
+  // The largest number of callers parked in submit; further callers get Errc::too_many_waiting.
+  // Must not be set with OnFull::reject.
   std::size_t max_blocked = kUnlimited;
   // Whether a task that waits for its own pool, in submit(), run(), a PoolTask or a group, frees
-  // its slot meanwhile. Without it the number of tasks that have begun and not ended is bounded, as
-  // in most pools. The user must then ensure that tasks do not fill all slots waiting for unstarted
-  // tasks, which is a deadlock.
+  // its slot meanwhile. If false, the user must prevent the deadlock in which all slots hold tasks
+  // that wait for unstarted tasks.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
-  // A worker retires after this much idleness, at most twice as much. A pool may outlive the
-  // runtime of its workers: while that is being destroyed, they all retire after 20 ms at most.
+  // A worker retires after this idle time, at most twice as late. A pool may outlive the runtime of
+  // its workers; while the runtime is being destroyed, they retire within 20 ms.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives an exception of a submitted task and optionally a TaskInfo, on the worker, before the
   // slot is freed. Several workers call it at once. Empty: the logger gets a line. If it throws,
-  // that is also a line and costs no worker. Exceptions of async() and run() go to the waiter.
+  // the logger gets a line, and the worker continues. Exceptions of async() and run() go to the
+  // waiter.
   ExceptionHandler on_exception = {};
   // Receives each line of the pool's log, without its end, from several workers at once and while a
   // task holds its slot. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
-  // Receives figures, in a fiber of the pool, one call at a time. Calls go on from opening until
-  // the pool is closed and its tasks have ended. A last call has the final figures, and join()
-  // waits for it. In a call join() throws as in a task. An exception of a call is a line for the
-  // logger. The constructor and reopen() then also throw as weft::go().
+  // Receives figures, in a fiber of the pool, one call at a time. It is called from the opening
+  // until the pool is closed and its tasks have ended. A last call has the final figures, and
+  // join() waits for it. Within a call join() throws as in a task. The logger gets a line for an
+  // exception of a call. The constructor and reopen() then also throw as weft::go().
   Tick on_tick = {};
-  // Whether FiberPool::timings() measures how long tasks wait and run. It reads the clock three
-  // times a task, otherwise never.
+  // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
+  // clock three more times for each task.
   bool timings = false;
-  // A stop request here is a close(Close::cancel), in the requesting call; the pool stays closed.
+  // A stop request calls close(Close::cancel) in the requesting call; the pool stays closed.
   std::stop_token stop = {};
   // The parent of a sub-pool, which must outlive it. Tasks run in the parent's slots, on its
   // workers, at most `capacity` at once and within the parent's room. A sub-pool has no workers, so
@@ -134,12 +132,12 @@ struct PoolStats {
   // The part of busy, released and queued that runs, or will run, tasks of sub-pools. These tasks
   // are counted by their own pool.
   std::size_t in_sub_pools = 0;
-  std::uint64_t submitted = 0;  // Tasks ever accepted.
+  std::uint64_t submitted = 0;  // Tasks accepted so far.
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.
   std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
   std::uint64_t rejected = 0;   // Refusals, for whatever reason.
-  std::uint64_t started = 0;    // Workers ever started.
+  std::uint64_t started = 0;    // Workers started so far.
   std::uint64_t retired = 0;    // Workers that have given up their slot for good.
 };
 

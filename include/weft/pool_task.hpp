@@ -12,11 +12,11 @@ namespace detail {
 class PoolEntry;
 }  // namespace detail
 
-// The handle of a task of FiberPool::async(). If it is destroyed, the task continues alone. A task
-// of the same pool that waits frees its slot. It continues once it has a slot again, even after its
-// deadline.
+// The handle of a task of FiberPool::async(). If the handle is destroyed, the task continues. If a
+// task of the same pool waits for it, that task frees its slot, and continues once it has a slot
+// again, even after its deadline.
 // Context: fibers and plain threads; wait(), its forms and get() park. Callers of ready(), waits
-// and cancel() may be concurrent; get() and the destructor need the only caller.
+// and cancel() may be concurrent; get() and the destructor must be the only calls.
 // Ordering: the end of the task synchronizes with the return of calls that wait for it.
 template <class R>
 class PoolTask {
@@ -24,7 +24,7 @@ class PoolTask {
   PoolTask() noexcept = default;
   // Takes the task of `other`, which is then empty.
   PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
-  // Exchanges the tasks: the destructor of `other` then gives up the previous one.
+  // Exchanges the tasks: the destructor of `other` then gives up the previous task.
   PoolTask& operator=(PoolTask&& other) noexcept {
     std::swap(job_, other.job_);
     return *this;
@@ -34,7 +34,7 @@ class PoolTask {
     if (job_ != nullptr) job_->release_reference();
   }
 
-  // Returns whether it has a task: not by default, after get() or after a move. All other calls
+  // Returns whether it has a task: false by default, after get() and after a move. All other calls
   // require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
   // Returns whether the task has ended or was cancelled, so that waits do not park.
@@ -53,8 +53,9 @@ class PoolTask {
     return last.job_->take();
   }
   // Prevents the task from running if it has not begun, and returns true; its waiters continue at
-  // once. It keeps its place in the queue until its turn, when it counts as cancelled. If it has
-  // begun, returns false; its token, if it took one, requests a stop, and it ends on its own.
+  // once. The task keeps its place in the queue until its turn, and only then PoolStats::cancelled
+  // counts it. If the task has begun, returns false; its token, if any, requests a stop, and the
+  // task ends on its own.
   bool cancel() noexcept { return job_->cancel(); }
 
   // Returns the job, for a select; null for an invalid handle.

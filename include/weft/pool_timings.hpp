@@ -13,8 +13,8 @@ struct PoolTimings {
   Histogram queue_wait;
   // The time from the start of a task to its end, including parks.
   Histogram run_time;
-  // The time from the first submitting call to the first and to the last end of a task; and the
-  // latter divided by the number of tasks, which is the average time per task.
+  // The time from the first submitting call to the first end of a task, and to the last end. The
+  // average time per task is the latter, divided by the number of tasks.
   std::chrono::nanoseconds first{};
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds average{};

@@ -14,14 +14,14 @@
 
 namespace weft::posix {
 
-// What a fiber does with the pthread mutexes and rwlocks that it holds when a call would park.
+// What a fiber does with pthread mutexes and rwlocks that it holds when a call would park.
 enum class Locks : std::uint8_t {
   strict,  // It keeps them: the call blocks the worker, and report() counts it.
-  // It parks with them. Fibers that want such a lock park until it is released, whether they have a
-  // Scope or not; plain threads block. It has the effect of `strict` with a running pthread_once(),
-  // with locks that were taken before the first such Scope of the process, with more than 14 locks,
-  // and in builds with debug_locks. A fiber that wants such a lock of its own worker and must not
-  // park ends the process with a message.
+  // It parks while it holds them. Fibers that need such a lock park until it is released, whether
+  // they have a Scope or not; plain threads block. It has the effect of `strict` in builds with
+  // debug_locks, during a pthread_once(), with more than 14 locks, and with locks taken before the
+  // first such Scope of the process. If a fiber that must not park needs such a lock, held by a
+  // fiber of its own worker, the process ends with a message.
   carry,
 };
 
@@ -33,19 +33,19 @@ struct ScopeOptions {
 
 // While a Scope exists, blocking calls of the C library park the calling fiber, whichever library
 // makes them. The intercepted calls are: reads and writes of sockets and pipes, connect, accept,
-// poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, reads of files, fsync, and waits for
-// pthread condition variables and POSIX semaphores. The fiber keeps its thread, as with
-// this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends a call with
-// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or with a pthread lock held that it does not carry,
-// a call blocks the worker, and report() counts it. Scopes nest; locks are carried if any of them
-// carries. A scope on a plain thread has no effect.
+// poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, opens and reads of files,
+// fsync, and waits for pthread condition variables and POSIX semaphores. The fiber keeps its
+// thread, as with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends
+// a call with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread lock
+// that it does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks are
+// carried if any of the scopes carries them. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes it also destroys it; the destructor may park.
 // Ordering: calls synchronize as they do on threads.
 class Scope {
  public:
   // Begins the scope.
   // Throws: std::bad_alloc. std::system_error (std::errc::not_supported) if the program's calls do
-  // not reach this library by its link order, or under the thread sanitizer.
+  // not reach this library because of its link order, or under the thread sanitizer.
   Scope() : Scope(ScopeOptions{}) {}
   explicit Scope(const ScopeOptions& options);
   // Ends the scope; the outermost destroys the values of pthread keys, whose destructors may park.
@@ -89,9 +89,10 @@ struct BlockedCalls {
   std::chrono::nanoseconds longest{0};
 };
 
-// Returns the calls that have blocked workers in this process, the longest total first. Calls that
-// are not intercepted are found once they last for RuntimeOptions::stall. Their names need
-// RuntimeOptions::stall_calls and a build without sanitizers.
+// Returns the calls that have blocked workers in this process, the longest total first. Of the
+// calls that are not intercepted, it reports calls that last for RuntimeOptions::stall. With
+// WEFT_POSIX_SYSTEM_CALLS=1 in the environment it reports all that wait (a diagnostic mode,
+// docs/posix.md). Their names need RuntimeOptions::stall_calls and a build without sanitizers.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

@@ -30,7 +30,7 @@ struct Options {
 // thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds of
 // processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
 // blocking() and of the program itself are not sampled. Each sample is a SIGPROF to the thread,
-// which stays with the library; no lock is taken and no wait of a fiber is ended.
+// whose handler stays installed; it takes no lock and ends no wait of a fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
 // Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
@@ -41,9 +41,9 @@ struct Options {
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
 // channels, selects, a Once, and room in a pool. A stack ends with the reason, `[mutex]`. Folded
 // stacks count nanoseconds from the park until the fiber runs again; a wait that still lasts counts
-// until the end of the recording. Waits that began before are not seen. Of many waits a worker
-// samples one of up to 1024, which counts for as many. Waits of plain threads are not sampled. A
-// recording of contention() excludes one of blocked(), too.
+// until the end of the recording. Waits that began before the recording are not sampled. If there
+// are many waits, a worker samples one wait in n, up to 1024, and counts it n times. Waits of plain
+// threads are not sampled. contention() also excludes a concurrent blocked().
 // Context, Errors, Throws: as processor(), without device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 

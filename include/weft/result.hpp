@@ -31,11 +31,11 @@ template <>
 struct Result<void> {
   std::error_code error{};
 
-  // Is a success.
+  // Makes a success.
   Result() noexcept = default;
-  // Is a failure with this error, or a success if its value is 0.
+  // Makes a failure with this error, or a success if the error's value is 0.
   Result(const std::error_code& code) noexcept : error(code) {}  // NOLINT: an error is a result.
-  // Is a failure for this reason, such as an Errc.
+  // Makes a failure for this reason, such as an Errc.
   template <class Code>
   requires std::is_error_code_enum_v<Code> Result(Code code)
   noexcept  // NOLINT(google-explicit-constructor): as above.

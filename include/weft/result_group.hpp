@@ -42,7 +42,7 @@ class ResultGroup : private detail::WrongGroupCalls {
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
   }
-  using WrongGroupCalls::spawn;  // Its messages say what a task has to take.
+  using WrongGroupCalls::spawn;  // Its messages state what a task has to take.
 
   // Parks until every task has ended. Returns the results and leaves the group empty.
   // Throws: the first exception of a task; the results are then dropped.

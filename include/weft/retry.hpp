@@ -19,7 +19,7 @@
 namespace weft {
 
 // Bounds the retries of all callers that share it, so they do not multiply the load of a failing
-// service. Each retry takes one; it begins full.
+// service. Each retry takes one retry from the budget, which begins full.
 // Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:
@@ -34,7 +34,7 @@ class RetryBudget {
   void count_call() noexcept;
   // Takes a retry; returns false if there is none, so the caller gives up.
   [[nodiscard]] bool try_take() noexcept;
-  // Returns the retries left, rounded down, which may be stale.
+  // Returns the number of retries left, rounded down; it may be stale.
   [[nodiscard]] std::uint32_t left_hint() const noexcept {
     return static_cast<std::uint32_t>(thousandths_.load(detail::relaxed) / 1000);
   }
@@ -49,20 +49,20 @@ class RetryBudget {
 struct RetryOptions {
   // The largest number of attempts, including the first. At least 1.
   std::uint32_t attempts = 4;
-  // The bound of the delay before the second attempt; it doubles for each further one. The delay is
-  // uniform between 0 and the bound ("full jitter"), so callers that failed together do not return
-  // together. Not below 0.
+  // The bound of the delay before the second attempt; the bound doubles for each further attempt.
+  // The delay is uniform between 0 and the bound ("full jitter"), so callers that failed together
+  // do not return together. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
   // The largest bound. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // Time from the beginning of the first attempt, after which no other begins. It interrupts none.
+  // No attempt begins later than this after the start of the first; running attempts continue.
   std::chrono::nanoseconds total = kNever;
   // Null: none. It must outlive the call.
   RetryBudget* budget = nullptr;
 };
 
 // Makes retry() repeat an attempt that throws it. If no attempt follows, retry() throws the
-// contained exception, or this one if it contains none.
+// contained exception, or this exception if it contains none.
 // Context: plain value.
 class TryAgain : public std::runtime_error {
  public:
@@ -131,8 +131,8 @@ struct AttemptResult<Attempt<T>> {
 
 // Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt
 // decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
-// may_try_again. Other results and exceptions end the loop at once. After the last attempt its
-// value is returned or its exception thrown.
+// may_try_again. Other results and exceptions end the loop at once. The value of the last attempt
+// is returned, or its exception thrown.
 //
 //   const Response response = retry_until({.attempts = 3, .budget = &budget}, context, [&] {
 //     Response answer = ask();
@@ -140,8 +140,8 @@ struct AttemptResult<Attempt<T>> {
 //     return Attempt<Response>{std::move(answer), is_busy};
 //   });
 //
-// `until` ends the delays, and no attempt after the first begins later; attempts must observe it
-// themselves.
+// `until` ends the delays, and after it no further attempt begins. The attempts themselves must
+// observe `until`.
 // Context: fibers and plain threads; parks for the delays, outside of attempts.
 // Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
 template <std::invocable F>
@@ -163,7 +163,7 @@ auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
       failure = std::current_exception();
       if (!detail::is_try_again(failure)) WEFT_RETHROW;
     }
-    // After the handler, so that the fiber parks with no exception in flight.
+    // The wait comes after the handler, so that the fiber parks with no exception in flight.
     if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
   }
 }
@@ -174,7 +174,7 @@ auto retry(const RetryOptions& options, F attempt) {
   return retry_until(options, {}, std::move(attempt));
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <class F>
 requires(!std::invocable<F>) void retry(const RetryOptions&, F) {
   static_assert(detail::kFits<F>, "weft::retry: the attempt must take no arguments");

@@ -23,7 +23,7 @@ namespace weft {
 
 namespace detail {
 
-// A receive, from `channel` unless that is null.
+// A receive from `channel`; null: the case is never ready.
 template <class T, class Handler>
 class ReceiveCase final : public SelectCase {
  public:
@@ -39,7 +39,7 @@ class ReceiveCase final : public SelectCase {
   bool attempt() noexcept override {
     return channel_->try_receive(value_) != ChannelStatus::would_wait;
   }
-  // The select holds the channel's lock, which this function knows only by a pointer.
+  // The select holds the channel's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
   // The value was transferred, or the channel was closed; then there is no value.
   bool conclude() noexcept override { return true; }
@@ -49,7 +49,7 @@ class ReceiveCase final : public SelectCase {
   Handler handler_;
 };
 
-// A send, to `channel` unless that is null.
+// A send to `channel`; null: the case is never ready.
 template <class T, class Handler>
 class SendCase final : public StatusCase<Handler> {
  public:
@@ -121,10 +121,10 @@ class StopCase final : public SelectCase {
   WaitList own_list_ WEFT_GUARDED_BY(own_lock_);
   std::stop_token token_;
   Handler handler_;
-  StopRegistration<Request> registration_;  // Destroyed first, because it uses all the others.
+  StopRegistration<Request> registration_;  // Destroyed first, because it uses all other members.
 };
 
-// The limit of a select in which no case is ready: a deadline, at once for a default.
+// The limit of a select in which no case is ready: a deadline, or past() for a default.
 template <class Handler>
 class SelectLimit {
  public:
@@ -170,9 +170,9 @@ struct SelectPlan {
 
 }  // namespace detail
 
-// The cases of a select(). Each is made in the call of select(), which calls the handler of the
-// chosen case. All locks are released by then, so the handler may do anything. A case with a null
-// channel is never ready, as with a nil channel in Go, so a case can be switched off.
+// The cases of a select(). Each case is made in the call of select(), which calls the handler of
+// the chosen case. All locks are released by then, so the handler may do anything. A case with a
+// null channel is never ready, as with a nil channel in Go, so a case can be switched off.
 
 // Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
 // closed and drained. The case is then ready forever.
@@ -202,19 +202,21 @@ template <class T, class Handler = detail::Nothing>
   return detail::SendCase<T, Handler>(&channel, std::move(value), std::move(handler));
 }
 
-// Is ready once the fiber has finished, so that join() does not park; never for an empty handle.
+// Makes a case that is ready once the fiber has finished, so that join() does not park. The case of
+// an empty handle is never ready.
 template <class T, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(JoinHandle<T>& handle, Handler handler = {}) {
   return detail::JoinCase<Handler>(handle.core(), std::move(handler));
 }
 
-// Is ready once a stop has been requested.
+// Makes a case that is ready once a stop has been requested.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler handler = {}) {
   return detail::StopCase<Handler>(std::move(token), std::move(handler));
 }
 
-// Is chosen at the deadline if no other case has been ready. The earliest of several counts.
+// Makes a case that is chosen at the deadline if no other case has been ready. The earliest
+// on_timeout() counts.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));
@@ -223,7 +225,8 @@ template <class Rep, class Period, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> duration, Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::after(duration), std::move(handler));
 }
-// Is chosen if no case is ready now, so select() does not park. It is Go's default.
+// Makes a case that is chosen if no case is ready now, so select() does not park. It corresponds
+// to Go's default.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto otherwise(Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::past(), std::move(handler));
@@ -269,7 +272,7 @@ inline std::size_t select_among(std::span<SelectCase* const> cases,
   return chosen;
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <class T, class Handler>
 requires(!std::invocable<Handler, std::optional<T>> && !std::same_as<Handler, std::optional<T>>)
     detail::SelectLimit<detail::Nothing> on_receive(Channel<T>*, Handler) {

@@ -31,9 +31,9 @@ class Semaphore {
     WEFT_TELL_LATE_WAIT(semaphore, try_acquire(count));
     (void)try_acquire_until({}, count);
   }
-  // Takes `count` permits at once. Returns false if they are not free, or if a caller waits.
+  // Takes `count` permits without waiting. Returns false if fewer are free, or if a caller waits.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
-  // Waits as acquire() does. Returns false if `until` ended the wait; no permit is taken then.
+  // Waits as acquire() does. Returns false if `until` ended the wait; it then takes no permit.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
@@ -45,7 +45,7 @@ class Semaphore {
   void release(std::uint64_t count = 1) noexcept;
   // Changes the number of permits to `permits`; the difference is added to the free permits or
   // taken from them. If the result is negative, returned permits cover the debt before a caller
-  // gets one.
+  // gets a permit.
   void resize(std::uint64_t permits) noexcept;
   // Returns the number of free permits, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() const noexcept;

@@ -9,25 +9,26 @@ namespace weft {
 
 // A std::shared_timed_mutex owned by one writer or by any number of readers. std::unique_lock,
 // std::shared_lock and std::scoped_lock work, and a ConditionVariable takes either lock. It is not
-// recursive: a reader that locks again deadlocks if a writer has come in between. An owner may
-// unlock on another thread than it locked on.
+// recursive: a reader that locks again deadlocks if a writer has come in between. An owner may lock
+// on one thread and unlock on another.
 // Context: fibers and plain threads; lock(), lock_shared() and the _until and _for calls park.
 // Ordering: an unlock synchronizes with the lock of each owner that it excluded.
 // Lifetime: it may be destroyed once all other lock calls have returned and all other owners have
-// called unlock, which need not have returned.
-// Fairness: FIFO, for readers too. The mutex is handed over, so no caller overtakes a waiter;
+// called unlock; these unlocks need not have returned.
+// Fairness: FIFO, also for readers. The mutex is handed over, so no caller overtakes a waiter;
 // neighbouring readers in the queue enter together.
 // Invariants
 //   I1  state_ = kWriter or a multiple of kReader, one for each owner, + kWaiters + kNoted.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner. It
 //       changes under waiters_lock_ only.
-//   I3  While it is set, a caller becomes an owner, and the last owner ceases to be one, only under
-//       waiters_lock_.
+//   I3  While kWaiters is set, a caller becomes an owner, and the last owner ceases to be one, only
+//       under waiters_lock_.
 //   I4  An unlock that has freed the mutex, and wakes no waiter, does not access it any more.
 //       Unchecked: the absence of an access cannot be observed.
-//   I5  An owner that notes itself has set kNoted first, and no unlock takes the fast path while
-//       it is set: so each noted owner removes its note before it leaves. The last owner clears it.
-//       Unchecked: the notes are in the scheduler.
+//   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
+//       kNoted is set. So each recorded owner removes its record before it leaves. The last owner
+//       clears kNoted.
+//       Unchecked: the records are in the scheduler.
 // Order
 //   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), as does a caller
 //             that passes the mutex on: the effects of earlier locks are visible.
@@ -60,20 +61,20 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));
   }
-  // Gives the mutex up; only the writer may. Without a writer the process ends with a report.
+  // Gives up the caller's ownership as the writer. Without a writer the process ends with a report.
   void unlock() noexcept {
     if (!leave(kWriter)) [[unlikely]]
       unlock_contended(kWriter);
   }
 
-  // Parks until the caller is a reader, perhaps one of several.
+  // Parks until the caller is one of the readers.
   void lock_shared() noexcept {
     if (detail::is_turn_over()) [[unlikely]]
       return give_way_and_lock(kReader);
     if (!take(kReader)) [[unlikely]]
       (void)lock_contended(kReader, {});
   }
-  // Locks for reading at once. Returns false if there is a writer or a waiter.
+  // Locks for reading without waiting. Returns false if there is a writer or a waiter.
   [[nodiscard]] bool try_lock_shared() noexcept {
     if (detail::is_turn_over()) [[unlikely]]
       return take_and_note(kReader);
@@ -88,18 +89,18 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_shared_until(Deadline::after(duration));
   }
-  // Gives the mutex up; only a reader may. Without a reader the process ends with a report.
+  // Gives up the caller's ownership as a reader. Without a reader the process ends with a report.
   void unlock_shared() noexcept {
     if (!leave(kReader)) [[unlikely]]
       unlock_contended(kReader);
   }
 
  private:
-  // Each owner adds one of these to the state.
+  // Each owner adds kReader or kWriter to the state.
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
-  // Some owner is noted, for reports of deadlocks: see waist.hpp. It makes the state negative.
+  // An owner is recorded, for reports of deadlocks. This bit makes the state negative.
   static constexpr std::uint32_t kNoted = 1U << 31;
 
   // Requires a state without kNoted.
@@ -107,13 +108,13 @@ class SharedMutex {
     return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
   }
   // Returns whether an unlock may take the fast path: it hands the mutex to no waiter, and removes
-  // no note.
+  // no record.
   [[nodiscard]] static bool may_leave(std::uint32_t state, std::uint32_t owner) noexcept {
     if (owner == kWriter) return state == kWriter;
     return static_cast<std::int32_t>(state) >= static_cast<std::int32_t>(kReader) &&
            state != (kReader | kWaiters);
   }
-  // Becomes an owner if that takes no wait. Relaxed loads of state_, here and elsewhere, are only
+  // Becomes an owner if that needs no wait. Relaxed loads of state_, here and elsewhere, are only
   // checks before a compare-exchange decides.
   [[nodiscard]] bool take(std::uint32_t owner) noexcept {
     const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;

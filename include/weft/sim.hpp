@@ -31,14 +31,14 @@
 
 namespace weft::sim {
 
-// How the next of the ready fibers is chosen.
+// How the simulation chooses the next of the ready fibers.
 enum class Strategy : std::uint8_t {
-  // Each ready fiber has the same chance. Turns sometimes end early; each run has its own chance of
-  // that.
+  // Each ready fiber has the same chance. Turns sometimes end early; each run has its own chance
+  // for an early end.
   random,
   // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
-  // that priority at Options::depth - 1 places. The probability of finding a fault that needs so
-  // few changes of order can be computed.
+  // that priority at Options::depth - 1 places. The probability of finding a fault that needs at
+  // most that many changes of order can be computed.
   priorities,
   // The runs are all schedules with at most Options::max_preemptions preemptions, for small bodies.
   exhaustive,
@@ -56,26 +56,26 @@ struct Options {
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
   // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
-  // begins when one waits, or has had turns for 10 ms. 0: all fibers interleave.
+  // begins when one of them waits, or has had turns for 10 ms. 0: all fibers interleave.
   unsigned workers = 0;
   // The time of each turn of a fiber, so that loops that wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
-  // A world beyond these limits fails, since it does not end.
+  // A world that exceeds these limits fails, since it seems not to end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
-  // A fiber that is ready and gets no turn for this time starves, and the run fails. The time grows
-  // by 64 turns of each ready fiber, because chance may omit a fiber for some turns. 0: no limit.
+  // A fiber that is ready and gets no turn for this time starves, and the run fails. 64 turn_time
+  // for each ready fiber are added, because by chance a fiber may be passed over. 0: no limit.
   std::chrono::nanoseconds starvation = std::chrono::seconds(10);
   // The real time after which a fiber that runs without a wait is reported on stderr with its
   // calls.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  // The time for which fibers may continue after the end of the body; later they are a leak.
+  // The time for which fibers may continue after the end of the body; fibers left then are leaks.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // The bytes of a fiber's stack. The default exceeds that of a Runtime, because the calls of
   // weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether a failure is run again with fewer and earlier faults, and with fewer preemptions, while
-  // it remains one.
+  // Whether a failing run is repeated with fewer and earlier faults, and with fewer preemptions, as
+  // long as it still fails.
   bool shrinks = true;
   // The number of rows of a failure's story.
   std::size_t story_rows = 60;
@@ -102,7 +102,7 @@ class Failure : public std::runtime_error {
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   // Returns the reason, as a sentence or a list of fibers.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  // Returns the events before, with a row for each event and a column for each host.
+  // Returns the events before the failure, with a row for each event and a column for each host.
   [[nodiscard]] const std::string& story() const noexcept { return story_; }
 
  private:
@@ -141,21 +141,21 @@ struct Disturbance {
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes, each followed by a restart.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
-  // Each is followed by a restart: unsynced data may be lost.
+  // Each power cut is followed by a restart: unsynced data may be lost.
   unsigned power_cuts = 0;
   std::chrono::nanoseconds within = std::chrono::minutes(1);
-  // The range of their random durations.
+  // The range of the faults' random durations.
   std::chrono::nanoseconds shortest = std::chrono::milliseconds(100);
   std::chrono::nanoseconds longest = std::chrono::seconds(10);
 };
 
 // Chances that calls of a host's fibers fail, as in docs/faults.md.
 struct CallFaults {
-  // The chance of each socket call to fail: no descriptors, addresses or memory; an aborted or
-  // reset connection.
+  // The chance of each socket call to fail: no descriptors, addresses, names or memory; an aborted
+  // or reset connection.
   double sockets = 0;
   // The chance of each file call to fail: no descriptors, no room, an unreadable or unwritable
-  // disk.
+  // disk. With the same chance, reads and writes transfer only a part.
   double files = 0;
   // The chance of each `operator new` of an unaligned type: std::bad_alloc.
   double memory = 0;
@@ -172,7 +172,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Runs `main` in a fiber of a new host, at once and after each restart. net::dial() and
+  // Runs `main` in a fiber of a new host, now and after each restart. net::dial() and
   // net::resolve() resolve the name. A fiber belongs to the host of the fiber that spawned it, and
   // may outlive `main`. An exception that leaves a fiber fails the run.
   void host(std::string_view name, std::function<void()> main);
@@ -188,9 +188,9 @@ class World {
   void stop(std::string_view name);
   // Ends stop().
   void go_on(std::string_view name);
-  // Waits until `main` and all fibers of the host have ended; parks. Fails the run if one is left
-  // after Options::grace, or if sockets or files of the host are still open: a leak. The caller
-  // then does not return. A host that has crashed leaks nothing.
+  // Waits until `main` and all fibers of the host have ended; parks. Fails the run if a fiber is
+  // left after Options::grace, or if sockets or files of the host are still open: a leak. The
+  // caller then does not return. A host that has crashed leaks nothing.
   void check_end(std::string_view name);
   // Returns whether the host has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
@@ -208,8 +208,8 @@ class World {
   void limit_sockets(std::string_view name, std::size_t most);
 
   // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow if the
-  // number is negative, in (-1'000'000, 1'000'000]. Limits and timers follow them, but a begun wait
-  // keeps its end. Throws: std::invalid_argument for other numbers, and for the world.
+  // number is negative, in (-1'000'000, 1'000'000]. Limits and timers follow these clocks, but a
+  // begun wait keeps its end. Throws: std::invalid_argument for other numbers, and for the world.
   void clock_drift(std::string_view name, double parts_per_million);
   // Makes calls of the host's fibers fail by chance, as shown in the story.
   // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
@@ -218,31 +218,31 @@ class World {
   // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP show it.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Makes or replaces a file on the host's disk. Relative paths also begin at the root.
+  // Makes or replaces a file on the host's disk. Even relative paths begin at the root.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
   // Returns a file as the host's processes would read it; std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
   // Crashes the host and removes all its files, before a restart().
   void replace_disk(std::string_view name);
-  // Bounds the total bytes of the host's files. A write beyond fails with no_space_on_device, and
-  // existing files remain.
+  // Bounds the total bytes of the host's files. A write beyond this bound fails with
+  // no_space_on_device, and existing files remain.
   void limit_disk(std::string_view name, std::uint64_t most);
 
   // Lets fibers wait for the system's descriptors of this kind; otherwise such a wait fails the
   // run. `kind` is the beginning of their link in /proc/self/fd: "pipe", "socket",
   // "anon_inode:[eventfd]", "/dev/tty". The kind "thread" lets plain threads wake fibers. Such
-  // events take real time and no virtual time, and the seed does not decide them. While one may
-  // happen, each step of the virtual time waits up to 1 ms of real time for it, and no deadlock is
-  // found.
+  // events take real time and no virtual time, and the seed does not decide them. While such an
+  // event may happen, each step of the virtual time waits up to 1 ms of real time for it, and no
+  // deadlock is found.
   void let_in(std::string_view kind);
 
   // Lets fibers connect to a real host, by TCP or a connected UDP socket. net::dial() and
   // net::resolve() then accept `name`, and return simulated addresses. The system resolves
-  // `address`, a name or an IP address; if it is empty, `name`. After each call on such a
-  // connection the virtual time stands still for up to `patience` of real time. A crash of the
-  // calling host closes its connections. Throws: std::invalid_argument for an empty name, the name
-  // of a host of the world, or a negative patience.
+  // `address`, a name or an IP address; if it is empty, the system resolves `name`. After each call
+  // on such a connection the virtual time stands still for up to `patience` of real time. A crash
+  // of the calling host closes its connections. Throws: std::invalid_argument for an empty name,
+  // the name of a host of the world, or a negative patience.
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
@@ -256,8 +256,8 @@ class World {
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Lets time pass; parks.
   void run_for(std::chrono::nanoseconds time);
-  // Lets time pass until `condition` returns true, with a call after each pause; parks. Returns
-  // false at the limit.
+  // Lets time pass until `condition` returns true, and calls it after each pause; parks. Returns
+  // false if the limit was reached first.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
   // Returns the time since the beginning.
@@ -271,11 +271,11 @@ class World {
 };
 
 // Runs `body` once for each seed, each in its own world, and returns when all runs have passed. A
-// process makes one call at a time. A run fails if a check() is false, an exception leaves a fiber,
-// a fiber starves, the thread sanitizer reports a data race, or fibers or descriptors of the body
-// are left after Options::grace, or descriptors of a host without fibers. A deadlock, a refused
-// call and a limit of the options also fail it. Fibers of a finished world never run again, and
-// their objects are not destroyed.
+// process may make one call of explore() at a time. A run fails if a check() is false, an exception
+// leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. It fails if fibers
+// or descriptors of the body, or descriptors of a host without fibers, are left after
+// Options::grace. A deadlock, a refused call and a limit of the options also fail it. Fibers of a
+// finished world never run again, and their objects are not destroyed.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
@@ -301,11 +301,11 @@ void check(bool holds, std::string_view sentence);
 [[noreturn]] void fail(std::string_view sentence);
 // Adds a row to the story, in the column of the caller's host. Has no effect elsewhere.
 void note(std::string_view text);
-// Returns a number in [0, bound) by the seed; `bound` is at least 1.
+// Returns a random number in [0, bound) from the seed; `bound` is at least 1.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
-// Returns true with this chance, by the seed.
+// Returns true with this probability, from the seed.
 [[nodiscard]] bool chance(double probability);
-// Lets other fibers run first, if the strategy decides so. It belongs between two accesses to data
+// Lets other fibers run first, if the strategy decides so. Call it between two accesses to data
 // that fibers share without weft. Has no effect elsewhere.
 void point();
 // Charges the caller for a computation: `time` of virtual time passes, and the caller keeps its

@@ -8,16 +8,16 @@ namespace weft {
 
 struct SpawnOptions {
   // Bytes, rounded up to 16 KiB times a power of two; 0 means the runtime's default (64 KiB). At
-  // most 16 MiB; a spawn with more throws std::system_error (Errc::invalid_stack_size). A fiber of
-  // the default size may run on the stack of a fiber that waits for it, with as much room; see
-  // JoinHandle::join(). A fiber of another size never does.
+  // most 16 MiB; a spawn with a larger size throws std::system_error (Errc::invalid_stack_size). A
+  // fiber of the default size may run on the stack of a fiber that waits for it, with as much room;
+  // see JoinHandle::join(). A fiber of another size never does.
   std::size_t stack_size = 0;
   // Appears in dumps and overflow reports; the spawn copies the first 31 characters.
   std::string_view name = {};
   // Whether one worker thread runs the fiber from beginning to end. It suits libraries that store
   // data per thread. The worker is the spawning fiber's. A spawning plain thread gets one of the
-  // runtime's `workers` in turn, never a spare one. A worker that no longer takes part still runs
-  // it. While another fiber blocks that worker, this one cannot run.
+  // runtime's `workers` in turn, never a spare worker. A worker that no longer takes part still
+  // runs it. While another fiber blocks that worker, this fiber cannot run.
   bool pinned = false;
 };
 

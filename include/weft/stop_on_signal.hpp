@@ -19,8 +19,8 @@ namespace weft {
 //
 // The first signal requests the stop. After that, and after the object's end, the signals have
 // their former effect again: a second Ctrl-C ends a program whose shutdown takes too long. A signal
-// belongs to one object at a time, and some thread must not block it, as for io::SignalSet. The
-// object has a fiber, which waits for the signal.
+// belongs to one object at a time, and at least one thread must leave it unblocked, as for
+// io::SignalSet. The object has a fiber, which waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
 // Ordering: the receipt of a signal synchronizes with signal(); the stop request comes after it.
 // Order

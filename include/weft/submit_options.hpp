@@ -16,12 +16,12 @@ namespace weft {
 enum class Priority : std::uint8_t { high, normal, low };
 
 // Identifies the tasks of one customer, file or host: a number, a string, or any type of std::hash.
-// Only its hash is kept: in the rare case that two keys have the same hash, their tasks wait for
-// one another.
+// Only its hash is kept: in the rare case that two keys have the same hash, tasks of one key wait
+// for tasks of the other.
 // Context: plain value.
 class TaskKey {
  public:
-  // Has no key: the task waits for no other.
+  // Has no key: the task waits for no other task.
   TaskKey() noexcept = default;
   // Hashes texts, numbers, and types of std::hash. Equal keys have equal hashes.
   template <class T>
@@ -56,19 +56,21 @@ struct SubmitOptions {
   // not wait for a task of its own key. With OnFull::caller_runs a task with a key waits for room
   // instead.
   TaskKey key = {};
-  // The slots of the task, and the room for its acceptance: at least 1; Errc::too_heavy refuses
-  // more than the capacity. Tasks after one that does not fit yet wait too, so it is never passed
-  // over. If the capacity shrinks below it, it runs alone. In a sub-pool it takes as many slots of
-  // each parent, after earlier waiters; a parent with fewer runs it alone.
+  // The slots that the task takes, and the room that its acceptance needs; at least 1.
+  // Errc::too_heavy refuses more than the capacity. Tasks after a task that does not fit yet also
+  // wait, so it is never passed over. If the capacity shrinks below it, the task runs alone. In a
+  // sub-pool it takes as many slots of each parent, after earlier waiters; a parent with fewer
+  // slots runs it alone.
   std::size_t weight = 1;
-  // A request drops a task that has not begun, as PoolTask::cancel() does; otherwise the task's own
-  // token passes it on. It also ends a wait for room (Errc::cancelled), as does the call's own
-  // Until.
+  // A stop request drops a task that has not begun, as PoolTask::cancel() does; otherwise the
+  // task's own token passes the request on. The request also ends a wait for room
+  // (Errc::cancelled), as does the call's own Until.
   std::stop_token stop = {};
-  // A task that has not begun by then never will. It counts as cancelled at its turn; its waiters
-  // continue at the deadline, and get() throws Errc::timed_out. It also ends a wait for room.
+  // A task that has not begun by then never begins. PoolStats::cancelled counts it at its turn.
+  // Its waiters continue at the deadline, and get() throws Errc::timed_out. The deadline also ends
+  // a wait for room.
   Deadline deadline = Deadline::never();
-  // A task that has run for this long is asked to stop; it must take a std::stop_token.
+  // A task that has run for this long receives a stop request; it must take a std::stop_token.
   std::chrono::nanoseconds timeout = kNever;
 };
 

@@ -40,14 +40,14 @@ namespace weft {
 // join() throws it. Tasks may start tasks. The group can be used again after join(), but a
 // cancelled context stays cancelled.
 //
-// A group with a FiberPool runs its tasks there; groups may share a pool. If the pool refuses a
-// spawn, it throws std::system_error with the pool's code and has no effect. A task that the pool
+// A group with a FiberPool runs its tasks there; groups may share a pool. A spawn that the pool
+// refuses throws std::system_error with the pool's code, and has no effect. A task that the pool
 // accepted and then dropped, by close(Close::discard) or its options, makes join() throw
 // std::errc::operation_canceled, unless there is another exception. A pool's task that waits for
 // the group frees its slot meanwhile. A stop request of the pool, by close(Close::cancel) or
 // PoolOptions::stop, cancels the group's context while a task that takes it or a token runs.
-// Context: fibers and plain threads; join(), waits and the destructor park, and so do spawns at the
-// limit or while the pool has no room, except try_spawn() and spawn_after().
+// Context: fibers and plain threads; join(), waits and the destructor park. Spawns except
+// try_spawn() and spawn_after() park at the limit, or while the pool has no room.
 // Throws: std::bad_alloc; spawns also as weft::go(), or in a pool as FiberPool::submit().
 // Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
 class TaskGroup : private detail::WrongGroupCalls {
@@ -56,17 +56,17 @@ class TaskGroup : private detail::WrongGroupCalls {
   // Throws: std::bad_alloc, and std::invalid_argument for a limit of 0, as all constructors do.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
-  // Makes the context a child of `parent`, which must outlive the group, unless it is null.
+  // Makes the context a child of `parent`, which must outlive the group. Null: without a parent.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
-  // Runs its tasks in `pool`, which must outlive it; its context is as of the first constructor.
+  // Runs its tasks in `pool`, which must outlive it; its context is as in the first constructor.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
-  // Serves classes built of groups: with a pool or without one.
+  // For classes that are built on groups, with or without a pool.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels the remaining tasks and waits for them. After 5 s it lists the fibers left on stderr,
-  // once. Exceptions that no join() has thrown are dropped.
+  // Cancels the remaining tasks and waits for them. After 5 s it lists the remaining fibers on
+  // stderr, once. Exceptions that no join() has thrown are dropped.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -76,12 +76,12 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `max_running` tasks run, FIFO; a pool then applies its on_full. A
-  // spawn by a task of the group never waits for the limit, because that task holds a place: the
-  // new task is queued. When a task of the group ends, its fiber runs a queued task before waiting
-  // spawns continue. Tasks of groups made by these tasks are treated the same way.
-  // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
-  // unchanged.
+  // Starts a task. Parks while `max_running` tasks run, FIFO; after that, a pool applies its
+  // on_full. A spawn by a task of the group never waits for the limit, because that task holds a
+  // place: the new task is queued. When a task of the group ends, its fiber runs a queued task
+  // before waiting spawns continue. Tasks of groups made by these tasks are treated the same way.
+  // Throws: as weft::go() or FiberPool::go(). If it throws, no task has been started; a refused
+  // task is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
@@ -94,7 +94,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
   // Does the same as spawn() in a pool, with the options of the task. A task that takes a
-  // std::stop_token receives one of its own, for its options' stop and timeout and the group's end.
+  // std::stop_token receives its own token, for its options' stop and timeout and the group's end.
   // A task that is queued at the group's limit is not in the pool's queue, whatever its options.
   // Throws: also std::invalid_argument for a group without a pool, and as FiberPool::submit().
   template <detail::GroupTask F>
@@ -108,8 +108,8 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Starts a task without waiting. Refuses it with Errc::full if `max_running` tasks run, or as
-  // FiberPool::try_submit().
+  // Starts a task without waiting. Refuses the task with Errc::full if `max_running` tasks run, or
+  // as FiberPool::try_submit().
   template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
@@ -143,7 +143,7 @@ class TaskGroup : private detail::WrongGroupCalls {
       WEFT_CATCH_ALL { keep(std::current_exception()); }
     });
   }
-  // Their messages say what a task has to take.
+  // Their messages state what a task has to take.
   using WrongGroupCalls::spawn, WrongGroupCalls::spawn_or_refuse, WrongGroupCalls::try_spawn;
   using WrongGroupCalls::spawn_after, WrongGroupCalls::spawn_until;
 
@@ -182,7 +182,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_THROW(
         std::invalid_argument("weft: TaskGroupOptions::max_running = 0; must be at least 1"));
   }
-  // The first one needs no memory: there is a reserved place for it, though not for others.
+  // The first exception needs no memory, because it has a reserved place; others need memory.
   struct Errors {
     std::exception_ptr first;
     std::vector<std::exception_ptr> others;
@@ -204,7 +204,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.max_running != kUnlimited; }
 
-  // One unit of the group's count, and one of its permits until the task has ended.
+  // Holds one unit of the group's count and, until the task has ended, one of its permits.
   struct Place {
     explicit Place(TaskGroup& in_group) noexcept : group(&in_group) { in_group.running_.add(); }
     Place(Place&& other) noexcept
@@ -219,8 +219,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup* group;
     bool has_permit = true;
   };
-  // A task and its place, which is given up after the task and its captures are destroyed: a joiner
-  // then continues. A fiber's locals are destroyed first, too; a worker of a pool keeps them.
+  // A task and its place, which is given up after the task, its captures and a fiber's FiberLocals
+  // are destroyed: a joiner then continues. A pool's worker keeps its FiberLocals.
   template <class F>
   class Member {
    public:
@@ -233,7 +233,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     ~Member() {
       if (place_.group != nullptr && task_) place_.group->count_unrun();
     }
-    // Requires that it has not run.
+    // The task must not have run.
     [[nodiscard]] F& task() noexcept { return *task_; }
     [[nodiscard]] const void* join_target() const noexcept { return &place_.group->running_; }
     void operator()() {
@@ -260,7 +260,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     std::optional<F> task;
   };
   // Surrounds a submit. A member that is destroyed without having run was either refused or, later,
-  // dropped; only this call can distinguish the two. The group keeps its count until that is known.
+  // dropped; only this call can distinguish the two. The group keeps its count until then.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -313,7 +313,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // For a task of the group, or one nested in it, when there was no permit.
+  // For a task of the group, or of a group nested in it, if there was no permit.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;

@@ -1,4 +1,4 @@
-// Temporary files and directories, which their owner's destructor removes.
+// Temporary files and directories that the destructor of their owner removes.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 namespace weft::files {
 
 struct TemporaryOptions {
-  // The directory to make it in. Empty: that of the environment's TMPDIR, or "/tmp".
+  // The directory of the new path. Empty: TMPDIR of the environment, or "/tmp".
   std::string folder = {};
   // The name begins and ends with these; random letters are between them.
   std::string prefix = "weft-";
   std::string suffix = {};
 };
 
-// Owns a path that has been made for it. The owners below have one.
+// Owns a path that was made for its owner, such as the two classes below.
 // Context: plain value; the destructor and an assignment park if there is a path.
 class TemporaryPath {
  public:
@@ -28,7 +28,7 @@ class TemporaryPath {
   // Removes its own path and takes that of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   // Removes the path with all that is below it, whatever the caller's context. Errors are dropped.
-  // A thread of file_group() does that, or the calling thread if there is none.
+  // A thread of file_group() removes it; if none can be started, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
@@ -42,8 +42,8 @@ class TemporaryPath {
   std::string path_;
 };
 
-// A new, empty file with a name of its own, open for reads and writes, which only its owner may
-// read. The destructor removes it; a process that is killed leaves it.
+// A new, empty file with a name of its own, open for reads and writes; only its owner may read it.
+// The destructor removes it; a process that is killed leaves it.
 //
 //   auto [upload, error] = files::TemporaryFile::create({.folder = "/srv/uploads"});
 //   if (!error && upload.file().write_all(text, 0)) (void)upload.keep_as("/srv/uploads/7");
@@ -60,13 +60,13 @@ class TemporaryFile {
   static Result<TemporaryFile> create(const TemporaryOptions& options = {},
                                       const Until& until = Until::ambient());
 
-  // Returns the open file. It outlives the name if it is copied.
+  // Returns the open file. A copy of the file may outlive the name.
   [[nodiscard]] File& file() noexcept { return file_; }
   // Returns the path; empty without a file.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
   // Keeps the file under another name, as rename() does; sync() it before, so that a power cut does
   // not leave the name without the data. After an error it stays temporary, unless `until` has
-  // ended the wait: then it may be there under either name.
+  // ended the wait: then the file may have either name.
   // Errors: also as rename(); Errc::closed without a file.
   [[nodiscard]] Result<void> keep_as(std::string path, const Until& until = Until::ambient());
   // Keeps the file where it is, and returns its path.
@@ -77,7 +77,7 @@ class TemporaryFile {
   TemporaryPath path_;
 };
 
-// A new, empty directory with a name of its own, which only its owner may enter. The destructor
+// A new, empty directory with a name of its own; only its owner may enter it. The destructor
 // removes it with all that is in it; a process that is killed leaves it.
 // Context: fibers and plain threads, one caller at a time; create(), the destructor and an
 // assignment park.

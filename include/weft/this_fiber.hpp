@@ -16,7 +16,7 @@ namespace weft::this_fiber {
 // Lets the ready fibers of this worker run first. A plain thread yields its processor.
 void yield() noexcept;
 // Yields if the fiber's turn is over: it has run for RuntimeOptions::turn without a wait. All calls
-// that may wait do so, too; a loop without such calls may use it, at the cost of one load. Has no
+// that may wait also do so; a loop without such calls may use it, at the cost of one load. Has no
 // effect on a plain thread.
 inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
@@ -25,7 +25,7 @@ void sleep_until(Deadline deadline) noexcept;
 // Sleeps for `duration`; returns at once if it is not positive.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
-  // Checked without reading the clock, which is a considerable part of the cost of a sleep.
+  // The check does not read the clock, because that is a considerable part of the cost of a sleep.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
 // Sleeps until `time`, as sleep_until() of a Deadline does.
@@ -52,14 +52,14 @@ template <class Rep, class Period>
 void set_name(std::string_view name) noexcept;
 
 // Returns the memory of the calling fiber's stack, below the present calls, to the system. It suits
-// a fiber that has made a deep call, such as a handshake, and will wait for long. It costs a system
-// call. Do not call it on a stack of another kind within a frame of the fiber, such as a
-// coroutine's. Memory between that frame and the fiber's own last frame would be lost. Has no
-// effect on other stacks, on plain threads, and if memory is locked.
+// a fiber that has made a deep call, such as a handshake, and will wait for a long time. It costs a
+// system call. Do not call it on a stack of another kind within a frame of the fiber, such as a
+// coroutine's. Data between that frame and the fiber's own last frame would be lost. Has no effect
+// on other stacks, on plain threads, and if memory is locked.
 void trim_stack() noexcept;
 
-// Returns whether a fiber calls. RuntimeOptions::on_deadlock runs outside of fibers: this namespace
-// behaves there as on a plain thread.
+// Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers: this
+// namespace behaves there as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While it lives, its fiber must not park or yield; otherwise the process ends with a report and a
@@ -70,7 +70,7 @@ class NoSwitch {
  public:
   // Begins the scope.
   NoSwitch() noexcept;
-  // Ends the scope; an outer one remains in force.
+  // Ends the scope; an outer scope remains in force.
   ~NoSwitch();
   NoSwitch(const NoSwitch&) = delete;
   NoSwitch& operator=(const NoSwitch&) = delete;
@@ -80,8 +80,8 @@ class NoSwitch {
 [[nodiscard]] bool may_switch() noexcept;
 
 // While it lives, its fiber keeps its worker thread across waits. It suits libraries that store
-// data per thread. Scopes nest. While another fiber blocks that worker, this one cannot run. Has no
-// effect on a plain thread.
+// data per thread. Scopes nest. While another fiber blocks that worker, this fiber cannot run. Has
+// no effect on a plain thread.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class Pin {
  public:

@@ -17,12 +17,12 @@ struct TokenBucketOptions {
   std::uint64_t tokens = 1;
   // Nanoseconds; above 0.
   std::chrono::nanoseconds per = std::chrono::seconds(1);
-  // The largest number of tokens kept for later, and that one call may take. At least 1.
+  // The largest number of tokens that are kept for later, and that one call may take. At least 1.
   std::uint64_t burst = 1;
 };
 
 // Limits an average rate: tokens arrive at the rate, up to `burst` are kept, and each call takes
-// some. The bucket begins full. It suits requests, bytes or messages that may come in bursts:
+// tokens. The bucket begins full. It suits requests, bytes or messages that may come in bursts:
 //
 //   TokenBucket bytes({.tokens = 1'000'000, .per = 1s, .burst = 64'000});
 //   bytes.take(length);
@@ -42,11 +42,11 @@ class TokenBucket {
   TokenBucket(const TokenBucket&) = delete;
   TokenBucket& operator=(const TokenBucket&) = delete;
 
-  // Takes `count` tokens at once. Returns false if they are not there, or if a caller waits.
+  // Takes `count` tokens without waiting. Returns false if fewer are there, or if a caller waits.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
   // Parks until `count` tokens are there and the caller's turn has come, and takes them.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
-  // Waits as take() does. Returns false if `until` ended the wait; no token is taken then.
+  // Waits as take() does. Returns false if `until` ended the wait; it then takes no token.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);
   template <class Rep, class Period>
   [[nodiscard]] bool take_for(std::chrono::duration<Rep, Period> duration,
@@ -73,7 +73,7 @@ class TokenBucket {
   [[nodiscard]] Deadline due(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
 
   const TokenBucketOptions options_;
-  Semaphore turn_{1};  // The turn of the waiting callers: its holder is the next one.
+  Semaphore turn_{1};  // The turn of the waiting callers: its holder is the next caller.
   mutable detail::SpinLock lock_;
   Parts parts_ WEFT_GUARDED_BY(lock_);            // The number of parts at the time refilled_.
   std::int64_t refilled_ WEFT_GUARDED_BY(lock_);  // Nanoseconds, by the clock of Deadline.

@@ -10,7 +10,7 @@
 namespace weft {
 
 // A limit for a wait: a deadline, a stop request, both, or nothing. Almost every call that waits
-// has a form that takes one; blocking(), Once::call(), await() and await_future() have none:
+// has a form with a limit; blocking(), Once::call(), await() and await_future() have none:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -19,9 +19,9 @@ namespace weft {
 //   task.wait_until(50ms);
 //
 // An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
-// passed deadline. It ends each later wait, too. A duration counts from the construction of the
-// Until. Use it for parameters. It holds a stop_token that is moved in, such as source.get_token().
-// It refers to any other token, which must live as long as the call.
+// passed deadline. Each later wait then ends at once. A duration counts from the construction of
+// the Until. Use it for parameters. It holds a stop_token that is moved in, such as
+// source.get_token(). It refers to any other token, which must outlive the call.
 // Context: plain value.
 class Until {
  public:
@@ -57,7 +57,7 @@ class Until {
     if (token_ != nullptr) return token_;
     return held_.stop_possible() ? &held_ : nullptr;
   }
-  // Returns a copy that ends at `other` at the latest.
+  // Returns a copy whose deadline is at the latest `other`.
   [[nodiscard]] Until but_before(Deadline other) const noexcept {
     Until earlier = *this;
     if (other < deadline_) earlier.deadline_ = other;
@@ -74,7 +74,7 @@ class Until {
   }
   // Returns whether it can never end a wait.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
-  // Returns why it ended a wait. If the deadline has passed, that counts as first, as in a Context.
+  // Returns why it ended a wait. A passed deadline counts as first, as in a Context.
   [[nodiscard]] Errc reason() const noexcept {
     return deadline_.passed() ? Errc::timed_out : Errc::cancelled;
   }

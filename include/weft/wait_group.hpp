@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// Counts unfinished work, as Go's sync.WaitGroup. Use go() and wait(), or call add() before each
+// Counts unfinished work, as Go's sync.WaitGroup. Call go() and wait(), or call add() before each
 // spawn and done() at the end of the work.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: done() synchronizes with the return of the wait() that it ends.
@@ -30,8 +30,8 @@ class WaitGroup {
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
-  // Adds `count` to the number of done() calls to wait for. Relaxed: the spawn that follows
-  // publishes it to the fiber that calls done().
+  // Adds `count` to the number of awaited done() calls. Relaxed: the spawn that follows publishes
+  // it to the fiber that calls done().
   void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
 
   // Counts one down. More calls than were added end the process with a report.
@@ -41,7 +41,7 @@ class WaitGroup {
       reached_zero(before);
   }
 
-  // Starts a detached fiber that counts until `callable` and its captures have been destroyed.
+  // Starts a detached fiber that is counted until `callable` and its captures have been destroyed.
   // Exceptions of `callable` are treated as by weft::go().
   // Throws: as weft::go(); the count is then unchanged.
   template <std::invocable F>
@@ -53,7 +53,7 @@ class WaitGroup {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}),
                   options);
   }
-  // These overloads exist for their messages alone.
+  // These overloads exist only for their error messages.
   template <class F>
   requires(!std::invocable<F>) void go(F&&) {
     static_assert(detail::kFits<F>, "weft::WaitGroup::go: the callable must take no arguments");
@@ -80,7 +80,7 @@ class WaitGroup {
  private:
   static constexpr std::uint64_t kWaiters = 1;
 
-  // One unit of the count, while it lives.
+  // Counts one unit while it lives.
   class Count {
    public:
     explicit Count(WaitGroup& group) noexcept : group_(&group) { group.add(); }

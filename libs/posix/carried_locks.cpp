@@ -28,7 +28,7 @@ struct LockWaiter : detail::Waiter {
   explicit LockWaiter(const void* where) noexcept : lock(where) {}
   const void* const lock;
   LockWaiter* next_chosen = nullptr;
-  bool is_chosen = false;  // A release has reserved the lock for it.
+  bool is_chosen = false;  // A release has reserved the lock for the fiber.
 };
 
 // Where a chosen fiber waits again if the lock was taken before it ran.
@@ -38,7 +38,8 @@ struct Front {
   void erase_if_linked(detail::Waiter& waiter) noexcept { list.erase_if_linked(waiter); }
 };
 
-// Which fiber holds a lock, or has it reserved. `unknown`: a thread or a running fiber may hold it.
+// The fiber that holds a lock, or for which a lock is reserved. `unknown`: a thread or a running
+// fiber may hold it.
 enum class Holder : std::uint8_t { unknown, fiber_of_this_thread, fiber_of_another, reserved };
 
 // `users` counts the carried locks and the waiters of a shard. Relaxed: a fiber waits only after it
@@ -74,7 +75,7 @@ struct Shard {
     *place = waiter.next_chosen;
     waiter.is_chosen = false;
   }
-  // Ends the wait of the first waiter for the lock; null if there is none.
+  // Ends the wait of the first waiter for the lock, and returns the waiter; null if there is none.
   [[nodiscard]] LockWaiter* claim_first(const void* address) noexcept WEFT_REQUIRES(lock) {
     for (detail::Waiter* one = waiting.front(); one != nullptr;) {
       auto* waiter = static_cast<LockWaiter*>(one);
@@ -113,7 +114,7 @@ constinit Shards<Shard> shards;
 class LockWait {
  public:
   explicit LockWait(const void* lock) noexcept : shard_(shards.of(lock)), self_(lock) {}
-  // Passes a reservation on that the caller has not used.
+  // Passes on a reservation that the caller has not used.
   ~LockWait() {
     if (!has_waited_) return;
     detail::Waker next;
@@ -139,7 +140,7 @@ class LockWait {
     FiberState* state = current_scope();
     std::optional<OwnCalls> own;
     if (state != nullptr) own.emplace(*state);
-    const this_fiber::Pin pin;  // The caller's locks are the thread's.
+    const this_fiber::Pin pin;  // The C library takes the thread for the owner of the locks.
     CarriedLocks mine;
     mine.put_down(nullptr);
     const bool is_notified = wait(reason, limit);
@@ -187,7 +188,7 @@ int wait_in_place(void* lock, const LockKind& kind, Deadline limit, std::int64_t
   return result == EINVAL && limit.is_never() ? kind.wait(lock) : result;
 }
 
-// A fiber waits in the C library for a lock whose holder is not parked, and looks from time to time
+// A fiber waits in the C library for a lock whose holder is not parked. It checks from time to time
 // whether the holder has parked since. Otherwise two workers could each block for a lock that a
 // ready fiber of the other holds.
 int take_slowly(void* lock, const LockKind& kind, Deadline limit, const void* from) {
@@ -206,7 +207,7 @@ int take_slowly(void* lock, const LockKind& kind, Deadline limit, const void* fr
     if (result == EBUSY && holder != Holder::unknown && may_park) {
       blocked.reset();
       // The chosen fiber cannot run while its worker is blocked: the reservation then expires. A
-      // waiter that was parked before looks for one now and then.
+      // parked waiter checks for a reservation from time to time.
       const std::chrono::nanoseconds longest(is_reserved ? kLastSlice : kLookForReservation);
       const bool has_looked = !wait.park(kind.reason, std::min(limit, Deadline::after(longest)));
       may_pass = has_looked && is_reserved;

@@ -11,7 +11,7 @@
 
 namespace weft::posix {
 
-// A thread knows the addresses of that many of its locks; it only counts the others.
+// A thread records the addresses of up to this many of its locks, and only counts further locks.
 inline constexpr std::size_t kMostKnown = 14;
 
 namespace carrying {
@@ -32,10 +32,10 @@ class CarriedLocks {
   CarriedLocks(const CarriedLocks&) = delete;
   CarriedLocks& operator=(const CarriedLocks&) = delete;
 
-  // Lists the locks that the calling thread knows, except `released` (null: none), and removes them
-  // from the thread's own.
+  // Moves the locks on the calling thread's list, except `released` (null: none), to the table of
+  // carried locks.
   void put_down(const void* released) noexcept;
-  // Gives them back to the thread, which must be the same.
+  // Gives the locks back to the thread, which must be the thread of put_down().
   void pick_up() noexcept;
 
   struct Node {
@@ -50,15 +50,16 @@ class CarriedLocks {
   std::size_t count_ = 0;
 };
 
-// How a kind of lock is taken by the C library.
+// The calls by which the C library takes a kind of lock.
 struct LockKind {
   const char* call;                     // In reports.
-  int (*attempt)(void* lock) noexcept;  // Never waits; EBUSY if it would.
+  int (*attempt)(void* lock) noexcept;  // Never waits; returns EBUSY instead.
   int (*wait)(void* lock);
   int (*wait_until)(void* lock, const timespec* time);  // Uses the monotonic clock.
   detail::WaitReason reason;
   // A lock with one holder at a time is reserved for the fiber that a release has chosen. The C
-  // library may let a thread take it twice, so it is not tried while a parked fiber holds it.
+  // library may let a thread take such a lock twice, so no caller tries the lock while a parked
+  // fiber holds it.
   bool is_exclusive;
 };
 
@@ -69,8 +70,8 @@ struct LockKind {
                             const void* from) noexcept;
 // Returns whether a parked fiber holds the lock.
 [[nodiscard]] bool is_carried(const void* lock) noexcept;
-// Wakes a fiber that waits for the lock, which its holder has just released. It wakes all of them
-// if the lock is not exclusive, or may still be held.
+// Wakes a fiber that waits for the lock, which its holder has just released. It wakes all such
+// fibers if the lock is not exclusive, or may still be held.
 void lock_was_released(const void* lock, bool is_free_and_exclusive) noexcept;
 // For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
 // lock.

@@ -31,14 +31,15 @@ constinit Real<decltype(::pthread_cond_signal)> real_signal("pthread_cond_signal
 constinit Real<decltype(::pthread_cond_broadcast)> real_broadcast("pthread_cond_broadcast",
                                                                   kVersion);
 
-// What the fibers that wait for one pthread condition variable park on.
+// The object on which fibers park while they wait for one pthread condition variable.
 struct Entry {
   explicit Entry(const void* where) noexcept : address(where) {}
   const void* const address;
   ConditionVariable condition;
   // Guarded by the shard's lock. Unchecked: no member leads to that lock.
   Entry* next = nullptr;
-  std::size_t users = 0;  // Waiting fibers and running signals; the last one removes the entry.
+  // Counts waiting fibers and running signals; the last of them removes the entry.
+  std::size_t users = 0;
 };
 
 // `waiting` counts the fibers of a shard. Relaxed: a fiber counts before it releases its mutex, so
@@ -165,7 +166,8 @@ unsigned attributes_of([[maybe_unused]] const pthread_cond_t& condition) noexcep
 #endif
 }
 
-// Returns whether attributes_of() is right. The C library has no public call for it.
+// Returns whether attributes_of() returns the right attributes. The C library has no public call
+// for it.
 bool are_attributes_known() noexcept {
   static const bool known = [] {
     pthread_condattr_t attributes{};
@@ -209,7 +211,7 @@ int wait_in_scope(FiberState& state, const Call& call, pthread_cond_t* condition
 }
 
 // The C library releases the mutex by itself. Fibers that wait for the mutex wait in the C library
-// from now on, and so notice that.
+// from now on, and so notice the release.
 template <class Wait, class... Arguments>
 int wait_in_place(Wait& wait, pthread_cond_t* condition, pthread_mutex_t* mutex,
                   Arguments... arguments) {

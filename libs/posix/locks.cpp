@@ -146,7 +146,8 @@ int take_until(void* lock, const LockKind& kind, clockid_t clock, const timespec
 template <class Plain>
 int release(const void* lock, bool is_exclusive, Plain plain) noexcept {
   if (!carrying_has_begun()) return unlocked(lock, plain());
-  // A reader whose lock is not known may share it with a fiber that carries it.
+  // A reader whose lock is not on the thread's list may share the lock with a fiber that carries
+  // it.
   if (is_exclusive && !holds_lock(lock) && is_carried(lock)) return EPERM;
   const int result = unlocked(lock, plain());
   if (result == 0 && !holds_lock(lock))

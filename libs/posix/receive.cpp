@@ -43,7 +43,7 @@ ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Pl
 }
 
 // The request does the same as recvmsg(). Kernels before 6.4 refuse control data in such a request.
-// MSG_WAITALL and MSG_PEEK have rules of their own for what has come before the end of a wait.
+// MSG_WAITALL and MSG_PEEK have rules of their own for data that has come before the end of a wait.
 auto request_of(msghdr& message, int flags) noexcept {
   return [&message, flags](int descriptor, const Until& until) -> detail::OneShot {
     if ((flags & (MSG_WAITALL | MSG_PEEK)) != 0 || message.msg_control != nullptr) return {};
@@ -78,7 +78,7 @@ ssize_t receive_all(FiberState& state, const Call& call, int fd, void* buffer, s
 }
 
 // Used where preadv2() does not support RWF_NOWAIT. If another reader takes the data between the
-// two calls, the second one blocks the worker.
+// two calls, the second call blocks the worker.
 ssize_t read_if_ready(int fd, const iovec* parts, int count) {
   const int refused = check_ready(fd, POLLIN);
   return refused != 0 ? refused : real_readv(fd, parts, count);
@@ -192,7 +192,7 @@ WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
 }
 
 // The fiber waits for the first message, and with MSG_WAITFORONE for no other. A helper thread
-// waits for several messages, or with a time limit.
+// makes a call that waits for several messages, or that has a time limit.
 WEFT_POSIX_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
                                timespec* limit) {
   FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();

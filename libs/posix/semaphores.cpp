@@ -124,7 +124,8 @@ int word_of(const sem_t& semaphore, std::size_t index) noexcept {
   return word;
 }
 
-// The word that differs between shared and private semaphores, and its value in a private one.
+// The word that differs between shared and private semaphores, and its value in a private
+// semaphore.
 struct SharedWord {
   std::size_t index = 0;
   int if_private = 0;
@@ -152,8 +153,7 @@ const char* reason_not_to_park(const sem_t& semaphore) noexcept {
   return word_of(semaphore, word.index) == word.if_private ? nullptr : "shared by processes";
 }
 
-// Creates an eventfd and waits for it. It needs no duplicate, because no other code knows its
-// number.
+// Creates an eventfd and waits for it. It needs no duplicate, because no other code has its number.
 class PostWatch {
  public:
   [[nodiscard]] bool open() noexcept {
@@ -195,7 +195,7 @@ int wait_parked(FiberState& state, sem_t* semaphore, Deadline limit) noexcept {
     if (!has_it) watch.wait(until);
     const bool was_chosen = !shard.remove(waiter);
     if (has_it) {
-      // The fiber may have taken another post than the one that chose it.
+      // The fiber may have taken a post other than the post that chose it.
       if (was_chosen) shard.wake_one(semaphore);
       return 0;
     }

@@ -27,7 +27,8 @@ int fail(int error) noexcept;
 [[nodiscard]] bool is_valid(const timespec& time) noexcept;
 // Returns some centuries at most, which count as forever.
 [[nodiscard]] std::int64_t nanoseconds_of(const timespec& time) noexcept;
-// Returns the deadline for an absolute time. Reads a clock other than the monotonic one once, now.
+// Returns the deadline for an absolute time. It reads a clock other than the monotonic clock once,
+// now.
 [[nodiscard]] Deadline limit_at(clockid_t clock, const timespec& time) noexcept;
 // Returns the nanoseconds until the deadline, or 0 if it has passed.
 [[nodiscard]] std::int64_t time_left(Deadline limit) noexcept;
@@ -45,16 +46,16 @@ enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, r
 // Returns the errno for a wait that ended before the descriptor was ready.
 [[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
 
-// The outcome of a call that the kernel makes by an io_uring request (one_shot.hpp).
+// The outcome of a call that the kernel carries out for an io_uring request (one_shot.hpp).
 struct Requested {
   Outcome outcome = Outcome::refused;
   int value = 0;  // If the outcome is `ready`: the result, or an errno below 0.
 };
-// False if other functions are called between this library's and the C library's, such as a
-// preloaded profiler's or a sanitizer's, which must see each call.
+// False if other functions are called between this library's and the C library's. A preloaded
+// profiler or a sanitizer, for example, must see each call.
 [[nodiscard]] bool may_request() noexcept;
 [[nodiscard]] Requested requested(const detail::OneShot& ended, const Until& until) noexcept;
-// Makes `request`, which takes an Until and returns a OneShot. Parks.
+// Calls `request`, which takes an Until and returns a OneShot. Parks.
 template <class Request>
 Requested make_request(FiberState& state, Deadline limit, Request request) noexcept {
   if (!may_request()) return {};
@@ -62,7 +63,7 @@ Requested make_request(FiberState& state, Deadline limit, Request request) noexc
   const Until until = Until::ambient();
   return requested(request(until.but_before(limit)), until);
 }
-// For calls that have no such request.
+// Takes the place of the request if io_uring has no request for the call.
 struct NoRequest {
   detail::OneShot operator()(int /*descriptor*/, const Until& /*until*/) const noexcept {
     return {};
@@ -70,8 +71,8 @@ struct NoRequest {
 };
 
 // The descriptor of a call. A wait without a request is on a duplicate of the descriptor, which the
-// call then uses. So closing the number, giving it to another file, and waits by other callers mean
-// what they mean for a thread in the call, and no state is kept by number.
+// call then uses. So closing the number, giving it to another file, and waits by other callers have
+// the same effect as for a thread in the call. No state is kept by number.
 class Place {
  public:
   Place(FiberState& state, int descriptor) noexcept : state_(state), descriptor_(descriptor) {}
@@ -81,7 +82,7 @@ class Place {
   Place& operator=(const Place&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept;
-  // O_NONBLOCK, by the program.
+  // Returns whether the program has set O_NONBLOCK.
   [[nodiscard]] bool is_non_blocking() const noexcept;
   // Returns when SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
   [[nodiscard]] Deadline limit_by(int option) const noexcept;
@@ -91,8 +92,8 @@ class Place {
     return make_request(state_, limit,
                         [&](const Until& until) { return request(descriptor_, until); });
   }
-  // The first wait after an attempt. Parks without a look at the descriptor, so it may return
-  // ready by mistake.
+  // The first wait after an attempt. It parks without a check of the descriptor, so it may return
+  // `ready` by mistake.
   [[nodiscard]] Outcome wait_lightly(io::Ready what, Deadline limit) noexcept;
   // Parks.
   [[nodiscard]] Outcome wait(io::Ready what, Deadline limit) noexcept;
@@ -120,12 +121,14 @@ auto made_in_place(const Call& call, Plain plain) -> std::optional<decltype(plai
 
 constexpr int kMostRounds = 1000;
 
-// What a call begins with. Where it will wait most likely, the attempt would only cost time.
+// Whether a call begins with an attempt or with a wait. If the call will most likely wait, the
+// attempt would only cost time.
 enum class Begin : std::uint8_t { attempt, wait };
 
-// Repeats `attempt`, which returns -1 and EAGAIN where it would wait, until it does not. `plain` is
-// the call that waits: made in place if the fiber must not park, and counted then. Both take the
-// descriptor, and so does `request`, by which the kernel makes the call while the fiber is parked.
+// Repeats `attempt`, which returns -1 with EAGAIN if it would have to wait, until it returns
+// anything else. `plain` is the call that waits. If the fiber must not park, `plain` is made in
+// place, and counted. Both take the descriptor, and so does `request`, by which the kernel makes
+// the call while the fiber is parked.
 template <class Attempt, class Plain, class Request = NoRequest>
 ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
                    Attempt attempt, Plain plain, Begin begin = Begin::attempt,
@@ -142,8 +145,8 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
       limit = place.limit_by(limit_option);
     }
     const char* reason = reason_not_to_park();
-    // Other callers may be faster. What stays ready, and lets no call through, is waited for in
-    // place: a datagram socket that has room while its peer has none.
+    // Other callers may be faster. If the descriptor stays ready but no attempt succeeds, the call
+    // waits in place: a datagram socket may have room while its peer has none.
     if (reason == nullptr && round == kMostRounds) reason = "ready, but not for this call";
     if (reason == nullptr && round == 0) {
       const Requested ended = place.request(request, limit);
@@ -155,12 +158,12 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
     }
     if (reason == nullptr) {
       if (round > 0) place.give_way();
-      // Later ones look first: of several callers that are woken one is served.
+      // Later waits check the descriptor first: of several woken callers, only one succeeds.
       const Outcome outcome =
           round == 0 ? place.wait_lightly(what, limit) : place.wait(what, limit);
       if (outcome == Outcome::ready) continue;
       if (outcome != Outcome::refused) {
-        // Without an attempt before the wait, what has come by now counts, as on a thread.
+        // If no attempt preceded the wait, data that has come by now counts, as on a thread.
         const ssize_t late = waits_first ? attempt(place.descriptor()) : fail(EAGAIN);
         return late >= 0 || errno != EAGAIN ? late : fail(error_of(outcome, EAGAIN));
       }
@@ -171,8 +174,8 @@ ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_opt
   }
 }
 
-// Makes `function`, a call that returns a number and sets errno, on a helper thread while the fiber
-// is parked; in place if it must not park, or there is no helper.
+// Calls `function`, which returns a number and sets errno, on a helper thread while the fiber is
+// parked. If the fiber must not park, or there is no helper, it makes the call in place.
 template <class F>
 auto on_helper(FiberState& state, const Call& call, F function) {
   const char* reason = reason_not_to_park();

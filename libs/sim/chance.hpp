@@ -27,7 +27,8 @@ class Chance {
     if (most <= least) return least;
     return least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));
   }
-  // Returns true with that probability. It uses 53 bits, which a double holds without rounding.
+  // Returns true with the given probability. It uses 53 bits, which a double holds without
+  // rounding.
   [[nodiscard]] bool is_true(double probability) noexcept {
     return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }

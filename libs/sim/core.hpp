@@ -70,7 +70,7 @@ class Core final : public detail::Simulation, private Timekeeper {
   // --- For fibers of the world ---
 
   void start(std::uint32_t number);
-  // Ends all fibers of the host. If the caller is one of them, the call does not return.
+  // Ends all fibers of the host. If the caller is one of these fibers, the call does not return.
   void end_host(std::uint32_t number, bool has_power);
   void stop(std::uint32_t number);
   void go_on(std::uint32_t number);

@@ -24,7 +24,7 @@ class DecisionLog {
   [[nodiscard]] std::vector<Decision> take() noexcept { return std::move(decisions_); }
   // Compares from now on. The decisions outlive the log.
   void expect(const std::vector<Decision>& decisions) noexcept { expected_ = &decisions; }
-  // Adds the next decision. Returns in words how it differs from the one that was expected.
+  // Adds the next decision. Returns in words how the decision differs from the expected decision.
   [[nodiscard]] std::optional<std::string> add(Decision decision) {
     if (keeps_) decisions_.push_back(decision);
     if (expected_ == nullptr) return std::nullopt;

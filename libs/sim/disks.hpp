@@ -22,7 +22,7 @@ class RunState;
 // The size in bytes of a page, which a power cut keeps or loses as a whole.
 inline constexpr std::size_t kPage = 4096;
 
-// A regular file: what processes see, and what is on the disk. Or a directory that was made.
+// A regular file, as processes see it and as it is on the disk; or a directory that was made.
 struct Inode {
   std::uint64_t number = 0;
   std::string bytes;
@@ -44,8 +44,8 @@ struct Change {
   std::string former = {};
 };
 
-// The file system of one host. Directories are there as soon as anything is in them, and need not
-// be made; one that was made is there also without an entry.
+// The file system of one host. A directory exists as soon as it has an entry, and need not be made;
+// a directory that was made also exists without an entry.
 // Invariants
 //   I1  `durable` with all changes of `journal` applied has the names of `now`.
 //       Unchecked: a check would have to replay the journal.
@@ -60,8 +60,8 @@ struct Disk {
   void commit(std::size_t count);
   // Brings the file to the disk, with all changes up to the last change of that file.
   void sync(Inode& inode);
-  // Loses a part of what was not synced. The journal keeps its beginning, and each file keeps dirty
-  // pages by chance. Returns how many files and changes have lost something.
+  // Loses a part of the data that was not synced. The journal keeps its beginning, and each file
+  // keeps dirty pages by chance. Returns how many files and changes have lost something.
   std::size_t lose_power();
   [[nodiscard]] std::uint64_t size() const;
 

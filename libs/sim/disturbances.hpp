@@ -20,7 +20,7 @@ struct Fault {
   std::uint32_t other;
   std::chrono::nanoseconds at;
   std::chrono::nanoseconds lasts;
-  bool is_left_out;  // The plan omits it.
+  bool is_left_out;  // The plan omits the fault.
 };
 
 // Draws faults by the seed, and changes them by the plan.
@@ -35,7 +35,7 @@ class Disturbances {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:
-  // The number of the stream of a seed; core.cpp has others.
+  // The number of the stream of a seed; core.cpp has the numbers of other streams.
   static constexpr std::uint64_t kStream = 3;
 
   [[nodiscard]] Fault draw_one(Fault::Kind kind, const Disturbance& wanted, std::size_t hosts);

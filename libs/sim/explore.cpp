@@ -71,7 +71,8 @@ class Shrinker {
   Shrinker(const Options& options, std::uint64_t seed, const Body& body, Outcome& outcome)
       : options_(options), seed_(seed), body_(body), outcome_(outcome) {}
 
-  // Returns a description of what is left. Afterwards the outcome is that of the shortened run.
+  // Returns a description of the shortened run. Afterwards the outcome is that of the shortened
+  // run.
   std::string shrink() {
     const std::uint64_t faults = outcome_.faults;
     std::string text;
@@ -89,7 +90,7 @@ class Shrinker {
   }
 
  private:
-  // Omits large groups of items first, then smaller ones, until every remaining item is needed or
+  // Omits large groups of items first, then smaller groups, until every remaining item is needed or
   // the turns of the attempts exceed `budget`. Returns how many items are left.
   std::uint64_t leave_out(std::vector<bool> Plan::*items, std::uint64_t count,
                           std::uint64_t budget = kAnyTurns) {
@@ -121,9 +122,9 @@ class Shrinker {
     }
     return std::to_string(fails) + " of " + std::to_string(all) + " failing calls are needed; ";
   }
-  // Makes the draws of the seed happen sooner: another seed could have drawn the least latencies,
-  // and early and brief faults. The body's own waits remain: a check that comes too early could
-  // fail for another reason.
+  // Runs the seed again with the least latencies, and with faults that come early and are brief.
+  // Another seed could have drawn the same values. The body's own waits remain: a check that comes
+  // too early could fail for another reason.
   std::string shrink_time() {
     const std::int64_t before = outcome_.elapsed;
     Plan plan = plan_;
@@ -135,7 +136,7 @@ class Shrinker {
       for (std::int64_t& divisor : plan.divisors) divisor *= 2;
       is_sooner = attempt_sooner(plan);
     }
-    // Each divisor is doubled alone.
+    // Each divisor is doubled by itself.
     bool has_changed = true;
     for (int pass = 0; pass < kPasses && has_changed; ++pass) {
       has_changed = false;
@@ -164,14 +165,15 @@ class Shrinker {
     const std::string last = std::to_string(fails - 1) + " of " + std::to_string(turns);
     if (outcome_.preemptions == 0) return "the last change that is needed is in turn " + last;
     (void)leave_out(&Plan::left_out_preemptions, outcome_.preemptions, kBudget);
-    // A run without some preemptions may have others.
+    // A run without some of its preemptions may have other preemptions.
     plan_.left_out_preemptions.resize(outcome_.preemptions);
     const auto left = std::ranges::count(plan_.left_out_preemptions, false);
     if (left == 0) return "no preemption is needed";
     if (left == 1) return "1 preemption is needed, in turn " + last;
     return std::to_string(left) + " preemptions are needed, the last one in turn " + last;
   }
-  // Returns whether the run fails with this plan, too. If so, that run is shortened further.
+  // Returns whether the run fails with this plan, too. If it fails, later attempts shorten that
+  // run.
   bool attempt(const Plan& plan) { return attempt_within(plan, kAnyTime); }
   // Does the same, but accepts the plan only if the run fails sooner.
   bool attempt_sooner(const Plan& plan) { return attempt_within(plan, outcome_.elapsed); }

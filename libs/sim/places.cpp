@@ -49,7 +49,7 @@ bool Wires::to_place(const sockaddr* address, std::uint32_t from, Place& place) 
     sockaddr_un system;
     std::memcpy(&system, address, sizeof system);
     place = {from, 0, true, {}};
-    // An abstract name begins with a zero byte, and ends here at the next one.
+    // An abstract name begins with a zero byte, and ends here at the next zero byte.
     const bool is_abstract = system.sun_path[0] == 0;
     const char* name = system.sun_path + (is_abstract ? 1 : 0);
     place.path.assign(1, is_abstract ? '@' : '/').append(name, strnlen(name, 107));
@@ -135,7 +135,7 @@ void Wires::leave_place(Socket& socket) noexcept {
   if (found->second.empty()) places_.erase(found);
 }
 
-// Returns null if no socket is bound there, and a random one if several share the port.
+// Returns null if no socket is bound there, and a random socket if several share the port.
 Socket* Wires::bound_at(const Socket& like, const Place& place) {
   const auto found = places_.find(key_of(like, place));
   if (found == places_.end()) return nullptr;

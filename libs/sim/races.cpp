@@ -28,8 +28,9 @@ void count_race_report() noexcept { reports.fetch_add(1, detail::relaxed); }
 #endif
 
 #ifdef WEFT_SIM_COUNTS_RACES
-// The sanitizer calls this function after each report, perhaps with a lock held. Not weak: that of
-// the sanitizer is weak, too, and linked first. So a program with weft-sim has none of its own.
+// The sanitizer calls this function after each report, perhaps with a lock held. It is not weak,
+// because the sanitizer's own definition is weak and linked first. So a program with weft-sim
+// cannot define it.
 extern "C" void __tsan_on_report(void*);
 extern "C" void __tsan_on_report(void*) { weft::sim::count_race_report(); }
 #endif

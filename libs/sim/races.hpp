@@ -1,6 +1,6 @@
 // Access to the thread sanitizer, which finds data races between the fibers of a world in a build
 // with -Dno_sync=true. Only primitives order fibers there, and switches do not. The simulation's
-// one thread orders the simulation's own state, so that the sanitizer does not watch this library.
+// one thread orders the simulation's own state, so the sanitizer ignores this library.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ void __tsan_release(void* address);
 
 namespace weft::sim {
 
-// The reason of the failure of a run in which the sanitizer has reported a data race.
+// The reason for the failure of a run in which the sanitizer has reported a data race.
 inline constexpr std::string_view kRaceFound =
     "the thread sanitizer has reported a data race; see its report above";
 
@@ -28,7 +28,7 @@ void count_race_report() noexcept;
 // Returns the number of reports in this process; 0 in builds without the sanitizer.
 [[nodiscard]] std::uint64_t race_reports() noexcept;
 
-// The sanitizer ignores what the calling fiber does until end_unwatched(), including calls of the C
+// The sanitizer ignores what the calling fiber does until end_unwatched(), including calls to the C
 // library and of shared templates.
 inline void begin_unwatched() noexcept {
 #ifdef WEFT_TSAN_NO_SYNC

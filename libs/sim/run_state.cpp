@@ -10,7 +10,7 @@ namespace weft::sim {
 
 namespace {
 
-// The number of the first stream of a seed for hosts; core.cpp has others.
+// The number of the first stream of a seed for hosts; core.cpp has the numbers of other streams.
 constexpr std::uint64_t kFirstHostStream = 1000;
 // The number of the first stream for failing calls, above the streams of the network and of disks.
 constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;

@@ -1,4 +1,4 @@
-// What all parts of one run share.
+// The state that all parts of a run share.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct HostClock {
   std::int64_t wall_offset = 0;
 
   [[nodiscard]] std::int64_t at(std::int64_t machine) const noexcept;
-  // Returns the first moment of the simulation at which this clock shows that time.
+  // Returns the first moment of the simulation at which this clock shows the given time.
   [[nodiscard]] std::int64_t machine_time(std::int64_t own) const noexcept;
 };
 
@@ -45,7 +45,7 @@ struct Host {
   std::function<void()> main;
   HostState state = HostState::down;
   std::uint32_t life = 0;     // The number of its process, which no other process of the run has.
-  std::uint64_t actors = 0;   // The living ones of this life.
+  std::uint64_t actors = 0;   // The living fibers of this life.
   unsigned busy_workers = 0;  // Only Core::choose_on_workers() uses it.
   std::vector<std::int64_t> computing;  // When computing fibers release their workers; nanoseconds.
   std::vector<fibers::Fiber*> held;     // Ready fibers while the host is stopped.
@@ -69,7 +69,7 @@ class RunState {
   // --- Hosts ---
 
   void add_host(std::string_view name, std::function<void()> main);
-  // Returns the number of another process.
+  // Returns a number for a new process.
   [[nodiscard]] std::uint32_t new_life() noexcept { return ++lives_; }
   // Throws std::invalid_argument.
   [[nodiscard]] std::uint32_t find_host(std::string_view name) const;
@@ -96,7 +96,7 @@ class RunState {
   // --- The story ---
 
   void note(std::uint32_t host, std::string text);
-  // The plain thread may call these two as well.
+  // The plain thread may also call the next two functions.
   [[nodiscard]] std::string story() const { return story_.table(host_names()); }
   [[nodiscard]] std::string trace() const { return story_.trace(host_names()); }
 
@@ -105,27 +105,27 @@ class RunState {
   // Returns whether this call has begun the run.
   bool begin() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return phase_ == Phase::running; }
-  // Fails the run; the turn that runs is the last one. Only the first reason counts.
+  // Fails the run; the present turn is the last. Only the first reason counts.
   void fail(std::string reason) noexcept;
   void end() noexcept;
-  // The plain thread waits in it. Returns whether the run has ended within that real time.
+  // The plain thread waits in this function. Returns whether the run has ended within `patience`.
   [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience) {
     return over_.try_acquire_for(patience);
   }
-  // The plain thread calls it, after the end.
+  // The plain thread calls it after the end of the run.
   [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
 
   // --- Calls that fail ---
 
-  // Returns whether a call of the running fiber must fail, which it does with that chance.
+  // Returns whether a call of the running fiber must fail: true with probability `chance`.
   [[nodiscard]] bool is_failure_due(double chance) noexcept;
-  // Returns, with that chance, one of the errors, by which the call of that name must fail; 0
-  // otherwise.
+  // With probability `chance`, returns one of `errors`, with which the call must fail; otherwise
+  // returns 0.
   [[nodiscard]] int draw_error(double chance, const char* call,
                                std::span<const int> errors) noexcept;
   // Returns how many calls were drawn to fail, including calls that the plan omits.
   [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
-  // Only Shelter calls these two.
+  // Only Shelter calls the next two functions.
   void enter_shelter() noexcept { ++shelters_; }
   void leave_shelter() noexcept { --shelters_; }
   [[nodiscard]] bool is_sheltered() const noexcept { return shelters_ != 0; }

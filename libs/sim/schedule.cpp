@@ -7,10 +7,10 @@ namespace weft::sim {
 
 namespace {
 
-// The number of a stream of a seed; core.cpp has the others.
+// The number of a stream of a seed; core.cpp has the numbers of other streams.
 constexpr std::uint64_t kScheduleStream = 1;
 
-// Returns the index of the fiber that could run on, or -1.
+// Returns the index of the fiber that could continue to run, or -1.
 std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
   const auto found = std::ranges::find(ready, true, &Candidate::goes_on);
   return found == ready.end() ? -1 : found - ready.begin();
@@ -19,7 +19,8 @@ std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
 class RandomSchedule final : public Schedule {
  public:
   void begin(std::uint64_t seed, const Plan& plan) override {
-    // Some faults need many preemptions and some need none, so that runs differ in their chance.
+    // Some faults need many preemptions and some need none, so runs differ in the chance of a
+    // preemption.
     constexpr std::array<double, 4> kChances{0, 0.02, 0.15, 0.5};
     chance_ = Chance(seed, kScheduleStream);
     preemption_ = kChances[chance_.below(kChances.size())];
@@ -31,7 +32,7 @@ class RandomSchedule final : public Schedule {
   std::size_t choose(std::span<const Candidate> ready) override {
     const std::size_t drawn = chance_.next() % ready.size();
     ++turn_;
-    // A fiber that has yielded lets other fibers run all the same, as it may wait for them.
+    // A fiber that has yielded lets other fibers run anyway, as it may wait for them.
     if (!has_ended_turn_ || ready[drawn].goes_on || !omits_preemption()) return drawn;
     const std::ptrdiff_t running = find_running(ready);
     return running >= 0 ? static_cast<std::size_t>(running) : drawn;
@@ -43,8 +44,8 @@ class RandomSchedule final : public Schedule {
   [[nodiscard]] std::uint64_t drawn_preemptions() const noexcept override { return preemptions_; }
 
  private:
-  // Counts the preemption that begins this turn, unless all from this turn on are omitted. An
-  // omitted one changes no later draw.
+  // Counts the preemption that begins this turn, unless the plan omits all from this turn on. An
+  // omitted preemption changes no later draw.
   bool omits_preemption() noexcept {
     if (turn_ >= plan_->last_preemption) return true;
     const std::uint64_t number = preemptions_++;
@@ -117,8 +118,8 @@ class PrioritySchedule final : public Schedule {
   std::vector<std::uint64_t> places_;
 };
 
-// Searches depth first. A run repeats the decisions of the previous run up to the last one that has
-// another choice. It takes that choice, and makes later decisions without preemptions.
+// Searches depth first. A run repeats the decisions of the previous run up to the last decision
+// with an untried choice. It takes that choice, and makes later decisions without preemptions.
 class ExhaustiveSchedule final : public Schedule {
  public:
   explicit ExhaustiveSchedule(unsigned max_preemptions) : max_preemptions_(max_preemptions) {}

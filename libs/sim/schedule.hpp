@@ -19,12 +19,13 @@ namespace weft::sim {
 
 // The record that the simulation keeps of a living fiber.
 struct Actor {
-  std::uint64_t number = 0;    // Fibers are numbered in the order of spawns.
-  std::uint64_t priority = 0;  // A greater one runs first, if the strategy has priorities.
+  std::uint64_t number = 0;  // Fibers are numbered in the order of spawns.
+  // The actor with the highest priority runs first, if the strategy uses priorities.
+  std::uint64_t priority = 0;
   std::uint32_t host = 0;
-  std::uint32_t life = 0;  // The process of its host that it belongs to.
-  bool is_helper = false;  // It belongs to the simulation itself, and is no leak.
-  // When it got a worker of its host, by the simulation's clock; 0 if it has none.
+  std::uint32_t life = 0;  // The number of the fiber's process; see Host::life.
+  bool is_helper = false;  // The fiber belongs to the simulation itself, and is no leak.
+  // When the fiber got a worker of its host, by the simulation's clock; 0 if it has none.
   std::int64_t has_worker_since = 0;
 };
 
@@ -32,7 +33,7 @@ struct Actor {
 struct Candidate {
   fibers::Fiber* fiber;
   Actor* actor;
-  bool goes_on;  // It ran last and could run on; the choice of another fiber is a preemption.
+  bool goes_on;  // Ran last and could run on: the choice of another fiber is a preemption.
   std::int64_t ready_since;  // Nanoseconds by the simulation's clock.
 };
 

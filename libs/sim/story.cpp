@@ -66,7 +66,7 @@ std::string Story::table(std::span<const std::string> hosts) const {
     text.append("  (").append(std::to_string(dropped_)).append(" rows before these)\n");
   }
   for (const Row& row : rows_) {
-    // A text that is wider than its column continues in the next line.
+    // A text that is wider than its column continues on the next line.
     for (std::size_t at = 0; at == 0 || at < row.text.size(); at += widths[row.host]) {
       const std::string time = at == 0 ? seconds_text(row.time) : std::string();
       text.append(kTimeWidth - std::min(kTimeWidth, time.size()), ' ').append(time);

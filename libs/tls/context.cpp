@@ -30,8 +30,8 @@ bool are_names(const std::vector<std::string>& protocols) noexcept {
   });
 }
 
-// A handshake takes some tenths of a millisecond of CPU time, so the newest one waits for a
-// fraction of a second at most.
+// A handshake takes some tenths of a millisecond of CPU time, so the newest handshake waits for at
+// most a fraction of a second.
 std::size_t most_handshakes(std::size_t option) noexcept {
   return option != 0 ? option : 512 * detail::processors();
 }
@@ -70,14 +70,14 @@ std::error_code use_certificate(SSL_CTX& context, const std::string& certificate
   return asked ? make_error_code(Errc::encrypted_key) : error;
 }
 
-// What servers and clients have in common.
+// Makes a context with the settings that servers and clients share.
 net::Result<ContextPtr> make_context(const SSL_METHOD& method, const std::string& ciphers) {
   ContextPtr context(SSL_CTX_new(&method));
   if (context == nullptr) return {.error = take_error()};
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // During a renegotiation nothing could be written.
+  // A stream could write nothing during a renegotiation.
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   const char* const list = ciphers.empty() ? kGoodCiphers : ciphers.c_str();
   if (SSL_CTX_set_cipher_list(context.get(), list) != 1) return {.error = take_error()};
@@ -170,7 +170,7 @@ std::error_code ContextState::set_up_client(SSL_CTX& context, const ClientOption
   return {};
 }
 
-// Tickets of the old context remain valid in the new one.
+// Tickets of the old context remain valid in the new context.
 void ContextState::keep_ticket_keys(SSL_CTX& context) const {
   std::array<unsigned char, 80> keys;
   if (SSL_CTX_get_tlsext_ticket_keys(context_.get(), keys.data(), keys.size()) == 1) {

@@ -26,7 +26,7 @@ class ContextState {
   // The caller owns the result; null if there is no memory.
   [[nodiscard]] SslPtr make_ssl() const;
 
-  // Keeps a client's session: the newest one that the server of this name has issued.
+  // Keeps a client's session: the newest session that the server of this name has issued.
   void keep_session(const std::string& server_name, SessionPtr session);
   [[nodiscard]] SessionPtr take_session(const std::string& server_name);
 

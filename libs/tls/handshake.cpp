@@ -29,7 +29,7 @@ std::error_code shake_hands_in_turn(StreamState& state, const Until& until) {
   const HandshakeTurn turn(state.context().handshakes(), until);
   if (const auto error = state.prepare()) return error;
   // A handshake that has waited long for a processor may have been dropped in favour of a newer
-  // one.
+  // handshake.
   auto handshake = weft::spawn({.stack_size = kHandshakeStack, .name = "tls handshake"}, [&] {
     return turn.was_dropped() ? make_error_code(Errc::too_many_handshakes)
                               : state.handshake(turn.until());

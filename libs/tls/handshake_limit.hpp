@@ -13,8 +13,8 @@
 
 namespace weft::tls {
 
-// A new handshake never waits: at the limit it ends the oldest one, which its client has most
-// likely abandoned, or which has waited longest for a processor.
+// A new handshake never waits: at the limit it ends the oldest handshake. Most likely its client
+// has abandoned it, or it has waited longest for a processor.
 class HandshakeLimit {
  public:
   explicit HandshakeLimit(std::size_t most) noexcept : most_(most) {}
@@ -31,7 +31,8 @@ class HandshakeLimit {
     const detail::Guard guard(mutex_);
     running_.erase(number);
   }
-  // Returns whether a newer handshake has replaced this one, which has not called leave() yet.
+  // Returns whether a newer handshake has replaced this handshake, which has not called leave()
+  // yet.
   [[nodiscard]] bool was_dropped(std::uint64_t number) const noexcept {
     const detail::Guard guard(mutex_);
     return !running_.contains(number);

@@ -39,7 +39,8 @@ std::vector<std::string> names_of(X509& certificate) {
   return found;
 }
 
-// OpenSSL frees the object together with the context that it is attached to.
+// OpenSSL calls this function when it frees the SSL_CTX to which the NamedContexts object is
+// attached.
 void destroy(void* /*context*/, void* contexts, CRYPTO_EX_DATA* /*data*/, int /*index*/,
              long /*argument*/, void* /*pointer*/) {
   delete static_cast<NamedContexts*>(contexts);

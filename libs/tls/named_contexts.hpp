@@ -1,4 +1,4 @@
-// The certificates of a server that has several names.
+// Selects the certificate of a server that has several names.
 #pragma once
 
 #include <map>
@@ -10,16 +10,18 @@
 
 namespace weft::tls {
 
-// Selects the OpenSSL context for a client that requests a name: the first one whose certificate is
-// for that name, or for all names one level above. The default context owns the others, so they
-// live as long as its connections.
+// Selects the OpenSSL context for a client that requests a name. It is the first context whose
+// certificate is for that name, or for all names of its level ("*.example.com"). The default
+// context owns the other contexts, so they live as long as its connections.
 class NamedContexts {
  public:
-  // Registers `context` under the names in its certificate. Returns an error if it has none.
+  // Registers `context` under the names in its certificate. Returns an error if the certificate has
+  // no name.
   [[nodiscard]] std::error_code add(ContextPtr context);
-  // Makes the names in the default's certificate select the default.
+  // Makes the names in the default context's certificate select the default context.
   void add_default(SSL_CTX& context);
-  // Returns null for the default: its certificate is for the name, or no certificate is.
+  // Returns null for the default context, whose certificate is for the name, or if no certificate
+  // is for the name.
   [[nodiscard]] SSL_CTX* find(std::string_view name) const;
 
   // Makes clients of `owner`'s connections get the context of the name that they request, if there
@@ -27,8 +29,8 @@ class NamedContexts {
   static void attach(NamedContexts contexts, SSL_CTX& owner);
 
  private:
-  // In lower case; a name for a whole level begins with "*.". Null: the default, which owns this
-  // object.
+  // The keys are in lower case; a name for a whole level begins with "*.". Null: the default
+  // context, which owns this object.
   std::map<std::string, ContextPtr, std::less<>> contexts_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace weft::tls {
 
-// No other call may use `ssl` meanwhile. Throws std::bad_alloc.
+// No other call may use `ssl` at the same time. Throws std::bad_alloc.
 [[nodiscard]] net::TlsInfo describe(const SSL& ssl);
 
 }  // namespace weft::tls

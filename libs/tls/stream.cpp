@@ -51,7 +51,7 @@ StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> c
       server_name_(without_final_dot(std::move(name))) {}
 
 // OpenSSL invalidates a session whose connection ended without close_notify. TLS has not required
-// that since 1.1, and many peers close without it.
+// this since version 1.1, and many peers close without close_notify.
 StreamState::~StreamState() {
   sender_stop_.request_stop();
   sender_ = {};  // Joins it.
@@ -96,7 +96,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
     default:
       error = take_error(*ssl_);
       if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
-      // We have seen the end of the stream ourselves, so we report that.
+      // The stream itself has seen the connection end, so it reports the truncation.
       if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {
         error = Errc::truncated;
       }
@@ -125,8 +125,8 @@ std::error_code StreamState::flush(const Until& until) {
   return {};
 }
 
-// The caller holds write_mutex_. Each time it locks ssl_mutex_, it removes what was sent and takes
-// what is next.
+// The caller holds write_mutex_. Each time it locks ssl_mutex_, it removes the bytes that were sent
+// and takes the next bytes.
 std::error_code StreamState::send_unsent(const Until& until) {
   for (net::Result<std::size_t> sent;;) {
     {
@@ -159,13 +159,13 @@ void StreamState::start_sender() {
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
   } catch (const std::exception&) {
-    return;  // Without memory, or with too many fibers, the next call sends the rest.
+    return;  // If memory is short, or there are too many fibers, the next call sends the rest.
   }
   const detail::Guard guard(ssl_mutex_);
   sender_runs_ = true;
 }
 
-// A caller that leaves bytes unsent while the sender runs relies on it.
+// A caller that leaves bytes unsent while the sender runs relies on the sender.
 void StreamState::run_sender(const std::stop_token& stop) {
   for (;;) {
     std::error_code error;
@@ -211,7 +211,7 @@ std::error_code StreamState::handshake(const Until& until) {
     if (error) return error;
     if (needs == Needs::nothing) {
       const detail::Guard guard(ssl_mutex_);
-      // Certificates are large, but requests are not.
+      // Frees the buffer: certificates are large, but requests are not.
       if (wire_.unread() == 0) wire_.in = {};
       wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
       return {};
@@ -245,8 +245,8 @@ bool StreamState::has_read_ahead() const noexcept {
   return wire_.unread() > 0 || SSL_pending(ssl_.get()) > 0;
 }
 
-// OpenSSL would only report that it needs bytes, which takes about as long as decrypting some.
-// Nothing may be waiting to be sent, either.
+// Returns true if OpenSSL would only report that it needs bytes, which takes about as long as
+// decrypting some, and if no bytes wait to be sent.
 bool StreamState::knows_of_nothing() const noexcept {
   const detail::Guard guard(ssl_mutex_);
   return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&
@@ -255,8 +255,8 @@ bool StreamState::knows_of_nothing() const noexcept {
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
                                                  const Until& until) {
-  // The rest of an earlier call is written first; then this call encrypts only what it reports as
-  // written.
+  // The rest of an earlier call is written first; then this call encrypts only the bytes that it
+  // reports as written.
   if (const auto error = flush(until)) return {.error = error};
   if (data.empty()) return {};
   std::error_code failure;

@@ -1,4 +1,4 @@
-// Where OpenSSL reads and writes.
+// The buffers that OpenSSL reads and writes.
 #pragma once
 
 #include <openssl/bio.h>
@@ -13,15 +13,15 @@
 namespace weft::tls {
 
 // Buffers of encrypted bytes: OpenSSL reads and writes them and never waits; its caller moves the
-// bytes to and from the socket. So no call of OpenSSL switches fibers or makes a system call that
-// could raise SIGPIPE, and its error queue, which belongs to the thread, is never in use when a
+// bytes to and from the socket. So no call to OpenSSL switches fibers or makes a system call that
+// could raise SIGPIPE. OpenSSL's error queue belongs to the thread, and is never in use when a
 // fiber moves.
 struct Wire {
   std::vector<char> in;
   std::size_t in_begin = 0;
   std::string out;
   bool in_ended = false;
-  // There was no memory for some of the output. Bytes after them would be useless.
+  // Some output was lost for lack of memory. Later output would be useless without it.
   bool out_lost = false;
 
   [[nodiscard]] std::size_t unread() const noexcept { return in.size() - in_begin; }

@@ -10,10 +10,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Whether such a fiber exists, and where it sleeps. A plain value; the pool's lock guards it.
-// PoolCore starts the fiber with its body, as a user of the pool. The fiber ends under the same
-// hold of the lock in which it found that nothing is left to do, so a later need starts another
-// fiber.
+// Records whether a background fiber exists, and where it sleeps. A plain value; the pool's lock
+// guards it. PoolCore starts the fiber, which runs a Body, as a user of the pool. The fiber ends
+// under the same hold of the lock in which it found that nothing is left to do. A later need starts
+// another fiber.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);
@@ -24,10 +24,10 @@ class BackgroundFiber {
     is_running_ = false;
     fiber_ = 0;
   }
-  // Its this_fiber::id(), once the fiber has stored it; 0 otherwise.
+  // Returns the fiber's this_fiber::id() once the fiber has stored it; 0 before.
   [[nodiscard]] std::uint64_t fiber() const noexcept { return fiber_; }
   void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
-  // Where it sleeps until it is woken or its deadline passes.
+  // Returns the list in which the fiber sleeps until it is woken or its deadline passes.
   [[nodiscard]] detail::WaitList& sleeping() noexcept { return sleeping_; }
   void wake(Effects& effects) noexcept { effects.end_waits(sleeping_, true); }
 

@@ -6,13 +6,13 @@
 
 namespace weft::pool {
 
-// The pool's lock guards it, which each of these events holds anyway: so one reading is consistent.
-// A plain value. Drain tasks of sub-pools are counted separately; `submitted`, which numbers all
-// tasks of the queue, includes them.
+// A plain value; the pool's lock guards it. Every counted event happens under the lock anyway, so a
+// reading is consistent. The drain tasks of sub-pools have counters of their own; only `submitted`,
+// which numbers all tasks of the queue, includes them.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
-  // The number of tasks that have returned or thrown.
+  // Returns the number of tasks that have returned or thrown.
   [[nodiscard]] std::uint64_t ended() const noexcept { return completed + failed; }
   void count(Outcome outcome) noexcept {
     if (outcome == Outcome::completed) [[likely]] {
@@ -23,8 +23,8 @@ struct Counters {
                                          : drains_over);
     }
   }
-  // Returns whether a caller may be waiting for the current number of ended tasks. It may be too
-  // early, if that caller has given up.
+  // Returns whether a caller may be waiting for the current number of ended tasks. May return true
+  // needlessly, if that caller has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
 
   std::uint64_t submitted = 0;
@@ -33,9 +33,9 @@ struct Counters {
   std::uint64_t failed = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t rejected = 0;
-  std::uint64_t drains = 0;           // Accepted so far.
+  std::uint64_t drains = 0;           // Drain tasks accepted so far.
   std::uint64_t drains_over = 0;      // Drain tasks that ended or were dropped.
-  bool clears_without_place = false;  // A worker that clears its objects gave up its place once.
+  bool clears_without_place = false;  // Whether a clearing worker has ever given up its place.
 };
 
 }  // namespace weft::pool

@@ -7,8 +7,8 @@
 
 namespace weft::pool {
 
-// Collects the waiters that were made ready under a lock, and wakes them in order once it has been
-// released; also a job without other references, which is destroyed then.
+// Collects the waiters whose waits have ended under a lock, and wakes them in order after the
+// unlock. Also keeps a job without other references, and destroys it after the unlock.
 class Effects {
  public:
   Effects() noexcept = default;
@@ -29,7 +29,7 @@ class Effects {
       wake(*waiter);
     }
   }
-  // Takes over what WaitList::claim_all() returned.
+  // Takes over the waiters that WaitList::claim_all() has returned.
   void wake_all(detail::Waiter* chain) noexcept {
     while (chain != nullptr) {
       detail::Waiter* const next = chain->next;
@@ -37,14 +37,14 @@ class Effects {
       chain = next;
     }
   }
-  // There is never more than one.
+  // Must be called at most once, because there is room for one job.
   void destroy(detail::PoolJob& job) noexcept { unused_ = &job; }
   // Passes the waiters to the caller, which performs the other effects.
   [[nodiscard]] detail::Waiter* take() noexcept {
     end_ = &first_;
     return std::exchange(first_, nullptr);
   }
-  // Must be called without any lock.
+  // Must be called while the caller holds no lock.
   void perform() noexcept {
     if (first_ != nullptr) detail::wake_chain(take());
     if (unused_ != nullptr) std::exchange(unused_, nullptr)->release_reference();

@@ -29,7 +29,7 @@ PoolCore::~PoolCore() {
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
   lock_.lock();
-  // The ring is lost when the queue's contents are dropped.
+  // A close that drops the queue's tasks also drops the queue's ring.
   const bool has_ring = !state_.queue.empty() || state_.queue.has_room_for_plain();
   if (options_->prealloc && !has_ring && !grow_queue({})) {
     error = std::make_error_code(std::errc::not_enough_memory);
@@ -45,10 +45,10 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Destroyed without the lock, because that runs user destructors and notifies waiters; but before
-  // the pool counts as joined.
+  // Destroyed without the lock, because its destruction runs user destructors and notifies waiters;
+  // but before the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
-  // This is a copy, because the pool may have been destroyed when the stop request is made.
+  // This is a copy, because the pool may already be destroyed when the stop request is made.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
@@ -58,12 +58,12 @@ void PoolCore::close(Close mode) noexcept {
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // A pause may have prevented workers from starting, or the obstacle for waiting sub-pools is
-  // gone.
+  // During a pause, too few workers may have been started; and sub-pools may have waited behind
+  // submitters that are gone.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // This is the last access if the caller is not a user: a joiner may destroy the pool now.
+  // If the caller is not a user, the unlock is its last access: a joiner may then destroy the pool.
   unlock(effects);
   dropped.reset();
   if (stays) {
@@ -71,7 +71,7 @@ void PoolCore::close(Close mode) noexcept {
     match_up();
     leave();
   }
-  (void)running.request_stop();  // This runs callbacks that users have registered.
+  (void)running.request_stop();  // Runs callbacks that users have registered.
 }
 
 bool PoolCore::reopen() {
@@ -129,7 +129,7 @@ std::stop_token PoolCore::stop_token() noexcept {
   WEFT_CATCH_ALL { return {}; }
   const detail::SpinGuard guard(lock_);
   if (!stop_source_.stop_possible()) {
-    if (state_.is_stopped) (void)made.request_stop();  // Nothing is registered that it would call.
+    if (state_.is_stopped) (void)made.request_stop();  // No callback is registered yet.
     stop_source_.swap(made);
   }
   return stop_source_.get_token();

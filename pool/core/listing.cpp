@@ -13,14 +13,14 @@ constinit Listing* Listing::first_ = nullptr;
 constinit Listing* Listing::last_ = nullptr;
 constinit unsigned Listing::all_forks_ = 0;
 
-// Never destroyed, because a static pool may end later.
+// Never destroyed, because a static pool may be destroyed later.
 std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& Listing::taken() {
   static auto& all = *new std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>;
   return all;
 }
 
 void Listing::hold_over_forks() {
-  // Not analyzed: one function locks what another unlocks.
+  // Not analyzed: one function locks the mutex, and another unlocks it.
   [[maybe_unused]] static const bool is_held = [] {
     detail::at_fork([]() WEFT_NOT_ANALYZED { mutex_.lock(); },
                     []() WEFT_NOT_ANALYZED { mutex_.unlock(); },

@@ -13,8 +13,8 @@ namespace weft::pool {
 
 class PoolCore;
 
-// A pool's place in the list, for as long as this lives. Must be destroyed first: a reader of the
-// list calls the pool.
+// A pool's place in the list, while this object lives. The pool must destroy it first, because a
+// reader of the list calls the pool.
 class Listing {
  public:
   // Throws std::system_error, std::bad_alloc.
@@ -23,31 +23,33 @@ class Listing {
   Listing(const Listing&) = delete;
   Listing& operator=(const Listing&) = delete;
 
-  // Distinguishes pools with the same name: the smallest number that was free when this was made.
+  // Returns a number that distinguishes pools with the same name: the smallest number that was free
+  // when this object was made.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
 
   // Calls `visit` for each pool that this process has made, in the order of their creation;
-  // meanwhile none is destroyed or made. In the child of a fork, a pool of the parent process may
-  // be locked forever. The workers of a simulated process that has ended may have no stacks.
-  // `visit` must not park.
+  // meanwhile no pool is destroyed or made. It leaves out pools that were made before a fork, which
+  // may be locked forever in the child. It also leaves out pools of other simulated processes: if
+  // such a process has ended, its workers may have no stacks. `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
   static void hold_over_forks();
-  // The numbers in use for each name, in each process of a simulation.
+  // Returns the numbers in use for each name, in each process of a simulation.
   static std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& taken()
       WEFT_REQUIRES(mutex_);
 
-  // Held briefly, and never over a switch or over another thread's fork.
+  // Held briefly, and never during a switch or another thread's fork.
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);
-  // Counts the forks from the first process to this one.
+  // The number of forks between the first process and this process.
   static unsigned all_forks_ WEFT_GUARDED_BY(mutex_);
 
   PoolCore& core_;
   unsigned number_ = 0;  // Starts at 1; is 0 without a name.
-  // The number of forks when it was made: it shows whether that was in this process.
+  // The value of all_forks_ when this object was made: it shows whether this process made the
+  // object.
   unsigned forks_ = 0;
   const std::uint64_t process_;  // 0 outside of simulations.
   Listing* next_ WEFT_GUARDED_BY(mutex_) = nullptr;

@@ -10,26 +10,26 @@
 
 namespace weft::pool {
 
-// nested/ implements it; the core knows nothing else about sub-pools.
+// nested/ implements it; the core does not depend on sub-pools in any other way.
 class Nesting {
  public:
   virtual ~Nesting() = default;
 
-  // Called when the pool becomes visible to its parent; end() is called when it is closed and
-  // joined.
+  // begin() is called when the pool becomes visible to its parent; end() is called when the pool is
+  // closed and joined.
   virtual void begin() noexcept = 0;
   virtual void end() noexcept = 0;
-  // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. Requires the lock;
-  // releases it meanwhile.
+  // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. Requires the lock, and
+  // releases it for some of the work.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
-  // Locks the pool with all its sub-pools closed; a sub-pool made meanwhile is closed from the
-  // start. No sub-pool without tasks remains in the pool's wait queue.
+  // Closes all sub-pools, and locks the pool; a sub-pool that is made meanwhile is closed from its
+  // start. Removes sub-pools without tasks from the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };
 
-// A pool's Nesting, in the pool's own memory: an allocation would be a fiftieth of what it takes to
-// make a pool and to end it.
+// A pool's Nesting, in the pool's own memory: an allocation would take 2 % of the time to make and
+// destroy a pool.
 class NestingPlace {
  public:
   NestingPlace() noexcept = default;
@@ -39,7 +39,7 @@ class NestingPlace {
     if (nesting_ != nullptr) nesting_->~Nesting();
   }
 
-  // Must be called once.
+  // Makes the Nesting; must be called once.
   template <class N>
   void make(PoolCore& core) {
     static_assert(sizeof(N) <= sizeof memory_ && alignof(N) <= alignof(void*));

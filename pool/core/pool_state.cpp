@@ -11,7 +11,7 @@ using Kind = GrowPolicy::Kind;
 
 namespace {
 
-// The product is saturated, because the factors are the user's.
+// Returns the product, at most `limit`: users choose the factors, so it might overflow.
 std::size_t scaled(double factor, std::size_t limit) noexcept {
   const double product = factor * static_cast<double>(limit);
   return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
@@ -86,12 +86,13 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
   if (queue.startable() == 0 && waiters.blocked.empty()) return false;
   if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
     slots.start(1);
-    if (calls == 0) return true;  // Otherwise there may be room for more than one.
+    if (calls == 0) return true;  // With calls > 0 there may be room for more tasks.
   } else {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
     if (!next_fits()) {
-      // The task that ended has left room even so. An admitted task may be next, and may fit.
+      // The ended task may have left room for a blocked submitter, whose task may be next, and may
+      // fit.
       admit_blocked(effects);
       if (!next_fits()) return false;
     }
@@ -122,7 +123,7 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
       break;
     case Condition::counted:
       has_come = counters.ended() >= count;
-      never_comes = is_joined();  // No further tasks are counted.
+      never_comes = is_joined();  // No further task will end.
       break;
   }
   return has_come || never_comes ? std::optional(has_come) : std::nullopt;
@@ -145,7 +146,7 @@ void PoolState::tell(Effects& effects) noexcept {
   if (only_ticker_is_left()) ticker.wake(effects);
 }
 
-// Finds the next number that a caller waits for.
+// Ends the waits whose number has been reached, and finds the next number for which a caller waits.
 void PoolState::tell_counted(Effects& effects) noexcept {
   if (!counters.is_awaited()) [[likely]]
     return;
@@ -179,7 +180,7 @@ void PoolState::return_slots(Effects& effects) noexcept {
 bool PoolState::lacks_worker() noexcept {
   if (!is_sub_pool) return must_grow(queue.startable());
   if (waits_at_parent) return false;
-  // A pause does not make the pool idle, but it may leave callers blocked although there is room.
+  // During a pause, callers may be blocked although there is room.
   const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked.size() : 0;
   if (paused) return must_grow(blocked);
   return must_grow((queue.startable() > 0 && next_fits() ? queue.startable() : 0) + blocked);
@@ -201,9 +202,9 @@ void PoolState::pass_work_on(Effects& effects) noexcept {
   admit_blocked(effects);
 }
 
-// Retires the workers of a closed pool without tasks. Does not wait for the drain tasks of a
-// sub-pool, which the parent may run much later, unless they serve a nested sub-pool that waits for
-// room.
+// Retires the workers of a closed pool without tasks. For a sub-pool, also retires drain tasks that
+// have not begun, which the parent may run only much later. But it keeps them while a nested
+// sub-pool waits for room.
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
   workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;
@@ -244,7 +245,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   pause_holders = 0;
   ++open_number;
   paused = false;
-  detail::WaitList sub_pools;  // Sub-pools whose accepted tasks have yet to run continue to wait.
+  detail::WaitList sub_pools;  // Sub-pools with accepted tasks continue to wait.
   while (Submitter* submitter = waiters.blocked.claim_front()) {
     if (!submitter->waker) {
       sub_pools.push_back(*submitter);
@@ -252,7 +253,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
     }
     --waiters.parked;
     ++counters.rejected;
-    effects.wake(*submitter);  // Not granted: the pool is closed.
+    effects.wake(*submitter);  // Ends the wait; the submit fails.
   }
   while (Waiter* sub_pool = sub_pools.claim_front()) waiters.blocked.push_back(*sub_pool);
   if (mode != Close::drain) {
@@ -271,7 +272,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
 bool PoolState::has_accepted() noexcept {
   if (!queue.empty()) return true;
   const Waiter* waiter = waiters.blocked.first_for_room();
-  while (waiter != nullptr && waiter->waker) waiter = waiter->next;  // A submitter.
+  while (waiter != nullptr && waiter->waker) waiter = waiter->next;  // Skips submitters.
   return waiter != nullptr;
 }
 

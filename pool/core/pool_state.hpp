@@ -1,4 +1,4 @@
-// The state of a pool, and every decision that it makes; without a lock, a fiber, or a clock.
+// The state of a pool, and every decision about it. It uses no lock, no fiber and no clock.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,18 @@ namespace weft::pool {
 // A plain value: its functions change it, allocate nothing, and leave the required actions in
 // Effects. PoolCore has the lock that guards it.
 // Invariants, besides the invariants of the parts
-//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions: while tasks run
-//       that were started under a larger limit, or had given their slot back; and until the surplus
-//       workers have arrived, or have destroyed the objects of their tasks.
-//   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use:
-//       then running or clearing workers check the queue afterwards. While the pool is paused, one
-//       live worker suffices. No task is ever stranded.
-//   I3  Submitters are blocked only while the first one does not fit, or, if memory has run out,
-//       until the next task ends; and then each pop makes room in the queue. No submitter blocks
-//       once the pool is closed.
-//   I4  Tasks that have given their slots back wait for them only while none are available.
-//   I5  users counts the fibers of the pool, from before they are spawned to their last access.
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. The first is
+//       that tasks run that were started under a larger limit, or that have taken their slots
+//       again. The second is that surplus workers have not arrived yet, or have not destroyed the
+//       objects of their tasks.
+//   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use.
+//       In the latter case running or clearing workers check the queue afterwards. While the pool
+//       is paused, one live worker suffices. No task is ever stranded.
+//   I3  Submitters are blocked only while the task of the first submitter does not fit. If memory
+//       has run out, they may stay blocked until the next task ends. While they are blocked, each
+//       pop makes room in the queue. No submitter blocks once the pool is closed.
+//   I4  Tasks that have given their slots back wait for slots only while too few are available.
+//   I5  users counts the fibers of the pool, from before their spawn to their last access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
 struct PoolState {
   PoolState(const PoolOptions& options, bool is_sub_pool) noexcept;
@@ -57,7 +58,7 @@ struct PoolState {
     count_accepted(item);
     queue.push(std::move(item));
   }
-  // Returns whether a push is enough to accept a task without attributes, as in most cases.
+  // Returns whether only a push is needed to accept a task without attributes, as in most cases.
   [[nodiscard]] bool needs_only_push() const noexcept {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
@@ -67,33 +68,37 @@ struct PoolState {
     accept_weight(1);
     queue.push_plain(std::move(item));
   }
-  // Returns whether dropping other tasks can make room for the item, for which there is none.
+  // Requires that there is no room for the item. Returns whether dropping other tasks can make
+  // room.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
-  // Drops the task that has been queued longest; or the oldest task that waits for a key, if
-  // `newcomer` lacks a place among such tasks.
+  // Drops the task that has been queued longest; but if `newcomer` lacks a place among tasks that
+  // wait for keys, drops the oldest of these.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
-  // Admits as many blocked submitters as fit.
+  // Admits blocked submitters while their tasks fit.
   void admit_blocked(Effects& effects) noexcept {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
   // Returns the longest-blocked submitter that no key holds up, if its task fits.
   [[nodiscard]] Submitter* next_blocked() noexcept;
-  // Admits the next blocked submitter, if there is room in the queue's memory. With
-  // `instead_of_queue`, a plain task goes there. Returns false if no submitter was admitted.
+  // Admits the next blocked submitter, if there is room in the queue's memory. If
+  // `instead_of_queue` is not null, a plain task goes there instead of into the queue. Returns
+  // false if no submitter was admitted.
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
-  // Called when a task with a key has ended or was dropped, or no submitter waits with it any more.
+  // Called when a task with the key has ended or was dropped, or a submitter with the key has given
+  // up.
   void release_key(const TaskKey& key) noexcept {
     if (!waiters.blocked.empty() && key.is_set() && !queue.is_held(key)) {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether a blocked submitter lacks only memory of the queue, or has been overtaken.
+  // Returns whether a blocked submitter waits although there is room: it lacks only memory of the
+  // queue, or another task has taken its place in the queue.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
-  // Returns the same for a worker that starts no task: in a pause none is started, and a task with
-  // attributes leaves room, but no place in the queue of plain tasks.
+  // Does the same for a worker that starts no task. During a pause no task starts. The end of a
+  // task with attributes makes room, but no place in the queue of plain tasks.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -101,24 +106,24 @@ struct PoolState {
   // --- Tasks run ---
 
   [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
-  // Takes the next accepted task, or otherwise that of a blocked submitter. Calls up to `calls`
-  // idle workers for the remaining tasks.
+  // Takes the next accepted task or, if there is none, the task of a blocked submitter. Calls up to
+  // `calls` idle workers for the remaining tasks.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
-  // Returns whether a pop is enough at the end of a plain task, as in most cases: no waiter is
-  // woken, no worker called or retired, no submitter admitted. Otherwise the caller needs end() and
-  // take().
+  // Returns whether only a pop is needed at the end of a plain task, as in most cases. Then there
+  // is no waiter to wake, no worker to call or retire, and no submitter to admit. Otherwise the
+  // caller must call end() and take().
   [[nodiscard]] bool needs_only_pop() const noexcept {
     return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
            waiters.reacquiring.empty() && !paused && !workers.has_surplus() &&
            counters.ended() + 1 < counters.next_awaited;
   }
-  // Requires that.
+  // Requires needs_only_pop().
   void end_and_pop(detail::PoolItem& item, detail::PoolJob::Outcome outcome) noexcept {
     counters.count(outcome);
     slots.pass_on();
     queue.pop_plain(item);
   }
-  // Returns how many submitted tasks are not in the queue; some of them never were.
+  // Returns how many submitted tasks are not in the queue, including tasks that were never queued.
   [[nodiscard]] std::uint64_t left_queue() const noexcept {
     return counters.submitted - queue.size();
   }
@@ -126,34 +131,36 @@ struct PoolState {
     counters.count(outcome);
     slots.end(weight);
   }
-  // Three conditions: no task runs; nor is any queued; nor is anything of a closed pool left.
+  // runs_nothing() returns whether no task runs. is_idle() also requires that no task is queued.
+  // is_joined() also requires that the pool is closed and has no user left.
   [[nodiscard]] bool runs_nothing() const noexcept {
     return slots.running() + slots.released() + in_callers == 0;
   }
   [[nodiscard]] bool is_idle() const noexcept { return runs_nothing() && queue.empty(); }
   [[nodiscard]] bool is_joined() const noexcept {
-    // A submitter that gives up locks the pool again.
+    // When a submitter gives up, it locks the pool again.
     return closed && users + in_callers + waiters.parked == 0 && queue.empty();
   }
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
   }
-  // Returns true if the condition holds, false if it never can, and nothing if it still may.
+  // Returns true if the condition holds, false if it can never hold, and nothing if it may still
+  // hold later.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
-  // Ends the waits whose condition is settled. If the caller is not a user of the pool, releasing
-  // the lock afterwards is its last access.
+  // Ends the waits for conditions that hold, or can never hold. If the caller is not a user of the
+  // pool, its next unlock is its last access.
   void tell(Effects& effects) noexcept;
-  // Ends only waits for a number of ended tasks.
+  // Like tell(), but ends only the waits whose number of ended tasks has been reached.
   void tell_counted(Effects& effects) noexcept;
 
-  // --- Slots that are given back while a task waits ---
+  // --- Slots that tasks give back while they wait ---
 
   void release(std::size_t weight) noexcept {
     slots.release(weight);
     workers.release();
   }
-  // Returns whether a task may lend its slot to another that it waits for: a new task would be the
-  // next to start, and no worker is available for it.
+  // Returns whether a task may lend its slot to a new task for which it waits. The new task must be
+  // the next to start, and no worker may be available for it.
   [[nodiscard]] bool may_lend_slot() const noexcept {
     return !closed && !paused && queue.startable() == 0 && slots.can_start_newcomer() &&
            workers.idle() + workers.starting() == 0 && !workers.has_surplus() &&
@@ -172,7 +179,7 @@ struct PoolState {
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }
-  // Returns whether the task that has waited longest for its slots could have them now.
+  // Returns whether the task that has waited longest for its slots could take them now.
   [[nodiscard]] bool can_return_slots() noexcept {
     const detail::Waiter* const first = waiters.reacquiring.front();
     return first != nullptr && slots.can_reacquire(first->amount);
@@ -182,12 +189,12 @@ struct PoolState {
     workers.reacquire();
   }
   // Gives free slots to the tasks that have waited for them longest. I1 may be violated on return:
-  // the caller retires itself, or the surplus workers.
+  // the caller must then retire itself, or the surplus workers.
   void return_slots(Effects& effects) noexcept;
 
   // --- Workers ---
 
-  // Returns whether too few workers are starting for the queued tasks, and an idle one could be
+  // Returns whether too few workers are starting for the queued tasks, and an idle worker could be
   // called.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
@@ -196,22 +203,24 @@ struct PoolState {
   void call_workers(Effects& effects) noexcept {
     while (should_call_worker()) effects.wake(workers.call());
   }
-  // Returns whether, with `items` queued, another worker must be started, or the limit raised.
+  // Returns whether, with `items` queued tasks, another worker must be started, or the limit
+  // raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
     return (workers.has_place() && items > workers.idle() + workers.starting() &&
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // Returns the same for the current queue; for a sub-pool, whether its parent should start a
-  // worker that would find a task.
+  // Does the same for the current queue; for a sub-pool, returns whether its parent should accept
+  // another drain task, which would find a task.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
   }
-  // Removes the calling worker from the live ones: there are too many, or nothing is left to do.
+  // Removes the calling worker from the live workers, because there are too many, or nothing is
+  // left to do.
   void retire_self(Effects& effects) noexcept;
   // Does the same for a worker that keeps its place until it has destroyed the objects of its
-  // tasks. It then looks for a task again.
+  // tasks. The worker then looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
@@ -235,7 +244,8 @@ struct PoolState {
     slots.resize(capacity);
     set_limit(workers.limit());
   }
-  // A pause lasts until resume(); a hold lasts until it is released by its number.
+  // pause() pauses until resume(). hold_pause() pauses until release_pause() is called with the
+  // number that hold_pause() returned.
   void pause() noexcept {
     if (!closed) paused = is_pause_wanted = true;
   }
@@ -245,14 +255,15 @@ struct PoolState {
     ++pause_holders;
     return open_number;
   }
-  // Returns whether that was the last reason for the pause, so that the caller must end it.
+  // Returns whether this call removed the last reason for the pause; the caller must then end the
+  // pause.
   [[nodiscard]] bool resume() noexcept {
     return std::exchange(is_pause_wanted, false) && pause_holders == 0;
   }
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
   }
-  // `dropped` receives the tasks that are dropped unless the close drains.
+  // Unless the close drains, `dropped` receives the queued tasks.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;
   [[nodiscard]] PoolStats read() const noexcept;
 
@@ -274,19 +285,19 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Returns whether no drain task would come for a caller that blocks: any drain task serves all
-  // waiting submitters.
+  // Returns whether no drain task would come for a caller that blocks. A single drain task serves
+  // all waiting submitters.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
            workers.live() < slots.capacity() && has_room(weight);
   }
-  // Returns whether a task is queued, or nested sub-pools wait for room with theirs.
+  // Returns whether a task is queued, or a nested sub-pool that has accepted tasks waits for room.
   [[nodiscard]] bool has_accepted() noexcept;
 
-  // The number of queued tasks for each starting worker. That worker runs them one after another if
-  // they are short, and otherwise calls more workers: see README.md.
+  // The number of queued tasks for each starting worker. If they are short, the worker runs them
+  // one after another; otherwise it calls more workers: see README.md.
   static constexpr std::size_t kTasksPerWake = 16;
-  // If this many workers are starting, an arriving worker starts the next one: the first tasks of a
+  // While this many workers are starting, only arriving workers start more: the first tasks of a
   // burst show how many more are needed. See README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
@@ -298,16 +309,16 @@ struct PoolState {
   bool closed = false;
   bool paused = false;
   bool is_pause_wanted = false;  // pause() sets it, resume() clears it.
-  bool is_stopped = false;       // A stop request to all tasks has been made, or is being made.
+  bool is_stopped = false;       // The pool has made a stop request to all tasks, or is about to.
   bool closing = false;          // Set before the sub-pools are closed.
-  bool waits_at_parent = false;  // The sub-pool is in the parent's wait queue with a drain task.
+  bool waits_at_parent = false;  // This sub-pool is in the parent's wait queue with a drain task.
   const bool is_sub_pool;
   std::size_t raise_at = SIZE_MAX;  // A load above this value raises the limit of workers.
   WorkerSet workers;
   Waiters waiters;
   std::size_t in_callers = 0;  // Tasks that run in submit().
   std::size_t users = 0;
-  std::size_t pause_holders = 0;  // PauseScopes.
+  std::size_t pause_holders = 0;  // The number of PauseScopes.
   std::uint64_t open_number = 1;  // A close ends the pauses that began before it.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;
@@ -315,8 +326,8 @@ struct PoolState {
   const PoolOptions& options;
 
  private:
-  // Called when a worker leaves: idle workers also leave if nothing is left to do, and submitters
-  // are admitted.
+  // Called when a worker leaves. Retires idle workers if nothing is left to do, and admits
+  // submitters.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

@@ -11,13 +11,14 @@ namespace weft::pool {
 // The arithmetic of a pool's capacity. A plain value, guarded by its owner's lock.
 //
 // A slot is the right to run one task. A task of weight w counts w times: towards the load from its
-// acceptance, towards the running tasks from its start.
+// acceptance on, and towards the used slots from its start on.
 // Invariants
 //   I1  load_ is the weight of all running and queued tasks. An acceptance keeps it within bound_,
-//       which is the capacity plus the places of the queue, less the reserved ones.
-//   I2  used() is the weight of the running tasks: within capacity_, except while tasks run that
-//       were started under a larger one, or when a single task is heavier than that.
-//   I3  While anything is reserved, nothing starts: a heavy task waits to have its slots back.
+//       which is the capacity plus the places of the queue, less the reserved places.
+//   I2  used() is the weight of the running tasks. It is within capacity_, except while tasks run
+//       that were started under a larger capacity, or while a single running task is heavier than
+//       the capacity.
+//   I3  While any slot is reserved, no task starts: a heavy task waits to have its slots back.
 class Slots {
  public:
   Slots(std::size_t capacity, std::size_t queue_capacity) noexcept
@@ -37,18 +38,18 @@ class Slots {
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
   // Returns whether a task of that weight can be accepted. If a resize made a task too heavy, it
-  // can be accepted only when no other task will end or start before it: all of the load is
-  // `held_up` by keys, whose holders may be waiting for it.
+  // can be accepted only when no other task will end or start before it. That is so if keys hold up
+  // the whole load (`held_up`): the holders of the keys may be waiting for the heavy task.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
   [[nodiscard]] bool has_room() const noexcept { return load_ < bound_; }
-  // Returns whether it could be accepted if nothing were queued.
+  // Returns whether a task of that weight could be accepted if no task were queued.
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
-  // Returns whether one more task can be held up by its key if the held-up tasks weigh `held_up`:
-  // they occupy places of the queue, but no slot.
+  // Returns whether one more task that its key holds up has a place, if such tasks together weigh
+  // `held_up`. They occupy places of the queue, but no slot.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
@@ -57,7 +58,7 @@ class Slots {
     if (reserved_ > 0) [[unlikely]]
       return false;
     if (weight == 1 && extra_running_ == 0) [[likely]]
-      return true;  // The worker that would take it has a slot.
+      return true;  // The worker that would take the task has a slot.
     return running_ == 0 || weight <= left_of(capacity_, used());
   }
   // Returns whether a plain task that is not queued yet can start with an available worker.
@@ -84,16 +85,17 @@ class Slots {
     load_ -= weight;
   }
 
-  // Called when a plain task has ended and another starts in its slot.
+  // Called when a plain task has ended and another plain task starts in its slot.
   void pass_on() noexcept { --load_; }
 
-  // A task that waits for its own pool gives its slots back, and later takes them again.
+  // With release(), a task that waits for its own pool gives its slots back. With reacquire(), it
+  // takes them again.
   void release(std::size_t weight) noexcept {
     end(weight);
     ++released_;
   }
-  // A slot that a queued task relies on is not free (I1). But nothing starts while a heavy task
-  // waits for its slots: then no queued task relies on a slot, and tasks that wait for slots must
+  // A slot on which a queued task relies is not free (I1). But no task starts while a heavy task
+  // waits for its slots. Then no queued task relies on a slot, and tasks that wait for slots must
   // be able to continue.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
@@ -104,11 +106,11 @@ class Slots {
     begin(weight);
     load_ += weight;
   }
-  // A plain task lends its slot to a task that it waits for, and gets the slot back when that task
-  // ends.
+  // With lend(), a plain task lends its slot to a task for which it waits. With end_loan(), it gets
+  // the slot back when that task ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
-  // The running task needs only one slot from now on.
+  // A running task of that weight needs only one slot from now on.
   void shrink(std::size_t weight) noexcept {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
@@ -128,7 +130,7 @@ class Slots {
     ++running_;
     extra_running_ += weight - 1;
   }
-  // Computed so that no weight overflows.
+  // Computed in this way so that no weight overflows.
   [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
     return whole - std::min(whole, part);
   }
@@ -142,7 +144,7 @@ class Slots {
 
   std::size_t load_ = 0;
   std::size_t running_ = 0;
-  std::size_t extra_running_ = 0;  // The slots of running tasks beyond one for each.
+  std::size_t extra_running_ = 0;  // The slots of running tasks beyond the first slot of each.
   std::size_t bound_ = 0;
   std::size_t reserved_ = 0;
   std::size_t capacity_ = 0;

@@ -7,7 +7,7 @@
 
 namespace weft::pool {
 
-// A list of such tasks. Guarded by its owner's lock.
+// A list of tasks with attributes. Guarded by its owner's lock.
 class SpareTasks {
  public:
   SpareTasks() noexcept = default;
@@ -17,13 +17,14 @@ class SpareTasks {
     while (detail::AttributedTask* const spare = take()) spare->release_reference();
   }
 
-  // Returns null if there is none.
+  // Returns null if the list is empty.
   [[nodiscard]] detail::AttributedTask* take() noexcept {
     if (first_ == nullptr) return nullptr;
     --count_;
     return static_cast<detail::AttributedTask*>(std::exchange(first_, first_->next)->job);
   }
-  // Keeps the job of a task that has ended, if it can be reused. Otherwise it is freed.
+  // Keeps the job of a task that has ended, if the job can be reused. Returns false if the caller
+  // must free the job.
   [[nodiscard]] bool keep(detail::TaskAttributes& attributes) noexcept {
     if (count_ == kMost || !attributes.job->make_reusable()) return false;
     attributes.next = std::exchange(first_, &attributes);

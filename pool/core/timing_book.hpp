@@ -21,24 +21,24 @@ struct Lap {
 // The lock of the owning core guards it, except for stamp_submit().
 class TimingBook {
  public:
-  // Returns the current time for a call of a submit function. Any thread may call it, without the
+  // Returns the current time for a call to a submit function. Any thread may call it, without the
   // lock.
   [[nodiscard]] std::int64_t stamp_submit() noexcept {
     const std::int64_t now = Deadline::now_nanoseconds();
-    // Relaxed: the value publishes nothing.
+    // Relaxed: the value publishes no other data.
     if (first_submit_.load(detail::relaxed) == 0) {
       std::int64_t none = 0;
       (void)first_submit_.compare_exchange_strong(none, now, detail::relaxed, detail::relaxed);
     }
     return now;
   }
-  // A cancelled task did not run, and a drain task is not the user's.
+  // Ignores a cancelled task, which did not run, and a drain task, which is not the user's.
   void record(const Lap& lap, detail::PoolJob::Outcome outcome) noexcept {
     using Outcome = detail::PoolJob::Outcome;
     if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
-    // The laps of different workers are not recorded in the order of their ends.
+    // Laps of different workers are not always recorded in the order of their ends.
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }
@@ -54,7 +54,7 @@ class TimingBook {
   }
 
  private:
-  detail::Atomic<std::int64_t> first_submit_{0};  // 0: there was none.
+  detail::Atomic<std::int64_t> first_submit_{0};  // 0: there was no submit.
   std::int64_t first_end_ = INT64_MAX;
   std::int64_t last_end_ = 0;
   PoolTimings timings_;  // read() computes first, total and average.

@@ -11,8 +11,8 @@
 
 namespace weft::pool {
 
-// A caller that is parked in submit until there is room for its task; it is on the caller's stack.
-// `slot` is its PoolItem, `amount` its number in the order of arrival.
+// A caller that is parked in submit until there is room for its task; the object is on the caller's
+// stack. `slot` points to its PoolItem; `amount` is its number in the order of arrival.
 struct Submitter : detail::Waiter {
   [[nodiscard]] detail::PoolItem& item() const noexcept {
     return *static_cast<detail::PoolItem*>(slot);
@@ -20,14 +20,15 @@ struct Submitter : detail::Waiter {
   bool waits_behind_key = false;
 };
 
-// Blocked submitters are in two lists. The first list waits for room, in FIFO order. A submitter in
-// the second list has a task that another task of its key holds up, and waits for a place after
-// that task. The first list never waits for the second: the holder of the key may itself wait for
-// room. Guarded by its owner's lock.
-// Invariant: both lists are in the order of arrival.
+// Blocked submitters are in two lists. The first list waits for room, in FIFO order. The task of a
+// submitter in the second list is held up by another task with its key. Such a submitter waits for
+// a place after that task. Submitters in the first list never wait for submitters in the second:
+// the holder of a key may itself wait for room. Guarded by its owner's lock. Invariant: both lists
+// are in the order of arrival.
 class BlockedSubmitters {
  public:
-  // Counts submitters that have given up, until they remove themselves or are found.
+  // Includes submitters that have given up, until they remove themselves or another caller finds
+  // them.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool nobody_waits_for_room() const noexcept { return for_room_.empty(); }
@@ -35,7 +36,7 @@ class BlockedSubmitters {
   [[nodiscard]] Submitter* first_for_room() noexcept { return first_of(for_room_); }
   [[nodiscard]] Submitter* first_behind_key() noexcept { return first_of(behind_keys_); }
 
-  // Adds a submitter to the list that it names.
+  // Adds a submitter to the list that its waits_behind_key selects.
   void push_back(detail::Waiter& waiter) noexcept {
     waiter.amount = ++arrived_;
     ++size_;
@@ -50,7 +51,8 @@ class BlockedSubmitters {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);
   }
-  // Does so for the first submitter that has not given up; returns null if there is none.
+  // Does the same for the first submitter that has not given up, and returns it; null if there is
+  // none.
   [[nodiscard]] Submitter* claim_front() noexcept {
     for (;;) {
       Submitter* first = first_for_room();
@@ -65,8 +67,8 @@ class BlockedSubmitters {
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // Called when no task holds the key any more: the first submitter that waits for it moves to the
-  // list for room.
+  // Called when no task holds the key any more: moves the first submitter that waits for the key to
+  // the list for room.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;
@@ -108,18 +110,19 @@ class BlockedSubmitters {
   std::uint64_t arrived_ = 0;
 };
 
-// The conditions for which a caller may wait: no task is queued or runs; no task runs, in a pause;
-// nothing of a closed pool is left; a number of tasks have ended.
+// The conditions for which a caller may wait. Idle: no task is queued or runs. Paused: no task runs
+// during a pause. Joined: a closed pool has neither tasks nor users left. Counted: a number of
+// tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
-// All of them. A plain value, guarded by its owner's lock.
+// All waiters of a pool. A plain value, guarded by its owner's lock.
 struct Waiters {
   [[nodiscard]] detail::WaitList& of(Condition condition) noexcept {
     return conditions[static_cast<std::size_t>(condition)];
   }
 
   BlockedSubmitters blocked;
-  std::size_t parked = 0;        // Counts blocked submitters, including some that gave up.
+  std::size_t parked = 0;        // Blocked submitters, including some that gave up.
   detail::WaitList reacquiring;  // Tasks that wait for their slots.
   std::array<detail::WaitList, 4> conditions;
 };

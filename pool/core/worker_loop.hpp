@@ -5,9 +5,9 @@
 
 namespace weft::pool {
 
-// Runs tasks of the pool, each kept in `item`, until the calling worker fiber has been retired and
-// must leave the pool. `objects` are the values that tasks leave behind; they are destroyed while
-// the worker counts as living.
+// Runs tasks of the pool, each in `item`, until the calling worker fiber has been retired and must
+// leave the pool. `objects` are the values that tasks leave on the fiber; the worker destroys them
+// while it counts as living.
 void run_tasks(PoolCore& core, detail::PoolItem& item, WorkerObjects& objects) noexcept;
 
 }  // namespace weft::pool

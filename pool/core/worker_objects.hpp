@@ -6,13 +6,13 @@
 namespace weft::pool {
 
 // The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
-// per_worker(). They are destroyed when the worker is retired, and until then the worker counts as
-// living. So their number is bounded by the capacity, unless a destructor waits for the worker's
-// own pool: then the worker gives up its place first. Only the worker calls it, except for empty(),
-// which is called with the pool's lock while the worker idles.
+// per_worker(). A worker that is retired destroys them, and counts as living until it has done so.
+// So the capacity bounds the number of workers with such values. The exception is a destructor that
+// waits for the worker's own pool: the worker gives up its place first. Only the worker calls the
+// functions, except empty(), which other threads call under the pool's lock while the worker idles.
 class WorkerObjects {
  public:
-  // For a worker that never has any.
+  // For a worker that never has such values.
   WorkerObjects() noexcept = default;
   // `locals` is the list of the fiber; the objects are the nodes before `end`.
   WorkerObjects(detail::LocalNode*& locals, const detail::LocalNode* end) noexcept
@@ -29,7 +29,7 @@ class WorkerObjects {
     }
     is_clearing_ = false;
   }
-  // Returns whether destroy() is running and the worker has its place.
+  // Returns whether destroy() is running and the worker still has its place.
   [[nodiscard]] bool is_clearing() const noexcept { return is_clearing_ && has_place_; }
   [[nodiscard]] bool has_place() const noexcept { return has_place_; }
   void give_place_up() noexcept { has_place_ = false; }

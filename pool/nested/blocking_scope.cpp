@@ -1,11 +1,12 @@
 // Releases the slots of a task while it waits.
 //
-// A task that waits for its own pool would hold a slot that the awaited task may need: with a
-// capacity of 1 it would wait forever. So it gives the slot back and is not counted as running;
-// when its wait is over it takes a free slot, or the next one that becomes free, before queued
+// A task that waits for its own pool would hold a slot that the awaited task may need. With a
+// capacity of 1 it would wait forever. So it gives the slot back and is not counted as running.
+// When its wait is over, it takes a free slot, or the next slot that becomes free, before queued
 // tasks. Never more than `capacity` tasks run, and the queue's bound holds. A task with a weight
-// gives back, and takes again, that many slots. While it waits for them no task starts, and they
-// are not offered to newcomers: otherwise light tasks could keep it waiting forever.
+// gives back, and takes again, all its slots. While it waits for them, no task starts, and new
+// tasks cannot be accepted in their place. Otherwise light tasks could keep the heavy task waiting
+// forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -17,8 +18,8 @@ namespace weft::detail {
 namespace {
 
 // Visits the slots from the innermost pool outwards. A task with a slot of a sub-pool may wait for
-// a slot of its parent. The holder of the parent's slot never waits for an inner one, because a
-// drain task takes only free slots. So no cycle of waits can form.
+// a slot of its parent. The holder of the parent's slot never waits for a slot of the sub-pool,
+// because a drain task takes only free slots. So no cycle of waits can form.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
@@ -26,8 +27,9 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// Finds the caller's slots, if it is a task of a pool with that root. A destructor that a retired
-// worker calls has no slot; but the awaited task may need the worker's place.
+// Returns the caller's slots, if it is a task of a pool with that root. If a retired worker calls
+// this in a destructor, there is no slot. But the worker gives up its place, because the awaited
+// task may need that place.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

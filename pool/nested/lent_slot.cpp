@@ -1,8 +1,8 @@
-// If a task that runs another and waits for it gave its slot back, another worker would be started
-// for the awaited task: a recursion of n calls would need n workers. If the awaited task would be
-// the next to start, and no worker is available, the caller lends its slot to a fiber that it
-// spawns for the task and joins. The runtime runs such a fiber on the caller's own stack if that
-// has as much room as a separate stack; see Worker::run_in_place().
+// If a task that calls run() gave its slot back during the wait, the pool would start another
+// worker for the awaited task. Then a recursion of n calls would need n workers. So the caller
+// lends its slot if the awaited task would be the next to start, and no worker is available. It
+// spawns a fiber that runs the task, and joins it. The runtime runs such a fiber on the caller's
+// own stack if that has at least as much room as a separate stack; see Worker::run_in_place().
 #include "pool/nested/lent_slot.hpp"
 
 #include <cstdint>
@@ -42,7 +42,7 @@ bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
 
 bool run_in_slot_of(Registration* caller, PoolCore& core, detail::PoolItem& item) noexcept {
   if (caller == nullptr || &caller->core() != &core) return false;
-  // The task would make a new object where a worker already has one.
+  // Otherwise the task would make a new object although a worker already has such an object.
   if (detail::Submitting::is_any() || !caller->try_lend_slot()) return false;
   std::uint64_t number = 0;
   if (!core.lend_slot(item, number)) {

@@ -1,4 +1,4 @@
-// An awaited task runs in the slot of the task that waits for it.
+// Runs an awaited task in the slot of the task that waits for it.
 #pragma once
 
 #include <weft/detail/pool_job.hpp>
@@ -9,8 +9,8 @@ class PoolCore;
 class Registration;
 
 // Runs the item, a job of run(), to its end in the slot of `caller`, if that is a task of the pool.
-// Returns false, with nothing changed, if the pool must run it: another task is first, a worker is
-// available, or the caller has no slot to lend. Parks.
+// Returns false, and changes nothing, if the pool must run the item. That is so if another task is
+// first, a worker is available, or the caller has no slot to lend. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;
 

@@ -1,8 +1,8 @@
-// Implements sub-pools: pools whose tasks run in the slots of another.
+// Implements sub-pools: pools whose tasks run in the slots of another pool.
 //
-// A sub-pool has no fibers. Where another pool would start a worker, it submits a drain task to its
-// parent, which runs the sub-pool's tasks one after another, in its own slot. So neither capacity
-// can be exceeded. README.md explains the rest.
+// A sub-pool has no fibers. Where another pool would start a worker, a sub-pool submits a drain
+// task to its parent. The drain task runs the sub-pool's tasks one after another, in its own slot.
+// So neither pool can exceed its capacity. README.md explains the rest.
 #include "pool/nested/sub_pool.hpp"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ using detail::Waiter;
 
 namespace {
 
-// Requires the lock. Enters the first of these sub-pools that has not ended; null if there is none.
+// Requires the lock. Enters the first sub-pool, from `sub_pool` on, that has not ended; null if
+// there is none.
 SubPool* enter_first(SubPool* sub_pool) noexcept {
   while (sub_pool != nullptr && sub_pool->has_ended) sub_pool = sub_pool->next_sub_pool;
   if (sub_pool != nullptr) ++sub_pool->core.shared_state().users;
@@ -60,7 +61,7 @@ void PoolNesting::move_out(PoolCore& parent) noexcept {
   if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
   const PoolItem unused = std::move(self_->drain);
   core_.unlock();
-  // Callers that have entered leave; later ones find no pool.
+  // Waits until callers that have entered have left; later callers find no pool.
   (void)core_.wait(Condition::joined, 0, {});
   core_.lock();
   SubPool* const next = self_->next_sub_pool;
@@ -76,7 +77,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   core_.lock();
   do {
     state.closing = true;
-    // A sub-pool that was entered keeps its place in the list until it is left.
+    // A sub-pool keeps its place in the list until every caller that has entered it has left.
     for (SubPool* sub_pool = enter_first(first_sub_pool_); sub_pool != nullptr;) {
       PoolCore& core = sub_pool->core;
       core_.unlock();
@@ -87,7 +88,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core.leave();
       core_.lock();
     }
-  } while (!state.closing);  // Ends if the parent was opened again meanwhile.
+  } while (!state.closing);  // The loop repeats if the parent was opened meanwhile.
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
@@ -97,7 +98,7 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
   Waiter* next = nullptr;
   for (Waiter* waiter = blocked.first_for_room(); waiter != nullptr; waiter = next) {
     next = waiter->next;
-    if (waiter->waker) continue;  // A submitter.
+    if (waiter->waker) continue;  // Skips submitters.
     auto& place = static_cast<SubPool&>(*waiter);
     PoolState& sub_pool = place.core.shared_state();
     if (sub_pool.has_accepted()) continue;  // The sub-pool was opened meanwhile.
@@ -122,7 +123,7 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
     std::exchange(item.job, nullptr)->abandon();
     core_.lock();
   }
-  // Tasks that were accepted before, or submitters that wait, may have no worker, and no other can
+  // Tasks that were accepted before, or blocked submitters, may have no worker, and no worker can
   // be started.
   if (error && error != Errc::full && error != Errc::closed) {
     core_.unlock(effects);
@@ -146,7 +147,7 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// The sub-pool waits at the parent like a blocked submitter: it gets the next room after earlier
+// Makes the sub-pool wait at the parent like a blocked submitter: it gets room after earlier
 // submitters. Returns false if there is no memory.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
@@ -160,7 +161,7 @@ bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   place.slot = &place.drain;
   state.waiters.blocked.push_back(place);
   core_.state().waits_at_parent = true;
-  // There may be room by now, or the parent must in turn call its own parent.
+  // There may be room by now, or the parent may have to request a worker from its own parent.
   parent.match_up(effects);
   core_.lock();
   return true;

@@ -19,19 +19,20 @@ namespace weft::pool {
 class PoolCore;
 
 // SubPool is the parent's record of a sub-pool; the sub-pool's drain tasks hold references to it.
-// Drain tasks may be queued at the parent for long, so the sub-pool does not wait for them when it
-// ends: a later one finds no pool. SubPool is also the sub-pool's place in the parent's wait queue:
-// a submitter that is not woken. The lock of the pools guards it, except for the references.
+// Drain tasks may stay in the parent's queue for a long time, so a sub-pool that ends does not wait
+// for them. A drain task that runs later finds no pool. SubPool is also the sub-pool's place in the
+// parent's wait queue: a submitter that needs no wake. The lock of the pools guards it, except for
+// the references.
 // Order
-//   [sub-pool-refs]  release (acq_rel, both sides): the last one sees all uses.
+//   [sub-pool-refs]  release (acq_rel, both sides): the last release sees all uses.
 class SubPool : public Submitter {
  public:
   SubPool(PoolCore& its_core, PoolCore& its_parent) noexcept : core(its_core), parent(its_parent) {}
   SubPool(const SubPool&) = delete;
   SubPool& operator=(const SubPool&) = delete;
 
-  // Returns the sub-pool's core, with the caller as a user until it leaves; null if the pool has
-  // ended.
+  // Returns the sub-pool's core, and counts the caller as a user until it calls leave(); null if
+  // the pool has ended.
   [[nodiscard]] PoolCore* enter() noexcept;
   // Relaxed: the caller has a reference already.
   void keep() noexcept { references_.fetch_add(1, detail::relaxed); }
@@ -39,11 +40,12 @@ class SubPool : public Submitter {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
   }
 
-  // Valid while the caller is a user, while it is in the parent's wait queue, or before the pool
-  // ends.
+  // Valid while the caller is a user, while this object is in the parent's wait queue, and until
+  // the pool ends.
   PoolCore& core;
   PoolCore& parent;
-  // The parent accepts it when its turn comes; a refused item may stay here until the next one.
+  // The parent accepts it when its turn comes; a refused item may stay here until the next item
+  // replaces it.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
@@ -55,10 +57,10 @@ class SubPool : public Submitter {
   detail::Atomic<std::uint32_t> references_{1};
 };
 
-// A task of the parent that runs tasks of its sub-pool. The parent completes it, as every job, when
-// it frees the slot: then it also wakes the waiters of the sub-pool's last job, and leaves the
-// sub-pool. The sub-pool counts it as a starting worker from its acceptance; if it is dropped
-// without having run, it corrects that count.
+// A task of the parent that runs tasks of a sub-pool. The parent completes it, like every job, when
+// it frees the slot. At that moment the drain task also ends the waits for the sub-pool's last job,
+// and leaves the sub-pool. The sub-pool counts it as a starting worker from its acceptance on; a
+// drain task that is dropped before it has run corrects that count.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -75,17 +77,17 @@ class DrainTask final : public detail::PoolJob {
   SubPool& sub_pool_;
   bool is_accepted_ = false;
   PoolCore* entered_ = nullptr;
-  PoolJob* finished_ = nullptr;  // The sub-pool's job whose waiters must be notified.
+  PoolJob* finished_ = nullptr;  // The sub-pool's last job, whose waiters must be woken.
   Outcome outcome_ = Outcome::completed;
 };
 
-// The nesting of a pool: its record at its parent, and its own sub-pools. The analysis knows the
-// shared lock by the names of two pools, and so cannot follow the calls between them.
+// The nesting of a pool: its record at its parent, and its own sub-pools. For clang's analysis, the
+// shared lock has a different name in each pool, so the analysis cannot follow calls between pools.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
 
-  // Registers with the parent, if the pool has one, and deregisters.
+  // begin() registers the pool with its parent, if it has one; end() removes the registration.
   void begin() noexcept override WEFT_NOT_ANALYZED;
   void end() noexcept override;
   [[nodiscard]] std::error_code ask_for_worker(OnFull when_full, Effects& effects) noexcept override
@@ -102,7 +104,8 @@ class PoolNesting final : public Nesting {
 
   PoolCore& core_;
   SubPool* self_ = nullptr;  // The parent's record of this pool.
-  // Guarded by the lock of the pools. Unchecked: it has the name of another pool in most functions.
+  // Guarded by the lock of the pools. Unchecked: most functions access that lock under the name of
+  // another pool.
   SubPool* first_sub_pool_ = nullptr;
   PoolNesting* parent_ = nullptr;
 };

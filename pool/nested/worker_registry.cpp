@@ -9,7 +9,7 @@ namespace weft::pool {
 
 using detail::LocalNode;
 
-// The list does not own its memory.
+// The list does not own the registration's memory.
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
                            Registration* outer) noexcept
     : LocalNode{detail::locals(), detail::key_of_pool_tasks(), [](LocalNode*) noexcept {}},
@@ -20,7 +20,7 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
   detail::locals() = this;
 }
 
-// Values that tasks have created since then precede it. If a worker has destroyed them all, this
+// Values that tasks created later precede this node. If a worker has destroyed all values, this
 // node is no longer in the list either.
 Registration::~Registration() {
   LocalNode** link = &detail::locals();
@@ -68,7 +68,7 @@ bool Registration::try_lend_slot() noexcept WEFT_NOT_ANALYZED {
 void Registration::end_lending() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   if (--waits_ == 0 || lent_ != Lent::no) return core_.unlock();
-  release_slots();  // Steps of the task's loops have begun to wait meanwhile.
+  release_slots();  // Meanwhile steps of the task's loops have begun to wait.
 }
 
 void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {
@@ -88,7 +88,7 @@ void Registration::end_wait() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   lent_ = Lent::no;
   if (waits_ == 0) return core_.unlock();
-  release_slots();  // Another fiber of the task has begun to wait meanwhile.
+  release_slots();  // Meanwhile another fiber of the task has begun to wait.
 }
 
 void Registration::release_slots() noexcept WEFT_NOT_ANALYZED {

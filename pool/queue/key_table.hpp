@@ -8,13 +8,13 @@
 
 namespace weft::pool {
 
-// The tasks that hold a key, by key: a hash table whose chains run through the tasks themselves, so
-// that nothing is allocated under its owner's lock. The owner makes new buckets outside it.
-// Guarded by its owner's lock.
+// A hash table of the tasks that hold a key. Its chains run through the tasks themselves, so it
+// allocates nothing under its owner's lock. The owner makes new buckets outside the lock. Guarded
+// by its owner's lock.
 class KeyTable {
  public:
   using Attributes = detail::TaskAttributes;
-  // Their number is a power of two.
+  // The number of buckets is a power of two.
   struct Buckets {
     std::unique_ptr<Attributes*[]> first;
     std::size_t count = 0;
@@ -36,8 +36,8 @@ class KeyTable {
   }
   // Returns no buckets if there is no memory.
   [[nodiscard]] static Buckets make_buckets(std::size_t count) noexcept;
-  // Moves the entries to `buckets`, unless these are no more than the present ones. Returns the
-  // buckets to free.
+  // Moves the entries to `buckets` if these are more than the present buckets. Returns the buckets
+  // that the caller must free.
   [[nodiscard]] Buckets adopt(Buckets buckets) noexcept;
 
  private:

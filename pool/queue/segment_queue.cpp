@@ -47,7 +47,7 @@ SegmentQueue::~SegmentQueue() {
 
 bool SegmentQueue::each_pop_makes_room() const noexcept {
   if (last_ == nullptr) return false;
-  // A pop from an older ring makes no room in the last one, but at most in_older_rings pops do so.
+  // A pop from an older ring makes no room in the last ring; there are in_older_rings such pops.
   const std::size_t in_older_rings = size_ - last_->count;
   return last_->size() - last_->count >= in_older_rings;
 }
@@ -56,7 +56,7 @@ void SegmentQueue::drained_first() noexcept {
   Segment& ring = *first_;
   WEFT_INVARIANT(ring.count == 0, "SegmentQueue I2: a ring that is put aside is drained");
   WEFT_INVARIANT(ring.next != nullptr || size_ == 0, "SegmentQueue I1: the last ring has the rest");
-  ring.head = 0;  // The most recently used places are in the cache.
+  ring.head = 0;  // Reuses the most recent places, which are in the cache.
   if (ring.next == nullptr) return;
   first_ = ring.next;
   ring.next = std::exchange(drained_, &ring);
@@ -79,7 +79,7 @@ SegmentQueue::Segments SegmentQueue::add(Segments segment) noexcept {
   if (has_room() && each_pop_makes_room()) return segment;
   Segment* added = segment.release();
   if (size_ == 0) {
-    // Keeps I1: only the last ring may be empty.
+    // Preserves I1: only the last ring may be empty.
     if (first_ != nullptr) first_->next = std::exchange(drained_, first_);
     first_ = nullptr;
   }

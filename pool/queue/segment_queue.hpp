@@ -12,15 +12,16 @@
 
 namespace weft::pool {
 
-// A FIFO that grows without moving its items, and without allocating under its owner's lock: the
-// owner allocates a segment outside the lock and adds it.
+// A FIFO that grows without moving its items, and without an allocation under its owner's lock. The
+// owner allocates a segment outside the lock, and adds it under the lock.
 //
-// It is a chain of rings. Items are pushed to the last ring and popped from the first; when the
-// last is full, a ring of twice its size is added after it. So under a steady load there is one
-// ring, which is reused from its beginning whenever it runs empty. Guarded by its owner's lock.
+// It is a chain of rings. Items are pushed to the last ring and popped from the first. When the
+// last ring is full, the owner adds a ring of twice its size. So under a steady load there is one
+// ring, which is used again from its beginning whenever it is empty. Guarded by its owner's lock.
 // Invariants
-//   I1  size_ is the sum of the counts of all rings, and only the last may be empty.
-//   I2  A drained ring is put aside; add() or trim() frees it, outside the lock.
+//   I1  size_ is the sum of the counts of all rings, and only the last ring may be empty.
+//   I2  A drained ring that is not the last ring is kept apart, until add() or trim() returns it to
+//       be freed outside the lock.
 class SegmentQueue {
  public:
   // A ring of `mask + 1` places, which follow the header in memory.
@@ -49,14 +50,14 @@ class SegmentQueue {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  // The numbers of items ever removed and ever added.
+  // Return the numbers of all items removed so far, and of all items added so far.
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
   // Returns whether push() is possible now.
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
   }
-  // Returns whether each later pop() makes a push() possible, provided nothing else is pushed.
+  // Returns whether each later pop() makes one push() possible, if no other item is pushed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
   // Requires has_room().
@@ -69,10 +70,10 @@ class SegmentQueue {
     WEFT_INVARIANT(ring.count <= ring.size() && ring.count <= size_ && first_->count > 0,
                    "SegmentQueue I1: size_ counts each ring, and only the last may be empty");
   }
-  // Moves the oldest item into `item`, which must be empty. Requires that there is one.
+  // Moves the oldest item into `item`, which must be empty. Requires that the queue is not empty.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // A moved-from item, here and in `item` before, needs no destructor.
+    // Neither the moved-from place nor the empty `item` needs a destructor call.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;
@@ -86,25 +87,26 @@ class SegmentQueue {
   [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
-  // Gives the first ring room for `items`, even after all memory was freed.
+  // Makes the first ring large enough for `items`, even after all memory has been freed.
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // Returns the capacity of the next segment.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
   // Returns null when there is no memory.
   [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
-  // Adds `segment`, unless it has become unnecessary since its size was computed. Returns segments
-  // that the caller frees outside the lock.
+  // Adds `segment`, unless the queue no longer needs it. Returns segments that the caller must free
+  // outside the lock.
   [[nodiscard]] Segments add(Segments segment) noexcept;
-  // Removes the memory by which an empty queue has grown; the caller frees it outside the lock.
+  // Removes the memory by which an empty queue has grown, and returns it; the caller must free it
+  // outside the lock.
   [[nodiscard]] Segments trim() noexcept;
 
  private:
-  static constexpr std::size_t kFirstSize = 16;  // A kilobyte: allocating one is fast.
+  static constexpr std::size_t kFirstSize = 16;  // A kilobyte, which malloc allocates fast.
   static constexpr std::size_t kKeptSize = 1024;
 
   void drained_first() noexcept;
 
-  // Fields that each task changes come first; the owner places its own such fields next to them.
+  // The fields that each task changes come first, next to such fields of the owner.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

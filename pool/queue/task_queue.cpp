@@ -102,8 +102,8 @@ TaskQueue::Memory TaskQueue::add(Memory memory) noexcept {
 std::size_t TaskQueue::next_level() const noexcept {
   std::size_t highest = 0;
   while (!has_tasks(highest)) ++highest;
-  // The lowest level comes first: then a level in between is passed over for a lower one, not for a
-  // higher one.
+  // Checks the lowest level first, so that a level in between is passed over for a lower level, not
+  // for a higher level.
   for (std::size_t level = kLevels - 1; level > highest; --level) {
     if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
   }
@@ -166,7 +166,7 @@ void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
   item.job = oldest.job;
 }
 
-// Called when a task is no longer held up.
+// Called when no other task holds the task up any more.
 void TaskQueue::release(Attributes& attributes) noexcept {
   WEFT_INVARIANT(held_up_size_ > 0, "TaskQueue I1: a task that is held up is counted");
   held_up_.erase(attributes);
@@ -174,7 +174,7 @@ void TaskQueue::release(Attributes& attributes) noexcept {
   held_up_weight_ -= attributes.weight;
 }
 
-// The oldest held-up task is the first in the chain of its key.
+// Requires the oldest held-up task, which is the first in the chain of its key.
 void TaskQueue::take_held_up(Attributes& attributes) noexcept {
   Attributes& holder = *keys_.find(attributes.key);
   WEFT_INVARIANT(holder.next_of_key == &attributes,

@@ -1,4 +1,4 @@
-// The accepted tasks of a pool that have not started, and which is next.
+// The accepted tasks of a pool that have not started, and the order in which they start.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace weft::pool {
 
-// Tasks with attributes in their order of arrival, from which any can be removed. The links are in
-// the attributes.
+// A list of tasks with attributes in their order of arrival; any of them can be removed. The links
+// are in the attributes.
 class AttributesList {
  public:
   using Attributes = detail::TaskAttributes;
@@ -31,20 +31,21 @@ class AttributesList {
   Attributes* last_ = nullptr;
 };
 
-// Tasks with attributes in the order of their acceptance, from which the first is taken.
+// Tasks with attributes in the order of their acceptance; only the first can be taken.
 //
-// Most arrive in that order, and form a list. A task whose key was busy comes late. Late tasks are
-// in a leftist heap that uses the links of the list (left is `next`, right is `previous`). So a
-// late task costs the logarithm of the number of late tasks, and no walk past the others.
+// Most tasks arrive in that order, and form a list. A task whose key was busy arrives late. Late
+// tasks are in a leftist heap that uses the links of the list (left is `next`, right is
+// `previous`). So the cost of a late task grows with the logarithm of the number of late tasks, and
+// no list has to be searched.
 // Invariants
-//   I1  No task in the heap is younger than both its children.
-//   I2  rank is the length of the right spine, which is no longer than the left one.
+//   I1  Each task in the heap is older than its children.
+//   I2  rank is the length of the right spine, which is no longer than the left spine.
 class PriorityLevel {
  public:
   using Attributes = detail::TaskAttributes;
 
   [[nodiscard]] bool empty() const noexcept { return late_ == nullptr && list_.empty(); }
-  // The oldest task; null if there is none.
+  // Returns the oldest task; null if there is none.
   [[nodiscard]] Attributes* front() const noexcept {
     Attributes* const first = list_.front();
     return late_ == nullptr || (first != nullptr && first->number < late_->number) ? first : late_;
@@ -64,14 +65,15 @@ class PriorityLevel {
 };
 
 // Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
-// tasks that a task of the same key holds up wait in one more list. Plain tasks are of normal
-// priority; all tasks of one priority leave in the order in which they were accepted.
-// Guarded by its owner's lock.
+// tasks that another task with their key holds up wait in one more list. Plain tasks are of normal
+// priority; all tasks of one priority leave in the order in which they were accepted. Guarded by
+// its owner's lock.
 // Invariants
-//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That
-//       task is in a list above, or runs; when it ends, or is dropped, the next one replaces it.
-//   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no room
-//       anywhere, except for the first buckets of keys_.
+//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. The
+//       holder is in one of the other lists, or runs. When it ends, or is dropped, the next task in
+//       its chain becomes the holder.
+//   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no memory,
+//       except for the first buckets of keys_.
 class TaskQueue {
  public:
   using Attributes = detail::TaskAttributes;
@@ -82,16 +84,17 @@ class TaskQueue {
   // Drops the remaining tasks.
   ~TaskQueue();
 
-  // Does the same as SegmentQueue::begin_with(), for plain tasks; others bring their own memory.
+  // Does the same as SegmentQueue::begin_with(), for plain tasks; tasks with attributes need no
+  // memory of the queue.
   void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
 
   [[nodiscard]] std::size_t size() const noexcept {
     return plain_.size() + listed_ + held_up_size_;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // The number of tasks that are not held up by another task.
+  // Returns the number of tasks that are not held up by another task.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
-  // Returns the same number after a push of `item`.
+  // Returns what startable() would return after a push of `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
     return would_be_held_up(item) ? startable() : startable() + 1;
   }
@@ -103,10 +106,10 @@ class TaskQueue {
   [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
     return key.is_set() && keys_.find(key) != nullptr;
   }
-  // Returns the weight of the tasks that are held up by others.
+  // Returns the weight of the tasks that are held up by other tasks.
   [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
 
-  // Null for a plain task.
+  // Returns null for a plain task.
   [[nodiscard]] static Attributes* attributes_of(const detail::PoolItem& item) noexcept {
     return item.job == nullptr ? nullptr : item.job->attributes();
   }
@@ -130,14 +133,15 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether there will be room for the item, at the latest when all present tasks have been
-  // popped, if no other task is pushed.
+  // Returns whether there will be room for the item once all present tasks have been popped, or
+  // earlier, if no other task is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
     return !attributes->key.is_set() || keys_.has_buckets();
   }
-  // Does the same as has_room_for(), for an item for which one of the two has returned true.
+  // Does the same as has_room_for(), for an item for which has_room_for() or will_have_room_for()
+  // has returned true.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }
@@ -160,7 +164,7 @@ class TaskQueue {
     }
   }
 
-  // Returns the weight of the next task. Requires that there is a startable one.
+  // Returns the weight of the next task. Requires that a task is startable.
   [[nodiscard]] std::size_t next_weight() const noexcept {
     if (listed_ == 0) [[likely]]
       return 1;
@@ -168,7 +172,7 @@ class TaskQueue {
   }
   // Returns whether pop() must take a plain task.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
-  // Requires has_only_plain(). Otherwise as pop().
+  // Works like pop(). Requires has_only_plain().
   void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
   // Moves the next task into `item`, which must be empty. Requires that a task is startable.
   void pop(detail::PoolItem& item) noexcept {
@@ -176,10 +180,10 @@ class TaskQueue {
       return plain_.pop(item);
     pop_listed(item);
   }
-  // Does the same with the task that was accepted first, startable or not. Requires that there is
-  // one.
+  // Does the same with the task that was accepted first, startable or not. Requires that the queue
+  // is not empty.
   void pop_oldest(detail::PoolItem& item) noexcept;
-  // Does the same for held-up tasks. Requires that there is one.
+  // Does the same with the oldest held-up task. Requires that a task is held up.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
   // Called when a task with a key has ended or will never run: the next task with that key may
   // start.
@@ -190,8 +194,8 @@ class TaskQueue {
   // Moves all tasks to `other`, which is empty. Tasks that hold a key keep it.
   void move_all_to(TaskQueue& other) noexcept;
 
-  // Additional memory, allocated outside the lock, for which has_room_for(item) or
-  // will_have_room_for(item) returned false.
+  // Additional memory, allocated outside the lock after has_room_for(item) or
+  // will_have_room_for(item) has returned false.
   struct Memory {
     SegmentQueue::Segments segments;
     KeyTable::Buckets buckets;
@@ -206,21 +210,22 @@ class TaskQueue {
   [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
   // Returns an empty value if there is no memory.
   [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
-  // Returns the memory that the caller frees outside the lock.
+  // Adds the memory. Returns memory that the caller must free outside the lock.
   [[nodiscard]] Memory add(Memory memory) noexcept;
   [[nodiscard]] Memory trim() noexcept { return {plain_.trim(), {}}; }
 
  private:
   static constexpr std::size_t kLevels = 3;
   static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
-  // The number of times in a row that a level with tasks may be passed over for a higher one.
+  // The number of times in a row that a level with tasks may be passed over for a higher level.
   static constexpr unsigned kPatience = 16;
 
   [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {
     return !levels_[level].empty() || (level == kNormal && !plain_.empty());
   }
   [[nodiscard]] std::size_t next_level() const noexcept;
-  // Returns the first task of a level that has tasks, or null if it has no attributes.
+  // Requires that the level has tasks. Returns its first task, or null if that task has no
+  // attributes.
   [[nodiscard]] Attributes* first_of(std::size_t level) const noexcept;
   [[nodiscard]] bool is_older_than_plain(const Attributes& attributes) const noexcept {
     return plain_.empty() || attributes.plain_before <= plain_.popped();
@@ -244,7 +249,7 @@ class TaskQueue {
   std::array<unsigned, kLevels> passed_over_{};
   AttributesList held_up_;
   KeyTable keys_;
-  std::uint64_t accepted_ = 0;  // Tasks with attributes.
+  std::uint64_t accepted_ = 0;  // The number of tasks with attributes accepted so far.
 };
 
 }  // namespace weft::pool

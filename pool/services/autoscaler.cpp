@@ -1,14 +1,14 @@
 // Controls how many workers may live.
 //
-// Under GrowPolicy::load_factor there is a limit below the capacity, which follows the load: a
-// submit that makes the load too high raises the limit, and a fiber, the autoscaler, checks every
-// interval whether to lower it. Within the limit workers are started on demand; workers beyond it
-// are surplus, as after resize().
+// Under GrowPolicy::load_factor a limit below the capacity follows the load. A submit that makes
+// the load too high raises the limit; a fiber, the autoscaler, checks once in each interval whether
+// to lower it. Within the limit, workers are started on demand; workers beyond it are surplus, as
+// after resize().
 //
-// With fewer workers than tasks, a running task may wait for a queued one. So the autoscaler also
-// raises the limit if a task is queued and none has been started since its last check. It exists
-// whenever a task is queued under a limit: while it does not, PoolState::raise_at is 0, and the
-// next submit starts it.
+// With fewer workers than tasks, a running task may wait for a queued task. So the autoscaler also
+// raises the limit if a task is queued and no task has started since its last check. It exists
+// whenever a task is queued under a limit: while it does not exist, PoolState::raise_at is 0, so
+// the next submit starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 
@@ -37,7 +37,7 @@ void run_autoscaler(PoolCore& core) {
   }
   state.autoscaler.end();
   state.set_limit(state.workers.limit());
-  core.match_up();  // The pool is closed: the tasks that are still queued have no limit any more.
+  core.match_up();  // The pool is closed: the limit no longer applies to the queued tasks.
   core.leave();
 }
 

@@ -1,12 +1,12 @@
-// Retires workers that have been idle for long.
+// Retires workers that have been idle for a long time.
 //
 // No worker reads the clock. The reaper, a fiber that exists while there are idle workers to watch,
-// advances the pool's epoch every idle_timeout; a worker that goes idle notes the epoch. An epoch
-// recorded two epochs ago is at least one and at most two timeouts old. A worker that was used
-// meanwhile has recorded a newer epoch, so it is never retired by mistake.
+// advances the pool's epoch every idle_timeout. A worker that goes idle stores the epoch. If the
+// stored epoch is two epochs old, the worker has idled for one to two timeouts. A worker that was
+// used meanwhile has stored a newer epoch, so it is never retired by mistake.
 //
-// A runtime that ends waits for its last fibers. So a runtime that is ending uses a short
-// idle_timeout, and keeps no worker.
+// When a runtime ends, it waits for its last fibers. So the reaper then uses a short timeout, and
+// keeps no idle worker.
 #include <algorithm>
 #include <chrono>
 #include <weft/detail/own_runtime.hpp>
@@ -33,7 +33,8 @@ std::size_t kept_workers(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()
   return detail::runtime_is_ending() ? 0 : core.state().kept_workers();
 }
 
-// Requires the lock; releases it meanwhile. Ends an epoch.
+// Ends an epoch, and retires the workers that are due. Requires the lock, and releases it for some
+// of the work.
 void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();
@@ -64,7 +65,7 @@ void run_idle_reaper(PoolCore& core) {
     retire_stale(core);
     if (state.workers.idle() == 0 || state.workers.staying() <= kept_workers(core)) break;
   }
-  // The lock is still the one under which the idle workers were checked.
+  // The lock has been held since the check for idle workers.
   state.reaper.end();
   core.unlock_and_leave();
 }

@@ -5,11 +5,11 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Retires workers that have been idle for long; returns when none are left to watch.
+// Retires workers that have been idle for a long time; returns when no idle worker is left.
 void run_idle_reaper(PoolCore& core);
-// Moves the limit of workers with the load; returns when there is no limit.
+// Makes the limit of workers follow the load; returns when there is no limit.
 void run_autoscaler(PoolCore& core);
-// Calls on_tick; returns when nothing else of the pool is left.
+// Calls on_tick; returns when the pool is closed and has no other user.
 void run_ticker(PoolCore& core);
 
 }  // namespace weft::pool

@@ -1,8 +1,8 @@
 // Reports the statistics of a pool periodically.
 //
-// One fiber of the pool does it, from the opening of the pool until nothing else of it is left: so
-// the last call reports the final numbers, and a joiner waits for its return. It reads the
-// statistics as any caller does, and the path of a task does not involve it.
+// The ticker is a fiber of the pool that runs from the opening of the pool until the pool has no
+// other user. So the last call reports the final numbers, and a joiner waits for its return. The
+// ticker reads the statistics as any caller does, so it costs the path of a task nothing.
 #include <exception>
 #include <weft/this_fiber.hpp>
 
@@ -34,7 +34,7 @@ void run_ticker(PoolCore& core) {
   for (;;) {
     const bool at_end = state.only_ticker_is_left();
     const std::uint64_t submitted = state.counters.submitted;
-    // The fiber is woken when only the ticker is left, or at the next tick.
+    // Sleeps until the next tick, or until only the ticker is left.
     if (!at_end) core.sleep(state.ticker, next);
     core.unlock();
     if (at_end || next.passed()) {

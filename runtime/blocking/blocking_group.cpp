@@ -63,7 +63,7 @@ void BlockingGroup::begin(detail::GroupCall& call) noexcept {
 void BlockingGroup::finish(detail::GroupCall& call) noexcept {
   Core& core = *call.group.core_;
   core.running.fetch_sub(1, relaxed);
-  core.leave();  // Happens before the caller continues, because it may then return.
+  core.leave();  // Happens before the caller continues, because the caller may then return.
   core.finished.fetch_add(1, relaxed);
   call.lock.lock();
   call.done = true;
@@ -117,7 +117,7 @@ BlockingGroupStats BlockingGroup::stats() const noexcept {
   const std::size_t inside = core.inside.load(relaxed);
   return {core.pool.size_hint(),
           running,
-          inside - std::min(running, inside),  // Either of the two may be the newer one.
+          inside - std::min(running, inside),  // Either number may be more recent.
           core.finished.load(relaxed),
           core.given_up.load(relaxed),
           core.refused.load(relaxed)};

@@ -110,7 +110,7 @@ std::error_code BlockingPool::expect() noexcept {
   const detail::Guard starting(starting_mutex_);
   {
     const detail::Guard lock(mutex_);
-    // Meanwhile other callers may have started some, or some may have become free.
+    // Meanwhile other callers may have started helpers, or helpers may have become free.
     if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
   const std::error_code refused = start_helper();
@@ -179,7 +179,7 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
 
 bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
   const detail::Guard lock(mutex_);
-  // Neither the first call nor one that has left the queue has a predecessor.
+  // Neither the first call nor a call that has left the queue has a predecessor.
   if (&call != first_ && call.previous == nullptr) return false;
   unlink(call);
   return true;
@@ -195,7 +195,7 @@ void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
 
 void BlockingPool::run(Helper& self) noexcept {
   while (detail::BlockingCall* call = next_call(self)) {
-    // The waker is read first, because a call without one may free itself.
+    // The waker is read first, because a call without a waker may free itself.
     const detail::Waker waker = call->waker;
     call->make(*call);
     // The fiber that continues destroys the call.
@@ -233,8 +233,8 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
     if (self.idle) {
       remove_idle(self);
     } else {
-      // A caller has just taken it off the stack: its unpark must not go to a helper that is gone
-      // (I3).
+      // A caller has just taken this helper off the stack: the caller's unpark must not go to a
+      // helper that is gone (I3).
       mutex_.unlock();
       told = self.parker.park_until(Deadline::never());
       mutex_.lock();

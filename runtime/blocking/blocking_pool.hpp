@@ -30,7 +30,7 @@ namespace weft::runtime {
 //       done.
 //   I3  A caller that takes a helper off the idle stack must unpark it once, and the helper waits
 //       for that; but a helper whose timeout has passed takes itself off.
-//   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
+//   I4  The next helper that leaves, or the destructor, joins the helper that left before.
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are unlocked,
 //       and no pool has helpers or calls, because they belonged to the parent. Unchecked: a mutex
 //       does not reveal its holder.
@@ -38,7 +38,8 @@ class BlockingPool final : public scheduler::Helpers {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime{scheduler::tuning::kHelperIdleTime};
 
-  // At most `most` threads, and at least one; their names contain `name`.
+  // Starts up to `most` helpers, on demand; `most` must be at least 1. The helpers' names contain
+  // `name`.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
                         std::string name = "block");
   // Ends and joins all helpers. No call may be owed or in progress any more.
@@ -49,7 +50,7 @@ class BlockingPool final : public scheduler::Helpers {
   [[nodiscard]] std::error_code expect() noexcept override;
   void submit(detail::BlockingCall& call) noexcept override;
   // Withdraws a call that has been handed in and still exists, so that it is never made. Returns
-  // false if a helper has it. Any thread may call it.
+  // false if a helper has taken the call. Any thread may call it.
   [[nodiscard]] bool withdraw(detail::BlockingCall& call) noexcept;
 
   // Returns whether the calling thread is one of its helpers.

@@ -31,7 +31,8 @@ void LocalQueue::push_behind(Fiber& fiber) noexcept {
   waiting_.push_last(fiber);
 }
 
-// While no fiber waits, moves as many as fit into the ring. Returns the rest.
+// While no fiber waits, moves fibers of the chain into the ring until the ring is full. Returns the
+// rest of the chain.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
     // Must be read before the push, after which a thief may have the fiber.
@@ -52,7 +53,8 @@ void LocalQueue::push_last(Chain chain) noexcept {
 
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
-// Alternately returns the fiber that has waited longest, and null for the ring's turn.
+// Alternately returns the fiber that has waited longest, and null, which means that the ring is
+// next.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -62,8 +64,8 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
   return fiber;
 }
 
-// Moves the older half of the ring out: its started fibers become the first waiting ones, the
-// others the newest chain.
+// Moves the older half of the ring out: the started fibers become the first waiting fibers, the
+// unstarted fibers the newest chain.
 void LocalQueue::spill() noexcept {
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
   RunQueue::Batch batch;
@@ -74,15 +76,15 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // The fibers that stay in the ring, all of them newer, overtake the started ones.
+  // The fibers that stay in the ring, all of them newer, overtake the started fibers.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers that had entered the other queue's ring have an earlier time, and go first.
+// Fibers that come from the victim's ring have an earlier time, and go first.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
-// Takes over a chain of new fibers, or nothing.
+// Appends a chain of new fibers to the queue; null is an empty chain.
 void LocalQueue::adopt(Fiber* chain) noexcept {
   while (chain != nullptr) {
     Fiber* following = chain->next;
@@ -91,8 +93,8 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, so it has room: a chain is at most half of it. The number of waiting fibers is
-// so small that the prefetched part of their stacks is still in the innermost cache when they run.
+// The ring is empty, so it has room: a chain is at most half of it. A refill takes so few waiting
+// fibers that the prefetched part of their stacks is still in the innermost cache when they run.
 Fiber* LocalQueue::refill() noexcept {
   Chain waiting = waiting_.take(tuning::kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
@@ -171,7 +173,7 @@ std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcep
   if (ring_.size_hint() == 0 || waiting_.size_hint() != 0) {
     take_over(stolen);
   } else {
-    // At the end of this ring they would wait a second time.
+    // If the stolen fibers entered this ring at its end, they would wait a second time.
     waiting_.merge(stolen, time_);
     overtakers_ += count;
   }

@@ -15,7 +15,8 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A lock guards it. Its users lock it once per 128 fibers, and for each fiber that comes alone.
+// A lock guards the queue. A caller takes the lock once for a chain of up to 128 fibers, or for a
+// single fiber.
 class OverflowQueue {
  public:
   // Owner only. Makes room for one more chain, so that the next push() cannot fail. Throws
@@ -23,10 +24,10 @@ class OverflowQueue {
   void make_room();
   // Owner only, after make_room().
   void push_newest(fibers::Fiber& chain) noexcept;
-  // Owner only, after make_room(). Appends to the newest chain, if that has grown in this way and
-  // is not long; otherwise begins a newer one.
+  // Owner only, after make_room(). Appends to the newest chain, if that chain has grown in this way
+  // and is not at its longest; otherwise begins a newer chain.
   void push_newest_fiber(fibers::Fiber& fiber) noexcept;
-  // Owner only. Returns false if that would need memory.
+  // Owner only. Returns false if the push would need memory.
   [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
   [[nodiscard]] fibers::Fiber* take_newest() noexcept;
   [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
@@ -41,8 +42,8 @@ class OverflowQueue {
     return chains_[(first_ + position) % capacity_];
   }
 
-  // The longest chain that grows fiber by fiber: half of a full ring, for which an empty ring has
-  // room.
+  // The greatest length of a chain that grows fiber by fiber: half of a full ring, for which an
+  // empty ring has room.
   static constexpr std::size_t kLongest = RunQueue::kCapacity / 2;
 
   detail::SpinLock lock_;

@@ -8,24 +8,24 @@
 
 namespace weft::scheduler {
 
-// Runnable fibers of one worker that are pinned to it, in FIFO order; and the number of running or
-// parked fibers that are pinned. Owner: the worker, except for push().
+// The runnable fibers that are pinned to one worker, in FIFO order; and the number of running or
+// parked fibers that are pinned to it. Owner: the worker, except for push().
 class PinnedQueue {
  public:
-  // Any thread may call it. The worker has to be notified.
+  // Any thread may call it, and must then notify the worker.
   void push(fibers::Fiber& fiber) noexcept { incoming_.push(fiber); }
 
-  // May be stale when it returns, as more may come.
+  // May be stale when it returns, because other threads push.
   [[nodiscard]] bool empty_hint() const noexcept {
     return ready_.is_empty() && incoming_.empty_hint();
   }
-  // Returns the oldest one; null if there is none.
+  // Returns the oldest fiber; null if there is none.
   [[nodiscard]] fibers::Fiber* take() noexcept {
     if (ready_.is_empty()) ready_ = incoming_.take_all();
     return ready_.take_first();
   }
-  // Alternates between the oldest one and the result of `pop`; if one of them is null, takes the
-  // other.
+  // Alternately returns the oldest pinned fiber and the result of `pop`; if one of them is null,
+  // returns the other.
   template <class Pop>
   [[nodiscard]] fibers::Fiber* take_or(Pop pop) noexcept {
     is_first_ = !is_first_;
@@ -34,7 +34,8 @@ class PinnedQueue {
     return fiber;
   }
 
-  // Counts a running fiber that becomes pinned or unpinned: its worker does not rest meanwhile.
+  // Count a running fiber that becomes pinned, or unpinned: while the count is not 0, the worker
+  // does not rest.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
   [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0 || !aside_.is_empty(); }

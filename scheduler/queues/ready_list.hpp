@@ -12,7 +12,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Fibers linked through Fiber::next, and their number.
+// A list of fibers, linked through Fiber::next, and their number.
 struct Chain {
   fibers::Fiber* first = nullptr;
   fibers::Fiber* last = nullptr;
@@ -27,27 +27,26 @@ struct Chain {
 };
 
 // An unbounded FIFO that never allocates. Any thread may call every function except merge(); a lock
-// guards it, and a caller takes many fibers under one hold of it.
+// guards it, and one lock operation suffices to take many fibers.
 class ReadyList {
  public:
-  // The maximum number of fibers that one call of take() visits under the lock.
+  // The maximum number of fibers that one call to take() visits under the lock.
   static constexpr std::size_t kMostTaken = 128;
   static constexpr std::size_t kMostPassed = 2048;
 
   void push_last(fibers::Fiber& fiber) noexcept;
   void push_last(const Chain& chain) noexcept;
-  // Puts the chain in front of all others, in its order.
+  // Puts the fibers of the chain, in its order, in front of all other fibers.
   void push_first(const Chain& chain) noexcept;
-  // Inserts each fiber before the first that has been ready for less long, by
-  // Fiber::ready_since(now). The orders of the chain and of the list are kept; each fiber passes at
-  // most kMostPassed others. Only the thread that pushes calls it; other threads find the list
-  // empty meanwhile.
+  // Inserts each fiber before the first fiber that became ready later, by Fiber::ready_since(now).
+  // The orders of the chain and of the list are kept; each fiber passes at most kMostPassed other
+  // fibers. Only the thread that pushes calls it; other threads find the list empty meanwhile.
   void merge(Chain chain, std::int64_t now) noexcept;
   // Takes up to `most` of the oldest fibers, and at most kMostTaken.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
-  // Returns since when the oldest has been ready, by Fiber::ready_since(now); the largest number if
-  // there is none.
+  // Returns when the oldest fiber became ready, by Fiber::ready_since(now); the largest number if
+  // the list is empty.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
   // Relaxed: a hint, for callers that look before they lock.

@@ -16,13 +16,13 @@ struct Fiber;
 namespace weft::scheduler {
 
 // A FIFO with one owner, its worker, and any number of thieves, the other workers. A queue that is
-// not shared has no thieves, and its owner moves head_ by plain stores: nothing competes for it,
-// and a compare-exchange would take longer than the rest.
+// not shared has no thieves. Its owner moves head_ by plain stores: no thread competes for it, and
+// a compare-exchange would take longer than the rest of a pop.
 // Invariants
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; any thread moves head_, by compare-exchange only,
-//       once the queue is shared. Unchecked: a queue does not know its owner's thread.
+//       once the queue is shared. Unchecked: a queue does not store its owner's thread.
 //   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
 //       a thief that saw the longer queue fails to move head_. Unchecked: needs a thief's view,
 //       which the model has.
@@ -42,20 +42,21 @@ class RunQueue {
 
   explicit RunQueue(bool shared = true) noexcept : shared_(shared) {}
 
-  // Owner only. False when full.
+  // Owner only. Returns false when full.
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
   // Owner only. Returns the oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
   // Owner only. Removes and returns the newest fiber for which is_it(fiber) is true, if it is among
   // the last kReach; otherwise nullptr. The fibers after it move up. `may_be` is called first, on a
-  // fiber that a thief may already have, and may be wrong.
+  // fiber that a thief may already have; so its result may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
-  // at most `most`, and returns the number; 0 if there is none or another taker was faster.
+  // at most `most` fibers. Returns their number; 0 if the queue is empty or another taker was
+  // faster.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
-  // From then on thieves may come. LocalQueue::try_open() calls it.
+  // Permits thieves from then on. LocalQueue::try_open() calls it.
   void share() noexcept { shared_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
@@ -72,10 +73,10 @@ class RunQueue {
 
  private:
   using Slot = detail::Atomic<fibers::Fiber*>;
-  // How far back take_recent() searches: beyond the children of most forks.
+  // The number of fibers among which take_recent() searches: more than the children of most forks.
   static constexpr std::uint32_t kReach = 16;
-  // The amount that withdraw() adds to head_, whose lower half counts what was taken at the front;
-  // the upper half counts withdrawals and what the lower one carries over.
+  // The amount that withdraw() adds to head_. The lower half of head_ counts the fibers that were
+  // taken at the front; the upper half counts withdrawals and the carries of the lower half.
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 32;
   static constexpr std::uint32_t first_of(std::uint64_t head) noexcept {
     return static_cast<std::uint32_t>(head);
@@ -85,18 +86,18 @@ class RunQueue {
   }
 
   [[nodiscard]] bool withdraw(std::uint32_t count) noexcept;
-  // Returns false, and sets `head` to the present value, if head_ had changed. [head]
+  // Returns false, and sets `head` to the present value, if head_ has changed. [head]
   [[nodiscard]] bool move_head(std::uint64_t& head, std::uint64_t to) noexcept;
 
   alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
   // Relaxed: see share().
   detail::Atomic<bool> shared_;
-  // Relaxed: [tail] publishes a slot, [head] gives it back; a stale read dies in the CAS (I3).
+  // Relaxed: [tail] publishes a slot, [head] gives it back; after a stale read the CAS fails (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
-// Defined here, so that the worker's inner loop has them inline.
+// Defined here, so that the compiler inlines these functions into the worker's inner loop.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
   const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]
@@ -111,7 +112,7 @@ inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept 
   if (is_shared()) {
     return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
   }
-  head_.store(to, detail::relaxed);  // Relaxed: for hints only.
+  head_.store(to, detail::relaxed);  // Relaxed: until share(), others read it as a hint.
   return true;
 }
 
@@ -147,10 +148,10 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
   return nullptr;
 }
 
-// Makes the newest `count` fibers the owner's alone; returns false if thieves have taken some of
-// them. A thief moves head_ from a value that it has read before tail_. If that was the value
-// before this change, either the thief moves first and is seen here, or it fails. If it was the
-// value after the change, the thief sees the shorter queue.
+// Withdraws the newest `count` fibers, so that thieves cannot take them; returns false if thieves
+// have taken some of them. A thief moves head_ from a value that it has read before tail_. If the
+// thief has read the value before this change, either it moves head_ first and this call sees that,
+// or it fails. If it has read the value after the change, it sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.

@@ -33,7 +33,7 @@ struct WorkerCounters {
   Counter sleeps;
   Counter polls;        // Checks of the descriptors, including sleeps in the event source.
   Counter timers;       // Waits that ended at their deadline.
-  Counter parked_time;  // Nanoseconds asleep or at rest, without the current sleep.
+  Counter parked_time;  // Nanoseconds asleep or at rest, except the current sleep.
 };
 
 }  // namespace weft::scheduler

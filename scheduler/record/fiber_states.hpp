@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// The owner of the fiber calls these. Relaxed: dumps read the state, perhaps stale; the queue or
-// the waker that receives the fiber publishes it.
+// The owner of the fiber calls these. Relaxed: dumps read the state, which may be stale; the queue
+// or the waker that receives the fiber publishes it.
 
 inline void become_ready(fibers::Fiber& fiber) noexcept {
   fiber.state.store(fibers::FiberState::ready, detail::relaxed);
@@ -28,7 +28,7 @@ inline void become_parked(fibers::Fiber& fiber, detail::WaitReason reason) noexc
   fiber.state.store(fibers::FiberState::parked, detail::relaxed);
 }
 
-// The fiber waits while another one runs on its stack.
+// The fiber waits while its inlined child runs on its stack.
 inline void become_inlining(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
   set_wait_reason(fiber, reason);
   fiber.state.store(fibers::FiberState::inlining, detail::relaxed);

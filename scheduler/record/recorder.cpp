@@ -14,7 +14,7 @@ std::uint64_t number_of(const void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// 0 if it has not started, or has ended.
+// Returns the fiber's number; 0 if the fiber has not started, or has ended.
 std::uint64_t id_of(const Fiber& fiber) noexcept {
   const fibers::Stack* stack = fiber.stack.load(relaxed);
   return stack == nullptr ? 0 : stack->fiber_id.load(relaxed);
@@ -29,8 +29,8 @@ void Recorder::begin(std::int64_t now) noexcept {
   choose_watches();
 }
 
-// A followed fiber may wait for long: until it runs, other fibers that become ready are not
-// recorded.
+// While the sampler follows a fiber, which may wait for a long time, it need not be notified of
+// other fibers that become ready.
 void Recorder::choose_watches() noexcept {
   const bool is_simulated = simulation_ != nullptr;
   watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;
@@ -42,7 +42,7 @@ void Recorder::look_at_trace() noexcept {
   choose_watches();
   if (const Fiber* fiber = running(); fiber != nullptr && trace_.is_on()) {
     trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
-    // Its name was set before.
+    // The fiber set its name before the trace began.
     note_text(TraceKind::name, fiber->stack.load(relaxed)->name.view());
   }
 }
@@ -115,7 +115,7 @@ void Recorder::note_text(TraceKind kind, std::string_view text) noexcept {
 }
 
 Recorder::Times Recorder::times(std::int64_t now) const noexcept {
-  // It may have begun, or gone to sleep, after `now`.
+  // The thread may have begun, or gone to sleep, after `now` was read.
   const auto time_since = [now](std::int64_t begun) {
     return begun == 0 || begun > now ? 0 : now - begun;
   };

@@ -20,11 +20,11 @@ class Simulation;
 
 namespace weft::scheduler {
 
-// Each transition of a fiber on a worker is one call here. The call stores the new state, and
+// A worker makes one call for each transition of a fiber. The call stores the new state, and
 // notifies the counters, the probes, the sampler, the trace, a recording of waits and the
-// simulation. While none of the last four is active, the paths from fiber to fiber only have a
-// branch on a byte of the recorder.
-// Owner: the worker's thread, except for const functions.
+// simulation. While none of the last four is active, these four together cost the paths from fiber
+// to fiber one branch on a byte of the recorder. Owner: the worker's thread, except for const
+// functions.
 class Recorder {
  public:
   // The reason why the running fiber leaves.
@@ -39,7 +39,8 @@ class Recorder {
   // The fiber that runs here; null on the idle stack. Another thread may see a stale value.
   [[nodiscard]] fibers::Fiber* running() const noexcept { return running_.load(detail::relaxed); }
 
-  // A fiber has been spawned here. `caller` is the return address of the call of spawn.
+  // Called when a fiber has been spawned here. `caller` is the return address of the call of
+  // spawn().
   void spawned(fibers::Fiber& fiber, [[maybe_unused]] const void* caller) noexcept {
     become_ready(fiber);
     WEFT_PROBE(spawn, &fiber, caller);
@@ -57,30 +58,30 @@ class Recorder {
     if (watches_ready_) [[unlikely]]
       note_ready(fiber);
   }
-  // The running fiber is about to leave. Static: a compiler would keep the recorder's address in a
-  // register across the park.
+  // Called when the running fiber is about to leave. Static: a compiler would keep the recorder's
+  // address in a register across the park.
   static void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
     WEFT_PROBE(park, &fiber, static_cast<int>(reason));
     become_parked(fiber, reason);
   }
-  // `next` runs.
+  // Called when `next` begins to run.
   void runs(Departure how, fibers::Fiber& next) noexcept {
     counters_.switches.add_one();
     change_to(how, next);
   }
-  // The idle stack runs.
+  // Called when the idle stack begins to run.
   void idles(Departure how) noexcept {
     counters_.switches.add_one();
     if (watches_switches_) [[unlikely]]
       here()->note_switch(how, nullptr);
     running_.store(nullptr, detail::relaxed);
   }
-  // A fiber runs again, because its inlined child has ended. The child's start has counted as a
-  // switch.
+  // Called when a fiber runs again, because its inlined child has ended. The child's start has
+  // counted as a switch.
   void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
   void stolen_from(Recorder& victim) noexcept;
 
-  // The worker falls asleep or rests at that time; or it wakes up.
+  // Called when the worker falls asleep or begins to rest, and when it wakes up, at the time `now`.
   void sleeps(std::int64_t now) noexcept;
   void wakes(std::int64_t now) noexcept;
   [[nodiscard]] std::int64_t asleep_since() const noexcept {
@@ -91,7 +92,8 @@ class Recorder {
   [[nodiscard]] WorkerCounters& counters() noexcept { return counters_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
-  // How long the worker's thread has existed, and for how much of that it was asleep or at rest.
+  // For how long the worker's thread has existed, and how much of that time it was asleep or at
+  // rest.
   struct Times {
     std::int64_t life = 0;
     std::int64_t parked = 0;
@@ -104,7 +106,7 @@ class Recorder {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
   void begin(std::int64_t now) noexcept;
-  // The fiber that runs here calls it: a trace has begun or ended.
+  // The fiber that runs here calls it when a trace has begun or ended.
   void look_at_trace() noexcept;
   void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
     if (trace_.is_on()) trace_.put(kind, number);
@@ -119,8 +121,8 @@ class Recorder {
     running_.store(&next, detail::relaxed);
     become_running(next);
   }
-  // Returns this, computed at the call. Otherwise a compiler keeps the address in a register on
-  // each path from fiber to fiber, and with it 16 bytes of the frame of each parked fiber.
+  // Returns `this`, computed at the call. Otherwise a compiler would keep the address in a register
+  // on each path from fiber to fiber. That would cost each parked fiber 16 bytes of its frame.
   [[nodiscard, gnu::always_inline]] Recorder* here() noexcept {
 #if defined(__x86_64__)
     Recorder* address;
@@ -131,12 +133,12 @@ class Recorder {
 #endif
   }
   void choose_watches() noexcept;
-  // Not gnu::cold: compiled for size, an event takes half as long again.
+  // Not gnu::cold: that would compile it for size, and an event would take 1.5 times as long.
   [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
-  // `caller` is where note_switch() returns to.
+  // `caller` is the return address of note_switch().
   void note_waits(Departure how, const fibers::Fiber* next, const void* caller) noexcept;
 
   const unsigned runtime_;
@@ -146,12 +148,14 @@ class Recorder {
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
-  // Whether they, or a recording of waits, must be notified of fibers that run.
   bool watches_ready_ = false;
+  // Whether the sampler, the trace, the simulation or a recording of waits must be notified of
+  // fibers that run.
   bool watches_switches_ = false;
   WorkerCounters counters_;
-  // Times in nanoseconds; 0: the thread has not started, or is not asleep. Relaxed: statistics.
+  // In nanoseconds; 0: the thread has not started. Relaxed, as the next field: statistics.
   detail::Atomic<std::int64_t> born_{0};
+  // In nanoseconds; 0: the worker is neither asleep nor at rest.
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;
   TraceWriter trace_;

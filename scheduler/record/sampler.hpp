@@ -13,12 +13,12 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Counts durations by powers of two. One worker writes them, any thread reads them; relaxed
+// Counts durations by powers of two. One worker writes the counts, any thread reads them. Relaxed
 // throughout: statistics.
 class Durations {
  public:
-  // Bucket i counts durations below 2^i ns that no earlier bucket counts; the last one counts the
-  // rest, from four minutes on.
+  // Bucket i counts durations below 2^i ns that no earlier bucket counts; the last bucket counts
+  // the rest, from four minutes on.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -45,39 +45,41 @@ class Durations {
   Number max_{0};
 };
 
-// Follows one fiber at a time, about a thousand a second: the next one that the worker makes
-// runnable, until it runs, and then until it leaves the worker. So the hot paths only have one
-// branch on a byte of the worker's own, and read no clock in between. If another worker may have
-// stolen the fiber, that worker follows it, too. The worker that first sees it run wins the sample.
-// Owner: the worker, except where a function says otherwise.
+// Follows one fiber at a time, about a thousand a second. It follows the next fiber that the worker
+// makes runnable until that fiber runs, and then until the fiber leaves the worker. So the hot
+// paths only have one branch on a byte of this worker, and read no clock between these events. If
+// another worker may have stolen the fiber, both workers follow it. The worker that first sees the
+// fiber run wins the sample. Owner: the worker, except where a comment names another caller.
 // Order
-//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when it became
-//             ready. The winner sets it back (acq_rel), and then only its owner goes on.
+//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when the fiber
+//             became ready is visible. The winner sets fiber_ back to null (acq_rel); from then on
+//             only the owner of fiber_ changes it.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  // Returns whether it must be notified of fibers that become ready and of fibers that run.
+  // Returns whether the sampler must be notified of fibers that become ready.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
   [[nodiscard]] bool is_following() const noexcept {
     return phase_ == Phase::waiting || phase_ == Phase::running;
   }
-  // Must only be called when is_due().
+  // Must only be called if is_due() returns true.
   void begin(std::int64_t now) noexcept;
 
-  // A fiber has become runnable here. Returns whether is_armed() may have changed.
+  // Called when a fiber has become runnable here. Returns whether is_armed() may have changed.
   bool ready(const fibers::Fiber& fiber) noexcept {
     if (phase_ != Phase::armed) return false;
     follow(fiber);
     return true;
   }
-  // `next` runs, or null; the previous fiber has left. Returns whether is_armed() may have changed.
+  // Called when the previous fiber has left, and `next` begins to run; null: the idle stack runs.
+  // Returns whether is_armed() may have changed.
   bool run(const fibers::Fiber* next) noexcept {
     if (phase_ == Phase::running) {
       finish();
     } else if (phase_ != Phase::waiting) {
       return false;
     } else if (source_->fiber_.load(detail::relaxed) != followed_) {
-      phase_ = Phase::off;  // Another worker has seen it run.
+      phase_ = Phase::off;  // Another worker has seen the fiber run.
     } else if (next == followed_) {
       arrive();
     } else {
@@ -85,8 +87,8 @@ class Sampler {
     }
     return true;
   }
-  // Called when fibers have been stolen from the owner of `victim`. Returns true if one of them is
-  // now followed here.
+  // Called when fibers have been stolen from the owner of `victim`. Returns true if this sampler
+  // now follows one of them.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
   // Any thread may call these.
@@ -103,7 +105,7 @@ class Sampler {
   Phase phase_ = Phase::off;
   std::int64_t next_ = 0;
   const fibers::Fiber* followed_ = nullptr;
-  Sampler* source_ = nullptr;  // The sample's origin. Workers live as long as their scheduler.
+  Sampler* source_ = nullptr;  // The sampler that began the sample; the scheduler owns it.
   std::int64_t running_since_ = 0;
   // The fiber that has become ready here and has not run, or null.
   detail::Atomic<const fibers::Fiber*> fiber_{nullptr};

@@ -26,12 +26,12 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
-// More than any memory can hold.
+// The bound of a ring's size: more than any memory can hold.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
   detail::ThreadMutex mutex;  // Held only briefly.
-  // Grows with each start. Relaxed: the mutex publishes the recording's data.
+  // The number of recordings started so far. Relaxed: the mutex publishes the recording's data.
   detail::Atomic<std::uint64_t> number{0};
   std::size_t size WEFT_GUARDED_BY(mutex) = 0;
   std::uint64_t start_ticks WEFT_GUARDED_BY(mutex) = 0;
@@ -79,7 +79,7 @@ TraceRing::Kept TraceRing::read() const {
   return {std::move(events), begin + lost};
 }
 
-// If the memory is not available, this worker's part of the trace is missing.
+// If there is no memory for the ring, this worker's part of the trace is missing.
 void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   is_on_ = detail::is_tracing();
   if (!is_on_ || recording_ == book().number.load(relaxed)) return;

@@ -33,12 +33,12 @@ struct TraceEvent {
 
 // The newest events of one writer; the oldest are overwritten.
 // Invariants
-//   I1  Only the owner writes; head_ is the number of events ever put, and only grows.
+//   I1  Only the owner writes; head_ is the number of all events put so far, and only grows.
 //   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
-//       Unchecked: a reader finds that out afterwards.
+//       Unchecked: a reader detects such slots after it has read them.
 // Order
 //   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
-//           a later event sees the head of that time, and drops what it read.
+//           a later event also sees the head_ of that event, and drops what it has read.
 //   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are there.
 class TraceRing {
  public:
@@ -48,7 +48,7 @@ class TraceRing {
 
   // Owner only.
   void put(const TraceEvent& event) noexcept {
-    const std::uint64_t head = head_.load(detail::relaxed);  // The owner's own.
+    const std::uint64_t head = head_.load(detail::relaxed);  // Relaxed: its only writer.
     Slot& slot = slots_[head & (size_ - 1)];
     const std::uint64_t what = static_cast<std::uint64_t>(event.kind) |
                                std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
@@ -64,7 +64,7 @@ class TraceRing {
     head_.store(head + 1, detail::release);  // [head]
   }
 
-  // The events that are kept, oldest first, and the number of earlier events that have been
+  // The events in the ring, oldest first, and the number of earlier events that have been
   // overwritten.
   struct Kept {
     std::vector<TraceEvent> events;
@@ -73,7 +73,7 @@ class TraceRing {
   // Any thread may call it.
   [[nodiscard]] Kept read() const;
   [[nodiscard]] unsigned runtime() const noexcept { return runtime_; }
-  // -1 for the ring that plain threads share.
+  // Returns -1 for the ring that plain threads share.
   [[nodiscard]] int worker() const noexcept { return worker_; }
 
  private:
@@ -89,8 +89,7 @@ class TraceRing {
 // A worker's access to the trace. Owner: the worker's thread.
 class TraceWriter {
  public:
-  // Must be called when detail::is_tracing() has changed, or may have changed. `runtime`
-  // distinguishes runtimes.
+  // Must be called when detail::is_tracing() may have changed. `runtime` distinguishes runtimes.
   void look(unsigned runtime, unsigned worker) noexcept;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
   // May only be called while the trace is on.
@@ -106,7 +105,7 @@ class TraceWriter {
 
  private:
   bool is_on_ = false;
-  std::uint64_t recording_ = 0;  // The number of the recording that ring_ belongs to.
+  std::uint64_t recording_ = 0;  // The number of the recording to which ring_ belongs.
   std::shared_ptr<TraceRing> ring_;
 };
 
@@ -116,14 +115,14 @@ class TraceWriter {
 // worker, rounded up to a power of two. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// A plain thread calls these, when detail::is_tracing().
+// A plain thread calls these if detail::is_tracing() returns true.
 void trace_from_outside(const TraceEvent& event) noexcept;
 // Records a spawn or a wake by a plain thread; called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 
 struct Recording {
-  // Two points in time by both clocks: at the start, and now.
+  // Two points in time, the start and now, by both clocks.
   std::array<std::uint64_t, 2> ticks{};
   std::array<std::int64_t, 2> nanoseconds{};
   std::vector<std::shared_ptr<const TraceRing>> rings;

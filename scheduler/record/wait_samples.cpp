@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kWaits = 4096;
 constexpr std::size_t kProbes = 8;  // Places in one cache line.
 
-// The holder of a place: none, a reader or writer of it, or an ended wait; otherwise a fiber's
-// address.
+// The holder of a place: none (kFree), a thread that reads or writes the place (kBusy), or an ended
+// wait (kEnded); otherwise a fiber's address.
 constexpr std::uintptr_t kFree = 0;
 constexpr std::uintptr_t kBusy = 1;
 constexpr std::uintptr_t kEnded = 2;
@@ -57,7 +57,7 @@ bool take_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noex
   return table.holders[place].compare_exchange_strong(holder, kBusy, acquire, relaxed);  // [wait]
 }
 
-// Takes the fiber's place from it and returns that place, or kWaits if it has none.
+// Takes the fiber's place from the fiber and returns the place, or kWaits if the fiber has none.
 std::size_t take_place_of(WaitTable& table, const Fiber& fiber) noexcept {
   const std::uintptr_t holder = holder_of(fiber);
   const std::size_t first = first_place(fiber);
@@ -83,7 +83,7 @@ void leave_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noe
   table.holders[place].store(holder, release);  // [wait]
 }
 
-// The calls that record the wait are left out.
+// Returns the calls of a fiber, without the calls that record the wait.
 fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noexcept {
   fibers::Backtrace calls = fibers::calls_here(stack);
   const auto end = calls.frames.begin() + static_cast<std::ptrdiff_t>(calls.count);
@@ -94,7 +94,8 @@ fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noe
   return calls;
 }
 
-// No fiber parks for that reason, so the workers only watch which fibers run, and sample no wait.
+// No fiber parks for the reason `none`, so the workers only watch which fibers run, and sample no
+// wait.
 constexpr WaitReasons kOnlyRuns = reasons_of(detail::WaitReason::none);
 
 }  // namespace
@@ -112,7 +113,7 @@ void WaitSampler::leaves(const Fiber& fiber, const void* caller) noexcept {
   if ((reasons_ & reasons_of(reason)) != 0 && --left_ == 0) begin_wait(fiber, caller);
 }
 
-// Halves the sampling rate if a period has more samples than enough, and doubles it if it has few.
+// Halves the sampling rate if a period has many samples, and doubles it if a period has few.
 void WaitSampler::adapt(std::int64_t now) noexcept {
   constexpr std::int64_t kPeriod = 10'000'000;
   constexpr std::uint32_t kMany = 16;
@@ -169,7 +170,7 @@ WaitRecording::WaitRecording() {
   if (wait_table.load(relaxed) == nullptr) {
     wait_table.store(new WaitTable, release);  // [table]
   }
-  finish([](const WaitSample&) {});  // Left from the previous recording.
+  finish([](const WaitSample&) {});  // Drops waits of the previous recording.
   lost_waits.store(0, relaxed);
   recorded_waits.store(kOnlyRuns, relaxed);
 }

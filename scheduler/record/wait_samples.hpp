@@ -16,7 +16,7 @@ namespace weft::scheduler {
 // A wait of a fiber.
 struct WaitSample {
   std::uint64_t weight = 1;      // The number of waits that this sample represents.
-  std::int64_t nanoseconds = 0;  // Until the fiber ran again, or until now.
+  std::int64_t nanoseconds = 0;  // Duration until the fiber ran again, or until now.
   detail::WaitReason reason{};
   fibers::FiberName::Copy name{};        // The fiber's name, or none.
   const std::type_info* type = nullptr;  // The type of the fiber's callable; null: unknown.
@@ -30,11 +30,11 @@ using WaitReasons = std::uint32_t;
 }
 
 // The reasons that are being recorded; 0: there is no recording. Relaxed: a hint, which each worker
-// reads when it looks around.
+// reads when it looks.
 extern detail::Atomic<WaitReasons> recorded_waits;
 
-// Samples the waits of fibers that leave a worker. It samples each wait at first, and fewer if
-// there are many: some 16 in 10 ms, but at least every 1024th. Owner: the worker.
+// Samples the waits of fibers that leave a worker. At first it samples every wait. If there are
+// many waits, it samples some 16 waits in 10 ms, but at least every 1024th wait. Owner: the worker.
 class WaitSampler {
  public:
   // Returns whether look() has something to do.
@@ -44,8 +44,8 @@ class WaitSampler {
   void look() noexcept;
   [[nodiscard]] bool is_on() const noexcept { return reasons_ != 0; }
 
-  // Call these while sampling is on. The first: the fiber that runs here is about to leave, in the
-  // call that returns to `caller`. The second: the fiber runs.
+  // Call these while sampling is on: leaves() when the fiber that runs here is about to leave, in
+  // the call that returns to `caller`; runs() when `fiber` begins to run.
   void leaves(const fibers::Fiber& fiber, const void* caller) noexcept;
   void runs(const fibers::Fiber& fiber) noexcept;
 
@@ -54,9 +54,9 @@ class WaitSampler {
   void adapt(std::int64_t now) noexcept;
 
   WaitReasons reasons_ = 0;
-  std::uint32_t interval_ = 1;  // One of this many waits is sampled.
+  std::uint32_t interval_ = 1;  // The number of waits for each sample.
   std::uint32_t left_ = 1;      // Waits until the next sample.
-  std::uint32_t taken_ = 0;     // The number since `period_`.
+  std::uint32_t taken_ = 0;     // Samples since `period_`.
   std::int64_t period_ = 0;     // Nanoseconds; when the period began.
 };
 
@@ -66,21 +66,21 @@ class WaitRecording {
  public:
   using See = std::function<void(const WaitSample&)>;
 
-  // Makes all workers watch which fibers run, within some milliseconds. Throws std::bad_alloc.
+  // Makes all workers watch, within some milliseconds, which fibers run. Throws std::bad_alloc.
   WaitRecording();
   ~WaitRecording();
   WaitRecording(const WaitRecording&) = delete;
   WaitRecording& operator=(const WaitRecording&) = delete;
 
   // From now on, records the waits that begin for one of these reasons. Call it once the workers
-  // watch: a worker that does not watch misses the ends of waits.
+  // watch which fibers run: a worker that does not watch misses the ends of waits.
   void begin(WaitReasons reasons) noexcept;
-  // Passes on the waits that have ended. Must be called every few milliseconds, because there is
-  // room for 4096 waits, ended or not.
+  // Calls `see` with each wait that has ended. Must be called every few milliseconds, because there
+  // is room for 4096 waits, ended or not.
   void drain(const See& see);
-  // Ends the recording, and passes on all waits, including unfinished ones.
+  // Ends the recording, and calls `see` with all waits, including unfinished waits.
   void finish(const See& see);
-  // The number of waits for which there was no room.
+  // Returns the number of waits that were lost for lack of room.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 };
 

@@ -40,9 +40,8 @@ int IdleSet::work_added(int watcher) noexcept {
       return kNobody;  // [idle]
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
-    // The sleepers woke by themselves. A thread that has added work meanwhile may have seen this
-    // worker counted as searching, and relies on it. So this worker looks again once it is no
-    // longer counted.
+    // The sleepers woke by themselves. Another adder may have seen the raised count meanwhile, and
+    // relies on a searcher. So this thread lowers the count, and tries again.
     (void)end_search();
     full_fence();  // [idle]
   }
@@ -52,7 +51,8 @@ int IdleSet::work_added(int watcher) noexcept {
 bool IdleSet::try_begin_search() noexcept {
   std::uint32_t searching = searching_.load(relaxed);
   do {
-    // At most half of the workers search: more would only compete for the same queues.
+    // Half of the workers, rounded up, may search: more searchers would only compete for the same
+    // queues.
     if (searching * 2 >= workers_.load(relaxed) && searching > 0) return false;
   } while (
       !searching_.compare_exchange_weak(searching, searching + 1, seq_cst, relaxed));  // [idle]

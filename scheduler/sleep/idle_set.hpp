@@ -1,5 +1,5 @@
-// Records which workers sleep and which look for work. README.md here describes and proves the
-// protocol.
+// Records which workers sleep and which search for work. scheduler/README.md describes and proves
+// the protocol.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace weft::scheduler {
 
-// A worker is busy, searching or asleep. At most one searcher is woken for each new fiber: while a
-// worker searches, no other is woken, and the last searcher that finds work checks for more.
+// A worker is busy, searching or asleep. An adder of work wakes at most one sleeper, and none while
+// a worker searches. The last searcher that finds work checks for more.
 // Invariants
 //   I1  A worker's bit is set exactly while it sleeps and no thread has chosen to wake it.
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
@@ -24,7 +24,8 @@ namespace weft::scheduler {
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
 //           last searcher). One of the two sees the other. Both fences are seq_cst. A caller that
-//           unparks a worker by its bit reads the bit by acquire, because spares are made late.
+//           unparks a worker reads the worker's bit by acquire, because a spare may have been made
+//           shortly before.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
@@ -34,12 +35,12 @@ class IdleSet {
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
-  // The monitor calls it if the number of workers that take part changes.
+  // The monitor calls it when the number of workers that take part changes.
   void set_workers(unsigned workers) noexcept { workers_.store(workers, detail::relaxed); }
 
-  // A cheap check before work_added(): whether a worker should be woken for new work.
+  // A cheap check before work_added(): returns whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
-    // Relaxed: README.md describes how a stale answer is repaired.
+    // Relaxed: scheduler/README.md describes why a stale answer does no harm.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
   }
   [[nodiscard]] bool anyone_asleep() const noexcept {
@@ -55,15 +56,15 @@ class IdleSet {
     return asleep;
   }
 
-  // Must be called after work is visible, and after a full fence where README.md requires one.
-  // Returns the worker that the caller must unpark, which counts as searching from now on, or
-  // kNobody. Chooses `watcher` last, because the holder of the watch should keep it.
+  // Must be called once work is visible, and after a full fence where scheduler/README.md requires
+  // one. Returns the worker that the caller must unpark, which counts as searching from now on, or
+  // kNobody. Chooses `watcher` last, because the holder of the watch should keep the watch.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
-  // A worker without work calls it. Returns false if enough others search; the worker may then
-  // sleep at once.
+  // A worker without work calls it. Returns false if enough other workers search; the caller may
+  // then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
-  // A searcher that has found work or gives up calls it. Returns true for the last searcher.
+  // Called when a searcher has found work or gives up. Returns true for the last searcher.
   [[nodiscard]] bool end_search() noexcept {
     const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
     WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
@@ -77,8 +78,8 @@ class IdleSet {
   // Returns some sleeping worker without choosing it, or kNobody.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
-  // The sleeper itself calls it. Returns false if a waker has chosen it: it is searching then, and
-  // its unpark is on the way.
+  // The sleeper itself calls it. Returns false if a waker has chosen the sleeper: it then counts as
+  // searching, and an unpark will reach it.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 
  private:
@@ -89,7 +90,7 @@ class IdleSet {
 
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> searching_{0};
   unsigned words_;
-  detail::Atomic<unsigned> workers_;  // Relaxed: a bound.
+  detail::Atomic<unsigned> workers_;  // Relaxed: it only bounds the number of searchers.
   alignas(base::kCacheLine) std::array<Word, kMaxWorkers / 64> bits_{};
 };
 

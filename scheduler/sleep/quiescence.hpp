@@ -13,10 +13,10 @@ namespace weft::scheduler {
 // Order
 //   [drain]  wait raises waiting_; full_fence; the fibers are counted, against: a worker counts its
 //            last fiber; full_fence; waiting_ is read (worker_sleeps). One of the two sees the
-//            other. Relaxed otherwise: at worst a thread that has left is woken in vain.
+//            other. Relaxed otherwise: at worst a worker notifies a thread that no longer waits.
 class Quiescence {
  public:
-  // The action of a thread at the end of its wait, if fibers still live.
+  // What a thread does when its wait ends while fibers still live.
   enum class Then : std::uint8_t { acts, waits_on };
 
   // A worker about to sleep calls it, after a full fence.
@@ -37,7 +37,8 @@ class Quiescence {
       detail::full_fence();                                      // [drain]
       quiet = is_quiet();
       if (quiet || deadline.passed()) break;
-      // A counted thread only checks the fibers, so it does nothing while one lives.
+      // A thread that continues to wait only checks the fibers, so it wakes none while it counts as
+      // parked.
       if (then == Then::waits_on) ParkedThreads::begin();
       base::futex_wait(epoch_, epoch, deadline);
       if (then == Then::waits_on) ParkedThreads::end();

@@ -1,9 +1,9 @@
-// The steps by which workers go to sleep, search and are woken; README.md here has the rules and
-// the proof.
+// The steps by which workers go to sleep, search and are woken; scheduler/README.md has the rules
+// and the proof.
 //
-// Templates, so that tests/model explores exactly this code: a Worker there has no stacks, fibers
-// or descriptors, but the same sequence of steps. Relaxed loads here follow a full fence, or are
-// hints for which a stale answer is harmless.
+// These are templates, so that tests/model explores exactly this code: there a Worker has no
+// stacks, fibers or descriptors, but the same sequence of steps. Relaxed loads here follow a full
+// fence, or are hints for which a stale answer is harmless.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +33,9 @@ void announce_from_outside(Shared& shared) noexcept {
   wake_one(shared);
 }
 
-// Ensures that a sleeper watches, if any worker sleeps: no later than `moment`, and in the event
-// source if that watches anything. Awake workers call it regularly, so that it needs no fence
-// there; a thread that will not look again calls it after a full fence.
+// If any worker sleeps, ensures that a sleeper watches: until `moment` at the latest, and in the
+// event source if that watches anything. An awake worker calls it regularly, so it needs no fence;
+// a thread that will not call it again calls it after a full fence.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   const Watch& watch = shared.watch();
@@ -61,20 +61,20 @@ void announce_event(Shared& shared) noexcept {
 
 // --- A worker that looks for work calls these ---
 
-// Called after the search, before a fiber is run or the worker stops searching.
+// A worker calls it after a search, before it runs a fiber or leaves.
 template <class Worker>
 void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Work that was added during the search woke no worker: the last searcher looks for it.
+  // Work that was added during the search woke no worker, so the last searcher looks for it.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
 }
 
-// A worker that takes part no more calls it, once its queued fibers are in the inject queue.
-// Another worker then searches in its place, and takes the watch when it sleeps. The holder is
-// notified of the timers that stay.
+// A worker that is about to rest calls it, once its queued fibers are in the inject queue. Another
+// worker then searches in its place, and takes the watch before it sleeps. The holder of the watch
+// is notified of the timers that stay with the resting worker.
 template <class Worker>
 void leave(Worker& worker) noexcept {
   end_search(worker);
@@ -94,7 +94,7 @@ template <class Worker>
 
 // --- A worker that has found nothing calls these ---
 
-// Waits, as the holder of the watch if no other worker is. Returns true if the worker has been
+// Waits, and holds the watch meanwhile if no other worker does. Returns true if the worker has been
 // unparked, or has made fibers runnable. `limit` bounds the wait.
 template <class Worker>
 [[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
@@ -104,15 +104,16 @@ template <class Worker>
     mind_watch(shared, worker.next_timer_hint().nanoseconds());
     return worker.park_until(limit);
   }
-  // The published limit holds, although by D4 a timer may be cancelled, or the last descriptor
-  // closed: workers rely on it for later timers and descriptors.
+  // The worker keeps to the published limit, even if a timer is cancelled or the last descriptor is
+  // closed before D4. Other workers rely on the limit for later timers and descriptors.
   const Deadline told = worker.earliest_event(limit);
   const bool sees_events = shared.watches_events();
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
   const bool waits_in_source = sees_events || shared.watches_events();
-  // No thread needs to see this: it only saves a wake for an event that the holder has just seen.
+  // No thread needs to see this store: it only saves the wake for an event that the holder has just
+  // seen.
   watch.set_limit(rises.nanoseconds(), waits_in_source);
   const bool awake = worker.wait_for_events(rises, waits_in_source);
   watch.end();
@@ -132,23 +133,23 @@ template <class Worker>
     detail::full_fence();                                                   // S3 [idle] [watch]
     worker.note_sleep();
     bool timed_out = false;
-    // Own work is looked for first: timers that the search has run may have woken fibers that are
-    // pinned to this worker, and nothing unparks it for these.
+    // The worker first looks for work of its own. Timers that the search has run may have woken
+    // fibers that are pinned to this worker, and no thread unparks it for them.
     while (!timed_out && !worker.has_own_work() && !shared.has_outside_work_hint() &&
            !shared.stopping()) {                        // S4
       timed_out = !doze(worker, worker.sleep_limit());  // S5
       if (worker.has_due_events() || !idle.is_asleep(worker.index())) break;
     }
     if (!idle.try_end_sleep(worker.index())) {
-      // A waker has chosen it, and its unpark is here or on its way. Another unpark may have been
-      // taken for it; then it only ends the next sleep early.
+      // A waker has chosen this worker, and its unpark has come or will come. If another unpark
+      // ended the sleep, the waker's unpark only ends the next sleep early.
       worker.searching() = true;
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Others may have added more while this worker counted as searching, without waking a worker:
-      // it continues the search, whose end includes the check for more. If it may not, another
-      // worker searches and will check.
+      // Adders may have relied on this worker while it counted as searching, and have woken no
+      // worker. So it continues the search, at whose end it checks for more work. If it may not
+      // search, another worker searches and will check.
       worker.searching() = idle.try_begin_search();
       return true;
     }

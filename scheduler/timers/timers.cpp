@@ -63,7 +63,7 @@ Timers::Next Timers::find_next() const noexcept {
   for (unsigned level = 0; level < kLevels; ++level) {
     const unsigned shift = level * kSlotBits;
     const auto here = static_cast<unsigned>(now_ >> shift) % kSlots;
-    // The slots after the current one; by I1 no earlier slot is occupied.
+    // The occupied slots after the current slot; by I1 no earlier slot is occupied.
     const std::uint64_t later =
         here == kSlots - 1 ? 0 : occupied_[level] >> (here + 1) << (here + 1);
     if (later == 0) continue;
@@ -73,9 +73,9 @@ Timers::Next Timers::find_next() const noexcept {
   return {kNoTick, 0};
 }
 
-// Returns the tick of the earliest timer there, if they are few; otherwise the tick at which the
-// slot begins. So a single timer costs its worker one wake, not one for each level that it moves
-// down.
+// Returns the tick of the earliest timer in the slot if the slot has few timers; otherwise the tick
+// at which the slot begins. So a single timer wakes its worker once, and not at each level that it
+// moves down.
 std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
   if (next.level == 0 || next.tick == kNoTick) return next.tick;
   constexpr unsigned kFew = 16;
@@ -106,10 +106,10 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
     const auto slot = static_cast<unsigned>(now_ >> (next.level * kSlotBits)) % kSlots;
     for (Timer* timer = take_slot(next.level, slot); timer != nullptr;) {
       Timer* following = timer->next;
-      // The next timer is on another fiber's stack, most likely not in the cache.
+      // The next timer is on another fiber's stack, which is most likely not in the cache.
       __builtin_prefetch(following);
       if (timer->tick > now_) {
-        link(*timer);  // The timer moves down, to the level of its remaining time.
+        link(*timer);  // Moves the timer down, to the level of its remaining time.
       } else {
         timer->linked = false;
         if (timer->claim == nullptr || timer->claim->try_claim(detail::Claim::kClock)) {

@@ -18,8 +18,8 @@ namespace weft::scheduler {
 
 class Timers;
 
-// One pending wake-up, on the stack of the waiting fiber. Guarded by its home's lock. Unchecked:
-// clang cannot tell that the wheel that accesses a timer is the timer's home.
+// One pending wake-up, on the stack of the waiting fiber. The lock of its home guards it.
+// Unchecked: clang cannot verify that the wheel that accesses a timer is the timer's home.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;
@@ -30,24 +30,25 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // The waker's fiber heads a list, by Fiber::next, of fibers that sleep until this tick.
+  // True if the waker's fiber is the first in a list, by Fiber::next, of fibers that sleep until
+  // this tick.
   bool leads = false;
 };
 
-// A hierarchical timing wheel, one per worker: adding, cancelling and (per timer) expiring take
-// constant time; each of a million pending deadlines costs no more than one of ten. A tick is 65.5
-// us, about the kernel's own timer slack; a deadline is rounded up to the next tick, so nothing
-// fires early. Level n has 64 slots of 64^n ticks. The worker adds; any thread cancels or expires,
-// since a fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards
-// all fields. Sometimes many fibers sleep, and their stacks are cold when they are due. So fibers
-// that begin a sleep to the same tick in quick succession share the first one's timer, and follow
-// it in a chain through their records. Neither adding nor expiring accesses their stacks.
+// A hierarchical timing wheel, one per worker. Adding, cancelling and expiring a timer take
+// constant time, whether ten or a million timers are pending. A tick is 65.5 us, about the kernel's
+// own timer slack; a deadline is rounded up to the next tick, so no timer fires early. Level n has
+// 64 slots of 64^n ticks. The worker adds timers; any thread cancels or expires them, because a
+// fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards all
+// fields. When many sleeping fibers become due, their stacks are cold. So if fibers fall asleep in
+// quick succession until the same tick, they share the timer of the first fiber. The other fibers
+// follow it in a chain through their records, so neither adding nor expiring accesses their stacks.
 // Invariants
-//   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
-//       which its tick differs from now_; its upper groups equal now_'s.
+//   I1  Every linked timer has tick > now_. It is in the level of the highest 6-bit group in which
+//       its tick differs from now_; the groups above are equal.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
-//   I3  next_tick_ is no later than the first tick at which anything is due. Until then nothing
-//       must move down: now_ stays behind the slots that are skipped.
+//   I3  next_tick_ is no later than the first tick at which a timer is due or must move down. now_
+//       does not pass occupied slots.
 //   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
 //       is linked: sleeps are not cancelled.
 class Timers {
@@ -63,23 +64,24 @@ class Timers {
   // Sets timer.home. Returns true if next_hint() is now earlier: a sleeper may have to be notified.
   // After this call the timer may fire, and its memory be reused, at any moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // Does the same for a fiber that only the clock wakes, where the waker of `timer` is its own; the
-  // timer stays unused if the fiber follows another.
+  // Does the same for a fiber that only the clock wakes; `timer` has the fiber's waker. The timer
+  // stays unused if the fiber follows another fiber.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
-  // Returns whether the fiber now follows one that sleeps until the same tick, so that it needs no
-  // timer. Returns false also while another thread holds the lock, and in a simulation. It calls
-  // nothing, so that it has no frame: it runs on the stack of the next fiber, which is most likely
-  // cold below that fiber's frames.
+  // Makes the fiber follow a fiber that sleeps until the same tick, so that it needs no timer.
+  // Returns false if there is no such fiber, if another thread holds the lock, and in a simulation.
+  // It makes no call, so it needs no frame: it runs on the stack of the next fiber, which is most
+  // likely cold below that fiber's frames.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
-  // Removes all timers due at `now_nanoseconds` whose claim the clock wins, as a chain through
-  // Timer::next; the caller must wake each, and all fibers that a timer leads. Returns null if none
-  // is due.
+  // Removes all timers due at `now_nanoseconds` whose claim the clock wins, and returns them as a
+  // chain through Timer::next; null if there are none. The caller must wake the fiber of each
+  // timer, and all fibers that follow it.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
-  // Returns when to look again; never too late, perhaps too early. Any thread may call it.
+  // Returns when expire() must be called next; never too late, perhaps too early. Any thread may
+  // call it.
   [[nodiscard]] Deadline next_hint() const noexcept;
   [[nodiscard]] bool due_hint(std::int64_t now_nanoseconds) const noexcept {
     return next_tick_.load(detail::relaxed) <= static_cast<std::uint64_t>(now_nanoseconds) >>
@@ -113,7 +115,7 @@ class Timers {
            (is_top || timer.tick >> shift >> kSlotBits == now_ >> shift >> kSlotBits);
   }
   void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
-  // The tick of the next occupied slot and its level; kNoTick if all slots are empty.
+  // The next occupied slot: its tick and its level; kNoTick if all slots are empty.
   struct Next {
     std::uint64_t tick;
     unsigned level;
@@ -123,13 +125,13 @@ class Timers {
   [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  // Relaxed: a hint; a caller that acts on it takes the lock.
+  // Relaxed: a hint; a caller that acts on the hint takes the lock.
   detail::Atomic<std::uint64_t> next_tick_{kNoTick};
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
-  // The most recent sleepers, for some of the ticks. There are several, because sleeps of different
-  // lengths begin alternately.
+  // The most recent sleeper for each of several ticks. One tick would not suffice, because sleeps
+  // of different lengths begin alternately.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

@@ -21,7 +21,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // Reading the clock of a simulated host needs a call; add_sleep() makes it.
+  // A simulated host's clock needs a call, which add_sleep() makes.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

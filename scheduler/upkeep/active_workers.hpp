@@ -1,4 +1,4 @@
-// The number of workers that should take part, and that do.
+// Counts the workers that should take part, and the workers that do.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 
 namespace weft::scheduler {
 
-// The workers that are not at rest. The monitor sets how many are usual, a number that may follow
-// the processors, and how many it wants including spares. The monitor increments the count for the
-// workers that it calls; workers that leave, because there are too many, decrement it. The
-// permanent workers never leave. Relaxed: counts.
+// Counts the workers that are not at rest. The monitor sets the usual number, which may follow the
+// number of processors, and the wanted number, which includes spares. The monitor increments the
+// count for each worker that it calls; a surplus worker that leaves decrements it. The permanent
+// workers never leave. Relaxed: counts.
 class ActiveWorkers {
  public:
   struct Setting {
@@ -32,24 +32,25 @@ class ActiveWorkers {
   // Returns the number of workers that take part while none is stuck.
   [[nodiscard]] unsigned usual() const noexcept { return usual_.load(detail::relaxed); }
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }
-  // Returns the number beyond the usual workers: spares, and workers that have not left yet.
+  // Returns how many workers beyond the usual number take part: spares, and surplus workers that
+  // have not left yet.
   [[nodiscard]] unsigned surplus() const noexcept {
     const unsigned usual = this->usual();
     return std::max(at_work(), usual) - usual;
   }
 
-  // The monitor calls these. want() returns the number that it wanted before.
+  // The monitor calls these. want() returns the number that the monitor wanted before.
   void note_processors(unsigned processors) noexcept {
     processors_.store(processors, detail::relaxed);
     usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
   }
   unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
-  // Counts a worker whose rest has ended; returns how many take part now. A worker that ends its
-  // own rest calls it, too.
+  // Counts a worker whose rest has ended; returns how many take part now. The monitor calls it, and
+  // a worker that ends its own rest.
   unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
 
-  // A worker that is not permanent calls these: whether some worker should leave; whether the
-  // caller leaves.
+  // A worker that is not permanent calls these. The first returns whether some worker should leave,
+  // the second whether the caller must leave.
   [[nodiscard]] bool wants_one_to_leave() const noexcept {
     return at_work() > wanted_.load(detail::relaxed);
   }

@@ -1,4 +1,4 @@
-// Determines since when fibers are parked, or run.
+// Determines for how long fibers have been parked, or have run.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Walks all records periodically, and marks each parked fiber that has no mark yet with the time. A
-// park stores its reason, and thereby removes the mark. So a mark is as old as the park, or younger
-// by at most one period. The paths from fiber to fiber have no part in it. Owner: the monitor. A
-// step visits the fibers of a few slabs, so that samples are not delayed.
+// Walks all records periodically, and gives each parked fiber that has no mark yet a mark with the
+// time. A park stores its reason, and thereby removes the mark. So a mark is as old as the park, or
+// younger by at most one period. The paths from fiber to fiber do nothing for it. A step visits the
+// fibers of a few slabs, so that it does not delay the monitor's samples. Owner: the monitor.
 class Census {
  public:
   explicit Census(fibers::FiberStore& fibers) noexcept : fibers_(fibers) {}
 
-  // Begins a census that is due, or continues one.
+  // Begins a census that is due, or continues a census.
   void step(std::int64_t now) noexcept;
-  // Returns whether the census has visited each fiber that has been parked since before that time.
-  // Otherwise it makes another step.
+  // Returns whether the census has visited each fiber that has been parked since before `moment`.
+  // If it has not, makes another step.
   [[nodiscard]] bool covers(std::int64_t moment, std::int64_t now) noexcept;
   // Returns how many fibers the last complete census saw waiting for another fiber: see
   // may_be_in_cycle().
@@ -48,16 +48,16 @@ class Census {
 
 // Returns whether the fiber is parked, or waits for a fiber that runs on its stack.
 [[nodiscard]] bool is_waiting(const fibers::Fiber& fiber) noexcept;
-// Does a census's work for one fiber, under the store's lock. The mark of a waiting fiber stays
-// until its wait has ended.
+// Marks one fiber as a census does, under the store's lock. The mark stays until the fiber's wait
+// has ended.
 void mark_waiting(fibers::Fiber& fiber, std::int64_t now) noexcept;
 [[nodiscard]] bool is_marked(const fibers::Fiber& fiber) noexcept;
 
-// Returns how long the fiber has been in its present park, as far as a census has seen it; 0 if
-// none has. Callbacks of FiberStore::for_each_until() may call it.
+// Returns for how long the fiber has been in its present park, as far as a census has seen it; 0 if
+// no census has seen it yet. Callbacks of FiberStore::for_each_until() may call it.
 [[nodiscard]] std::chrono::nanoseconds parked_time(const fibers::Fiber& fiber,
                                                    std::int64_t now) noexcept;
-// Does the same; for a running fiber, it returns how long the monitor has seen the fiber run
+// Does the same; for a running fiber, it returns for how long the monitor has seen the fiber run
 // without a switch.
 [[nodiscard]] std::chrono::nanoseconds age_of(const fibers::Fiber& fiber, const Shared& shared,
                                               std::int64_t now) noexcept;

@@ -18,8 +18,8 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   for (const Desk* desk : desks) {
     if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
-  // Precedes the counters: everything that a worker counted before it fell asleep is visible. Pairs
-  // with the fence in sleep().
+  // The fence precedes the reads of the counters: everything that a worker counted before it fell
+  // asleep is visible. Pairs with the fence in sleep().
   full_fence();  // [idle]
   for (const Desk* desk : desks) {
     evidence.switches += desk->recorder.counters().switches.get();
@@ -30,7 +30,7 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Checks every record, so it comes last. Returns doubt also if the records are in use.
+// Checks every record, so find() calls it last. Also returns doubt if the records are in use.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
@@ -63,7 +63,7 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (base::count_threads() != own + before->threads.parked()) {
     return Finding::doubt;
   }
-  // The handler of a later signal might wake a fiber.
+  // The program's handler might wake a fiber at a later signal.
   if (base::has_foreign_signal_handler()) return Finding::doubt;
   full_fence();  // [idle]
   if (collect(worker) != before) return Finding::doubt;

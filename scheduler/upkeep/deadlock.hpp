@@ -16,32 +16,32 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Returns false for waits that only the kernel or another process can end: this process must end
-// all others. A wait for a stack ends either way: StackShortage watches these waits.
+// Returns whether only this process can end the wait. Returns false for waits that the kernel or
+// another process ends, and for waits for a stack, which StackShortage watches.
 [[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
   return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
          reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking &&
          reason != detail::WaitReason::stack;
 }
 
-// Detects that fibers are left and none will ever run again. README.md, "Deadlocks", describes what
-// is checked and why the verdict is never wrong. The worker that went to sleep last is on watch. It
-// searches when it has slept for a while, and again after growing pauses. So the search costs
-// nothing while there is work, and next to nothing while there is none.
+// Detects that fibers are left and that none of them will ever run again. README.md, "Deadlocks",
+// describes the checks, and why they never raise a false alarm. The worker that went to sleep last
+// is on watch. It searches after it has slept for a while, and again after growing pauses. So the
+// search costs nothing while there is work, and next to nothing while there is none.
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs one extra
-  // search, or one that comes with the next sleep.
+  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs an extra
+  // search, or delays a search until the next sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
-  // A worker that leaves calls pass_on(). If that returns true, it must then unpark a sleeper,
-  // which calls try_take() before it sleeps again. Relaxed: the unpark orders.
+  // A worker that leaves calls pass_on(). If that returns true, the worker must then unpark a
+  // sleeper, which calls try_take() before it sleeps again. Relaxed: the unpark provides the order.
   [[nodiscard]] bool pass_on(unsigned worker) noexcept {
     return on_watch_.compare_exchange_strong(worker, kNobody, detail::relaxed, detail::relaxed);
   }
@@ -52,9 +52,9 @@ class DeadlockWatch {
   }
 
   enum class Finding : std::uint8_t {
-    deadlock,  // A deadlock that has not been found before.
-    doubt,     // The present state may become a deadlock without any worker waking: search again.
-    waiting,   // The kernel will end a wait; until a worker wakes, no search is needed.
+    deadlock,  // A new deadlock, which has not been found before.
+    doubt,     // The state may become a deadlock while all workers sleep: search again.
+    waiting,   // The kernel will end a wait: search no more until a worker wakes up.
   };
   // The worker on watch calls it, awake, on its idle stack.
   [[nodiscard]] Finding find(unsigned worker);
@@ -76,12 +76,12 @@ class DeadlockWatch {
   Shared& shared_;
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
-  // Relaxed: workers on watch follow one another; at worst two report the same deadlock.
-  // The number of switches when a deadlock was last found.
+  // The number of switches when a deadlock was last found. Relaxed: one worker at a time is on
+  // watch; at worst two of them report the same deadlock.
   detail::Atomic<std::uint64_t> found_at_{0};
 };
 
-// Determines when a worker on watch searches next.
+// Determines when a worker on watch next searches.
 class WatchPauses {
  public:
   void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }
@@ -89,7 +89,7 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Postpones the search until the clock ends a wait: until then there is nothing to find.
+  // Postpones the search until the clock ends a wait: until then no search can succeed.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);

@@ -14,11 +14,13 @@ std::uintptr_t frame_address() noexcept {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
-// The thread destroys it when it ends, on its own stack; exit() does so on its caller's stack.
+// A thread that ends destroys the sentinel on the thread's own stack; exit() destroys it on the
+// stack of the caller of exit().
 class Sentinel {
  public:
   ~Sentinel() {
-    // Workers' stacks are larger than this distance, and the watch's frame is near their beginning.
+    // The stacks of workers are larger than this distance, and the frame of the watch is near the
+    // beginning of such a stack.
     constexpr std::uintptr_t kNear = 16 << 10;
     const std::uintptr_t here = frame_address();
     const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
@@ -26,12 +28,13 @@ class Sentinel {
     forget_frames_below(here);
     detail::end_with_thread();
   }
-  // Returns the previous start. 0: there is no watch.
+  // Returns the previous start. 0 means that there is no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
-  // The thread ended on a fiber's stack, past the worker's frames: the address sanitizer is not
-  // told that they are gone, and functions called from here would run into them.
+  // The thread ended on a fiber's stack, and so has skipped the worker's frames. Their memory is
+  // still poisoned for the address sanitizer, which would report the functions that are called from
+  // here.
   static void forget_frames_below(std::uintptr_t here) noexcept {
     constexpr std::uintptr_t kDeep = 256 << 10;
     fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
@@ -40,7 +43,7 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// The caller is a plain thread at this point; it is not inlined all the same, as everywhere.
+// Not inlined, like every access to a thread_local, although only plain threads call it.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

@@ -1,14 +1,14 @@
-// Detects that a worker's thread is ended from outside.
+// Detects that a worker's thread ends although its loop has not returned.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::scheduler {
 
-// It is in the frame in which a worker's thread runs its worker. A thread that ends in another way,
-// because a fiber called pthread_exit() or another thread cancelled it, would silently be missing
-// for all fibers. The process aborts with a message instead. A call of exit() by a fiber is not
-// such a case, although it destroys the thread's variables, too.
+// A local variable in the frame in which a worker's thread runs its worker. The process aborts with
+// a message if the thread ends while the variable exists, because a fiber calls pthread_exit() or
+// another thread cancels the worker's thread. Otherwise all fibers would silently lack a worker. A
+// fiber may call exit(), although that also destroys the thread's variables.
 class ExitWatch {
  public:
   // A scope in which a user's handler may call exit() on the worker's own stack.

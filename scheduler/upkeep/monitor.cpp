@@ -63,8 +63,8 @@ void Monitor::run() noexcept {
     mind_processors(now);
     provide_workers(verdict);
     rouse_sleepers(verdict);
-    // Fibers may have run between two samples, so only a census that begins later shows where they
-    // wait.
+    // Fibers may have run between two samples, so only a census that begins after the second sample
+    // shows where they wait.
     const std::uint64_t switches = count_switches();
     const bool have_run = std::exchange(last_switches, switches) != switches;
     if (verdict.anybody_awake || have_run) last_awake = now;
@@ -119,7 +119,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
-  // This spare started just before locks began to note their owners.
+  // The worker is a spare that started just before locks began to note their owners.
   if (base::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
@@ -151,7 +151,8 @@ void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t ela
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
-  // A thread that computes uses its share of a processor, or is runnable without one.
+  // A thread that computes either uses its share of a processor, or is runnable and has no
+  // processor.
   sight.is_blocked = (used - before) * 8 < elapsed && !desk.thread.is_runnable();
   if (!std::exchange(sight.is_stuck, true)) {
     // Relaxed: statistics, and the monitor is the only writer.
@@ -161,7 +162,7 @@ void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t ela
   tell(desk, sight, now);
 }
 
-// Calls the handlers of a stall that goes on.
+// Calls the handlers for a stall that has not ended.
 void Monitor::tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept {
   const std::int64_t lasted = now - sight.since;
   const Stall stall{sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy,
@@ -205,11 +206,12 @@ void Monitor::mind_processors(std::int64_t now) noexcept {
 
 unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
-  // A worker that moves now may do so thanks to a spare: none leaves while others compute.
+  // Other workers may make progress only thanks to a spare: so no spare leaves while stuck workers
+  // compute.
   if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
   unsigned wanted = verdict.blocked;
   if (all_compute) {
-    // Stuck spares are among the blocked and the computing workers.
+    // The numbers of blocked and of computing workers include stuck spares.
     const unsigned enough = verdict.blocked + verdict.computing + 1;
     const unsigned usual = std::min(shared_.active().usual(), enough);
     wanted = std::max(wanted + 1, enough - usual);
@@ -222,14 +224,14 @@ unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
 void Monitor::provide_workers(const Verdict& verdict) noexcept {
   const unsigned spares = spares_for(verdict);
   const unsigned wanted = shared_.active().usual() + spares;
-  // Only the queue of an only worker can be closed to thieves.
+  // Once a second worker takes part, no queue may be closed to thieves.
   if (wanted > 1 && !shared_.desk(0).queue.try_open()) return;
   spares_ = spares;
   call_workers_(wanted);
 }
 
-// Acts for workers that run a fiber for long or have been stopped by the kernel: wakes a sleeper
-// for queued fibers, and for events that no worker watches.
+// Wakes a sleeper for queued fibers, and for events that no worker watches. Workers that run a
+// fiber for a long time, or that the kernel has preempted, do not wake any sleepers themselves.
 void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
   if (!verdict.anybody_awake || !shared_.idle().anyone_asleep()) return;
   if (verdict.long_runs && shared_.has_work_hint()) wake_one(shared_);

@@ -21,19 +21,20 @@ namespace weft::scheduler {
 class Desk;
 class Shared;
 
-// Samples all workers: which fiber each runs, and how often it has switched. A fiber that is still
-// running at the second sample is asked to give way when its turn is over. A fiber that runs for
-// `stall` makes its worker stuck; the thread's processor clock and state show whether it is blocked
-// or computes. For each blocked worker a spare one works, and one more when all unblocked ones
-// compute and fibers wait. A spare steals the fibers that the stuck worker has queued, runs its
-// timers, and holds the watch, as any worker does; it rests again when it is not needed any more.
-// The period is 1 ms while long runs are seen, otherwise up to 10 ms, and up to 40 ms while no
-// worker is seen awake. Each sample also makes a step of the census, if one is due, and compares
-// the number of workers with the processors, if that is due. When all workers have slept for a
-// while the monitor sleeps too, until one of them wakes up: see MonitorRest.
+// Samples all workers: which fiber each runs, and how often it has switched. If two samples find
+// the same run of a fiber, and its turn is over, the monitor makes it give way. A fiber that runs
+// for `stall` makes its worker stuck; the processor clock and the state of the worker's thread show
+// whether it is blocked or computes. The monitor provides a spare worker for each blocked worker,
+// and one more when all other workers compute and fibers wait. A spare steals the fibers that the
+// stuck worker has queued, runs that worker's timers, and holds the watch, as any worker does. It
+// rests again when it is no longer needed. The period between samples is 1 ms while the samples
+// show long runs, and otherwise up to 10 ms. It is up to 40 ms while they show all workers asleep.
+// At each sample the monitor also makes a due step of the census, and a due comparison of the
+// number of workers with the processors. When all workers have slept for a while, the monitor also
+// sleeps until a worker wakes up: see MonitorRest.
 class Monitor {
  public:
-  // `call_workers(n)`: n workers must take part, as far as threads are available.
+  // `call_workers(n)` makes n workers take part, as far as the system provides threads.
   Monitor(Shared& shared, std::function<void(unsigned)> call_workers);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
@@ -44,26 +45,27 @@ class Monitor {
   void stop() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return thread_.joinable(); }
 
-  // Stalls so far. Relaxed: statistics.
+  // Returns the number of stalls so far. Relaxed: statistics.
   [[nodiscard]] std::uint64_t blocked_stalls() const noexcept {
     return blocked_stalls_.load(detail::relaxed);
   }
   [[nodiscard]] std::uint64_t busy_stalls() const noexcept {
     return busy_stalls_.load(detail::relaxed);
   }
-  // Returns the longest time that a fiber has run on a worker without a switch, in nanoseconds;
-  // measured by samples, so accurate to 40 ms, and 0 without a monitor. Relaxed: statistics.
+  // Returns the longest time, in nanoseconds, that a fiber has run on that worker without a switch.
+  // It is measured by samples, so it is accurate to 40 ms; 0 without a monitor. Relaxed:
+  // statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }
 
  private:
-  // The monitor's record of a worker.
+  // The monitor's record of one worker.
   struct Sight {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t switches = 0;
     std::int64_t since = 0;           // When this run was first seen.
-    std::int64_t processor_time = 0;  // The value at the previous sample.
+    std::int64_t processor_time = 0;  // The thread's value at the previous sample.
     bool is_stuck = false;
     bool is_blocked = false;
     bool is_told = false;
@@ -73,9 +75,9 @@ class Monitor {
   struct Verdict {
     unsigned blocked = 0;
     unsigned computing = 0;
-    unsigned others = 0;  // The number of workers that are awake and moving, or asleep.
+    unsigned others = 0;  // The number of workers that are asleep, or awake and not stuck.
     bool long_runs = false;
-    bool is_alert = false;  // A long run asks for frequent samples.
+    bool is_alert = false;  // A long run requires frequent samples.
     bool anybody_awake = false;
   };
 
@@ -90,7 +92,8 @@ class Monitor {
   void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
   void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
-  // Returns the number of switches that all workers have made. Relaxed: sleeping workers make none.
+  // Returns the number of switches that all workers have made. Relaxed: a sleeping worker makes no
+  // switches.
   [[nodiscard]] std::uint64_t count_switches() const noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 

@@ -9,12 +9,12 @@
 namespace weft::scheduler {
 
 // Order
-//   [asleep]  rest raises asleep_; full_fence; the workers are seen to sleep, against: a worker
-//   ends
-//             its sleep; full_fence; asleep_ is read (work_begins). One of the two sees the other.
-//   [goal]    rest raises asleep_; full_fence; the memory goal is seen not to be reached, against:
-//             the goal is reached; full_fence; asleep_ is cleared (end). One of the two sees the
-//             other.
+//   [asleep]  rest raises asleep_; full_fence; the monitor finds all workers asleep, against: a
+//             worker ends its sleep; full_fence; asleep_ is read (work_begins). One of the two sees
+//             the other.
+//   [goal]    rest raises asleep_; full_fence; the monitor finds that no spawns are refused,
+//             against: spawns become refused; full_fence; asleep_ is cleared (end). One of the two
+//             sees the other.
 class MonitorRest {
  public:
   // A worker that has slept calls it, after a full fence.
@@ -26,13 +26,13 @@ class MonitorRest {
     asleep_.store(0, detail::seq_cst);  // [asleep]
     base::futex_wake_all(asleep_);
   }
-  // The monitor sleeps until a worker wakes up or end() is called, if `may_rest` returns true.
+  // If `may_rest` returns true, the monitor sleeps until a worker wakes up or end() is called.
   template <class MayRest>
   void rest(MayRest may_rest) noexcept {
     asleep_.store(1, detail::seq_cst);  // [asleep]
     detail::full_fence();               // [asleep]
     if (may_rest()) base::futex_wait(asleep_, 1, Deadline::never());
-    // Relaxed: the next sample sees a worker that wakes up now.
+    // Relaxed: the monitor's next sample sees a worker that wakes up now.
     asleep_.store(0, detail::relaxed);
   }
 

@@ -39,7 +39,8 @@ void StackShortage::note_pinned_served(unsigned size_class) noexcept {
   waiting_.fetch_sub(1, relaxed);
 }
 
-// Each sleeping worker wakes up, and leaves its free stacks to the others before it sleeps again.
+// Wakes each sleeping worker, which leaves its free stacks to the other workers before it sleeps
+// again.
 void StackShortage::raise_alarm(std::int64_t now) noexcept {
   std::int64_t last = alarm_.load(relaxed);
   if (now - last < tuning::kStackAlarmPeriod ||
@@ -64,7 +65,7 @@ void StackShortage::report(std::int64_t now) noexcept {
 void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
   for (const Desk* desk : shared_.desks()) switches += desk->recorder.counters().switches.get();
-  // A shortage after a second without one counts as new.
+  // A shortage that follows a second without a shortage counts as new.
   if (switches != switches_ || now - last_report_ > tuning::kShortageEnds) {
     switches_ = switches;
     still_since_ = now;
@@ -85,7 +86,7 @@ void StackShortage::write_line(std::int64_t now) noexcept {
   while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
   fibers::StackSpace& space = shared_.stacks().space();
   char limit[128];
-  // Without a configured limit, this is the range of addresses that weft has reserved, or all
+  // Without a configured limit, the limit is the range of addresses that weft has reserved, or all
   // memory.
   if (!base::name_memory_limit(limit, sizeof limit)) {
     (void)std::snprintf(limit, sizeof limit, "%s",

@@ -1,4 +1,4 @@
-// Handles the shortage when the system provides no more stacks.
+// Handles new fibers for which the system provides no stack.
 #pragma once
 
 #include <array>
@@ -16,13 +16,14 @@ namespace weft::scheduler {
 class Shared;
 
 // Holds the fibers that have not started because the system refuses them a stack. They are in no
-// run queue, so fibers that have stacks run as usual. A freed stack goes to the fiber of its size
-// that has waited longest; every 10 ms a worker asks the system again. README.md, "Fibers without a
-// stack", shows why no fiber is left behind. A line on stderr reports a shortage after 10 ms and
-// every 10 s. If no fiber has run for 5 s, and neither the clock nor the kernel will wake one,
-// fibers with stacks wait for fibers without: that is reported as a deadlock. Unlike the search for
-// deadlocks, this ignores plain threads: a thread that polls for the fibers would keep the process
-// hanging. Relaxed throughout: the lists have locks; a stale count costs a pause of 10 ms.
+// run queue, so fibers that have stacks run as usual. A freed stack goes to the fiber that has
+// waited longest for a stack of this size. Every 10 ms a worker requests stacks from the system
+// again. README.md, "Fibers without a stack", shows why no fiber is left behind. A line on stderr
+// reports a shortage after 10 ms and every 10 s. If no fiber has run for 5 s, and neither the clock
+// nor the kernel will wake any, the worker reports a deadlock: fibers with stacks wait for fibers
+// without stacks. Unlike the search for deadlocks, this report ignores plain threads: otherwise a
+// thread that polls for the fibers would keep the process hanging. Relaxed throughout: the lists
+// have locks; a stale count costs a pause of 10 ms.
 class StackShortage {
  public:
   explicit StackShortage(Shared& shared) noexcept : shared_(shared) {}
@@ -32,9 +33,10 @@ class StackShortage {
   // A worker that has found no stack for the fiber calls it. A pinned fiber is only counted: its
   // worker keeps it.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
-  // Returns the fiber that has waited longest for a stack of this size; null if none does.
+  // Returns the fiber that has waited longest for a stack of this size; null if no fiber waits for
+  // it.
   [[nodiscard]] fibers::Fiber* take(unsigned size_class) noexcept;
-  // A pinned fiber has been given its stack.
+  // Called when a pinned fiber has received its stack.
   void note_pinned_served(unsigned size_class) noexcept;
 
   [[nodiscard]] bool anyone_waits() const noexcept { return waiting() != 0; }
@@ -43,18 +45,19 @@ class StackShortage {
   [[nodiscard]] bool anyone_waits_for(unsigned size_class) const noexcept {
     return anyone_pinned_waits_for(size_class) || is_listed(size_class);
   }
-  // Returns whether a fiber waits that may run on any worker.
+  // Returns whether a fiber that is not pinned waits for a stack of this size.
   [[nodiscard]] bool is_listed(unsigned size_class) const noexcept {
     return lists_[size_class].size_hint() != 0;
   }
   [[nodiscard]] bool anyone_pinned_waits_for(unsigned size_class) const noexcept {
     return pinned_[size_class].load(detail::relaxed) != 0;
   }
-  // Returns whether a worker that goes to sleep must leave its free stacks to the others.
+  // Returns whether a worker that goes to sleep must leave its free stacks to the other workers.
   [[nodiscard]] bool is_recent(std::int64_t now) const noexcept {
     return now - alarm_.load(detail::relaxed) < 2 * tuning::kStackAlarmPeriod;
   }
-  // Returns true for one worker after each pause: it asks the system, and reports.
+  // Returns true to one worker after each pause: this worker requests stacks from the system, and
+  // reports a refusal.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
   // A worker whose request for a stack was refused calls it, on its idle stack.
   void report(std::int64_t now) noexcept;
@@ -70,9 +73,9 @@ class StackShortage {
   std::array<ReadyList, fibers::kStackSizes> lists_;
   std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};
   detail::Atomic<std::int64_t> alarm_{
-      -2 * tuning::kStackAlarmPeriod};  // When all workers were last notified.
+      -2 * tuning::kStackAlarmPeriod};  // When raise_alarm() last woke all workers.
   detail::Atomic<std::int64_t> next_request_{0};
-  detail::ThreadMutex mutex_;  // A worker that finds it locked leaves the report to another.
+  detail::ThreadMutex mutex_;  // A worker that finds it locked leaves the report to the holder.
   std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;
   // When a fiber was last seen to have run.
   std::int64_t still_since_ WEFT_GUARDED_BY(mutex_) = 0;

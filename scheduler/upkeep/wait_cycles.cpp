@@ -38,14 +38,14 @@ const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// What a parked fiber waits in, as a reader of its stack finds it: the lock of the object, and the
-// Waiter in the object's list. All objects in question have the list in the first aligned word
-// behind the lock, and both kinds of mutexes have their state before. A Mutex has its LockOwner
-// between.
+// The wait of a parked fiber, as read from its stack: the lock of the object for which it waits,
+// and the Waiter in the object's list. Each such object has the list in the first aligned word
+// after the lock. Both kinds of mutexes have their state before the lock. A Mutex has its LockOwner
+// between lock and list.
 struct ParkedWait {
   Word lock = 0;  // 0: unknown.
   Word waiter = 0;
-  Word ahead = 0;              // The fiber of the last waiter without a limit before it.
+  Word ahead = 0;              // The fiber of the last earlier waiter without a limit.
   std::uint32_t owner = 0;     // A LockOwner's digest.
   bool has_one_owner = false;  // The mutex is locked, and not by readers.
 
@@ -56,17 +56,17 @@ constexpr Word kMutexStateBytes = 4;
 constexpr std::uint32_t kMutexIsLocked = 1;
 constexpr Word kWaitGroupCountBytes = 8;
 constexpr std::size_t kMostInList = 10'000;
-// The words of a Waiter.
+// The indices of words in a Waiter.
 constexpr std::size_t kNext = offsetof(Waiter, next) / sizeof(Word);
 constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
 constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
 constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
 
-// Reads the lock and the list of an object.
+// A copy of an object's lock and list.
 struct ListView {
   std::uint32_t owner = 0;
   bool has_one_owner = false;
-  std::unordered_map<Word, Word> waiters;  // The value of each is what `ahead` describes.
+  std::unordered_map<Word, Word> waiters;  // Each value is a ParkedWait::ahead.
 };
 
 void read_state(Word lock, ListView& view) noexcept {
@@ -93,14 +93,14 @@ ListView read_list(Word lock, WaitReason reason) {
     if (words[kClaim] == 0) ahead = words[kWaker];
     waiter = words[kNext];
   }
-  // While the lock is held, the list changes, or its last waiter has not left its stack yet.
+  // While the lock is held, the list may change, or its last waiter has not left its stack yet.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
   if (reason == WaitReason::mutex || is_shared_lock(reason)) read_state(lock, view);
   return view;
 }
 
-// Return fields of a stack's header; 0 if the header cannot be read. The header of an inlined fiber
-// is in its parent's frame, which may have been reused. Then the bytes are arbitrary, and
+// Return a field of a stack's header; 0 if the header cannot be read. The header of an inlined
+// fiber is in its parent's frame, which may have been reused. Then the bytes are arbitrary, and
 // look_again() decides.
 std::uint64_t read_id(const Stack& stack) noexcept {
   std::uint64_t id = 0;
@@ -111,8 +111,8 @@ Word read_lowest(const Stack& stack) noexcept {
   return base::read_memory(&stack.lowest, &lowest, sizeof lowest) ? lowest : 0;
 }
 
-// The fibers that wait for others, and the edges between them.
-// Relaxed throughout: states, numbers and digests may be stale; look_again() decides.
+// The fibers that wait for other fibers, and the edges between them. Relaxed throughout: states,
+// numbers and digests may be stale; look_again() decides.
 class WaitGraph {
  public:
   WaitGraph(std::int64_t now, std::size_t most) : now_(now), most_(most) {}
@@ -153,8 +153,8 @@ class WaitGraph {
       fibers_.emplace(word_of(nodes_[i].fiber), i);
     }
   }
-  // Must be called with each record after the waits have been read. An owner is known if no other
-  // fiber has the same digest.
+  // If wants_owners() returns true after read_waits(), count_owner() must be called with each
+  // record. An owner is known if no other fiber has the same digest.
   [[nodiscard]] bool wants_owners() const noexcept { return !owners_.empty(); }
   void count_owner(const Fiber& fiber) {
     const Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -190,7 +190,7 @@ class WaitGraph {
   };
   struct Step {
     std::size_t node;
-    std::vector<std::size_t> edges;  // Not visited yet.
+    std::vector<std::size_t> edges;  // Edges that the search has not visited yet.
   };
 
   void note_owner(std::uint64_t id, std::size_t node) {
@@ -198,8 +198,8 @@ class WaitGraph {
     if (found != owners_.end()) found->second.node = node;
   }
 
-  // The Departure of the fiber's switch has the lock that the other side unlocks. The Waiter is in
-  // a frame of the call that waits without a limit.
+  // Reads the fiber's stack. The Departure of the fiber's switch contains the lock that the other
+  // side unlocks. The Waiter is in a frame of the call that waits without a limit.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
     const auto words = std::span(image_->words).first(image_->count);
@@ -233,7 +233,7 @@ class WaitGraph {
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
-      // A header that is gone may have any lowest address, also one above the header.
+      // If the header is gone, `lowest` may be any address, even an address above the header.
       const auto is_below = [&](const auto& header) { return header.first < word_of(node.stack); };
       for (auto at = headers_.lower_bound(node.lowest); at != headers_.end() && is_below(*at);
            ++at) {
@@ -256,8 +256,8 @@ class WaitGraph {
     return edges;
   }
 
-  // It waits for each waiter before it that does not give up. A writer also waits for each owner;
-  // a reader only for a writer.
+  // The fiber waits for each earlier waiter without a limit. A writer also waits for each owner; a
+  // reader only for an owner that is a writer.
   [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {
     std::vector<std::size_t> edges;
     const auto add = [&edges](const auto& nodes, auto key) {
@@ -296,9 +296,9 @@ class WaitGraph {
     }
   }
 
-  // The last fiber on the path waits for `first`, which is on the path, too. If cycles share a
-  // fiber, only the first one counts: a fiber may wait for thousands of fibers that all wait for
-  // it.
+  // The last fiber on the path waits for `first`, which is also on the path. If cycles share a
+  // fiber, only the cycle that is found first counts: a fiber may wait for thousands of fibers that
+  // all wait for it.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
     const auto begin = std::ranges::find(path, first, &Step::node);
@@ -315,7 +315,7 @@ class WaitGraph {
     cycles.push_back(std::move(cycle));
   }
 
-  // Returns the calls of a fiber whose wait has not changed since it was added.
+  // Returns the calls of the fiber; nothing if its wait has changed since it was added.
   [[nodiscard]] std::optional<fibers::Backtrace> look_again(const Node& node) {
     fibers::Backtrace calls;
     if (!node.is_inlining) {
@@ -335,9 +335,9 @@ class WaitGraph {
   std::unordered_multimap<Word, std::size_t> targets_;  // The key is the join target.
   std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the digest.
   bool has_shared_locks_ = false;
-  std::unordered_map<std::uint64_t, std::size_t> numbers_;  // For shared locks, as is the next one.
+  std::unordered_map<std::uint64_t, std::size_t> numbers_;  // The key is the fiber's number.
   std::unordered_map<Word, std::size_t> fibers_;
-  std::unordered_map<Word, ListView> lists_;  // As read last; the key is the lock.
+  std::unordered_map<Word, ListView> lists_;  // The key is the lock.
 };
 
 }  // namespace
@@ -369,7 +369,8 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {
-    // The records' lock may be held for long, and the monitor has other work, unless it rests.
+    // The records' lock may be held for a long time; so the monitor waits for it only if it would
+    // otherwise rest.
     constexpr std::chrono::milliseconds kPatience(10);
     const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
     if (waits > 0 && !look(patience)) return false;
@@ -387,7 +388,8 @@ bool CycleWatch::look(Deadline patience) {
   for (const WaitCycle& cycle : *found) {
     const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
     if (std::ranges::find(reported_, first->id) != reported_.end()) continue;
-    // The cycle stays in the list: a look may miss a cycle whose mutex is in use.
+    // The cycle stays in the list even if a look misses it, which happens while its mutex is in
+    // use.
     reported_.push_back(first->id);
     shared_.options().monitor.on_cycle(cycle);
   }

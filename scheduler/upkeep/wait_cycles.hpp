@@ -17,15 +17,15 @@ namespace weft::scheduler {
 class Census;
 class Shared;
 
-// Each fiber waits for the next one, and the last one for the first. A fiber may also wait for
+// Each fiber waits for the next fiber, and the last fiber for the first. A fiber may also wait for
 // itself.
 struct WaitCycle {
   struct Member {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t id = 0;
     detail::WaitReason reason = detail::WaitReason::none;
-    std::chrono::nanoseconds age{};  // For how long it has been parked: see parked_time().
-    fibers::Backtrace calls = {};    // Empty if an inlined child's calls are on top.
+    std::chrono::nanoseconds age{};  // For how long the fiber has been parked: see parked_time().
+    fibers::Backtrace calls = {};    // Empty if an inlined child runs on the fiber's stack.
   };
   std::vector<Member> members;
 };
@@ -34,7 +34,7 @@ struct WaitCycle {
   return reason == detail::WaitReason::shared_mutex_read ||
          reason == detail::WaitReason::shared_mutex_write;
 }
-// Whether the fiber waits for the end of other fibers, or for a mutex that some of them own.
+// Returns whether the fiber waits for the end of other fibers, or for a mutex that fibers own.
 [[nodiscard]] inline bool may_be_in_cycle(const fibers::Fiber& fiber) noexcept {
   const auto reason = static_cast<detail::WaitReason>(fiber.reason());
   return reason == detail::WaitReason::join || reason == detail::WaitReason::wait_group ||
@@ -42,10 +42,10 @@ struct WaitCycle {
 }
 
 // Finds the cycles among the fibers of one scheduler. README.md, "Deadlocks of some fibers",
-// describes the method, and why it never raises a false alarm. It reports cycles that share a fiber
-// as one. It takes the lock of the records, and some microseconds for each fiber that may be in a
-// cycle. If these fibers are more than `most`, it finds nothing. Returns nothing if the lock was
-// not free before `patience` ended. Plain threads only. Throws std::bad_alloc.
+// describes the method, and why it never raises a false alarm. It reports only one of several
+// cycles that share a fiber. It holds the lock of the records for some microseconds per fiber that
+// may be in a cycle. If there are more than `most` such fibers, it finds no cycle. Returns nothing
+// if the lock was not free before `patience` ended. Plain threads only. Throws std::bad_alloc.
 [[nodiscard]] std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared,
                                                                      Deadline patience,
                                                                      std::size_t most);
@@ -55,9 +55,9 @@ class CycleWatch {
  public:
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
-  // Looks a minute after the first step or the last look; and before the monitor rests, if the
-  // number of fibers that wait for others has changed since the last look. Returns false if a look
-  // was due, but the records' lock was in use.
+  // Looks for cycles a minute after the first step or the last look. It also looks before the
+  // monitor rests, if the number of fibers that wait for other fibers has changed since the last
+  // look. Returns false if a look was due, but the records' lock was in use.
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
@@ -65,9 +65,9 @@ class CycleWatch {
   [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;
-  std::int64_t last_look_ = 0;  // Or the first step.
+  std::int64_t last_look_ = 0;  // When the last look, or the first step, took place.
   std::size_t waits_then_ = 0;
-  std::vector<std::uint64_t> reported_;  // The smallest fiber number of each cycle.
+  std::vector<std::uint64_t> reported_;  // The smallest fiber number of each reported cycle.
 };
 
 }  // namespace weft::scheduler

@@ -15,12 +15,13 @@ namespace weft::detail {
 namespace {
 
 // Invariants
-//   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
-//       first case only.
-//   I2  wait_ has begun only if that was before any cancellation; both happen under lock_.
-//   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
+//   I1  claim_ decides whether the clock or a canceller wakes the fiber; the fiber runs the task
+//       only if the clock has won.
+//   I2  wait_ begins only if no cancellation came before; both happen under lock_.
+//   I3  references_ counts the handle, the fiber, and the errand: the fiber that sets the timer for
+//       a plain thread.
 // Order
-//   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
+//   [alarm]  release (acq_rel, all sides): the last release sees all uses of the other owners.
 class TimedTask final : public Alarm {
  public:
   TimedTask(Deadline deadline, Task&& task) noexcept
@@ -75,7 +76,8 @@ class TimedTask final : public Alarm {
     WEFT_INVARIANT(!wait_.has_begun(), "TimedTask I2: the wait begins once, and is not cancelled");
     if (!cancelled_) wait_.begin();
   }
-  // Runs in the fiber. The task and its captures are destroyed before the reference is released.
+  // The fiber calls it. The task is moved out first: its captures end with this call, not with the
+  // last reference.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;
@@ -104,7 +106,7 @@ Alarm* set_alarm(Deadline deadline, Task&& task) {
   try {
     made.start_clock(runtime);
   } catch (...) {
-    // The fiber exists already: it ends without running the task.
+    // The fiber already exists; after the cancellation it ends without running the task.
     (void)handle->cancel();
     throw;
   }

@@ -30,7 +30,8 @@ void make_on_helper(BlockingCall& call) {
   }
   call.waker = current();
   park({[](void* submitted) noexcept {
-          // Another fiber or none runs on the other side of the switch, but in the same scheduler.
+          // On the other side of the switch another fiber or the idle stack runs, in the same
+          // scheduler.
           helpers_here().submit(*static_cast<BlockingCall*>(submitted));
         },
         &call},

@@ -1,4 +1,4 @@
-// The rule about waits on a worker's thread.
+// Checks that only a fiber waits on a worker's thread.
 #pragma once
 
 #include <weft/detail/waist.hpp>
@@ -9,8 +9,8 @@ namespace weft::scheduler {
 
 [[noreturn]] void refuse_to_park(detail::WaitReason reason) noexcept;
 
-// Handlers of the runtime, such as on_deadlock, are called on a worker's own stack, which must not
-// park: no thread would run the fibers that the wait depends on.
+// The runtime calls handlers such as on_deadlock on a worker's own stack. They must not park: no
+// thread would run the fibers on which the wait depends.
 inline void check_is_fiber(Worker& worker, detail::WaitReason reason) noexcept {
   if (worker.current_fiber() == nullptr) [[unlikely]]
     refuse_to_park(reason);

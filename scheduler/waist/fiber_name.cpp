@@ -12,7 +12,8 @@ using scheduler::Worker;
 
 namespace {
 
-// The header of the calling fiber's stack; null outside of fibers. Relaxed: the fiber's own.
+// Returns the header of the calling fiber's stack; null outside of fibers. Relaxed: the calling
+// fiber writes it.
 fibers::Stack* stack_here() noexcept {
   Worker* worker = current_worker();
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();

@@ -22,10 +22,11 @@ namespace {
 
 LocalNode*& locals() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  // Not in a fiber: a plain thread, or a handler of the runtime on a worker's own stack.
+  // Outside of fibers the caller is a plain thread, or a handler of the runtime on a worker's own
+  // stack.
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
   if (fiber == nullptr) return thread_locals();
-  return fiber->stack.load(relaxed)->locals;  // Relaxed: its own.
+  return fiber->stack.load(relaxed)->locals;  // Relaxed: the calling fiber writes it.
 }
 
 }  // namespace weft::detail

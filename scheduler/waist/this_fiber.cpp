@@ -19,14 +19,14 @@ void sleep_until(Deadline deadline) noexcept {
     fibers::Fiber& fiber = *worker->current_fiber();
     wait.set_waker(Waker::of_fiber(&fiber));
     fiber.set_ready_since(deadline.nanoseconds());
-    // The call runs on the other side of the switch.
+    // This function runs on the other side of the switch.
     worker->park(
         {[](void* begins) noexcept { static_cast<scheduler::TimedWait*>(begins)->begin_sleep(); },
          &wait},
         WaitReason::sleep);
     return;
   }
-  // Only the clock refers to this claim.
+  // Only the clock uses this claim.
   Claim claim;
   (void)park_until({[](void*) noexcept {}, nullptr}, WaitReason::sleep, deadline, claim);
 }
@@ -37,14 +37,14 @@ namespace weft::this_fiber {
 
 namespace {
 
-// The calling fiber. Nullptr on a plain thread, and in a handler of the runtime that a worker calls
-// on its own stack.
+// Returns the calling fiber; nullptr on a plain thread, and in a handler of the runtime that a
+// worker calls on its own stack.
 fibers::Fiber* current_fiber() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->current_fiber();
 }
 
-// Its stack header.
+// Returns the header of the calling fiber's stack; nullptr outside of fibers.
 fibers::Stack* current_stack() noexcept {
   fibers::Fiber* fiber = current_fiber();
   return fiber == nullptr ? nullptr : fiber->stack.load(detail::relaxed);
@@ -61,7 +61,7 @@ void sleep_until(Deadline deadline) noexcept {
 bool sleep_until(Deadline deadline, const Until& until) noexcept {
   const Until limit = until.but_before(deadline);
   if (!limit.is_over()) {
-    // No other thread refers to this lock and list, but the wait is like any other.
+    // No other thread uses this lock and list, but the function for waits needs both.
     detail::SpinLock lock;
     detail::WaitList list;
     detail::Waiter self;
@@ -76,7 +76,7 @@ std::uint64_t id() noexcept {
   return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
 }
 
-// Never inlined, so that all of the caller's frame is above its own.
+// Never inlined, so that the caller's whole frame is above the frame of this function.
 [[gnu::noinline]] void trim_stack() noexcept {
   const fibers::Stack* stack = current_stack();
   if (stack != nullptr) fibers::give_back_below(*stack, __builtin_frame_address(0));

@@ -1,4 +1,4 @@
-// A fiber's wait that the clock ends.
+// A fiber's wait with a deadline.
 #pragma once
 
 #include <weft/deadline.hpp>
@@ -10,10 +10,10 @@
 
 namespace weft::scheduler {
 
-// The deadline that is under each sleep, timed park and alarm: when, which fiber, and the timer in
-// the wheel of the worker on which the wait begins. Once it has begun, the fiber may continue on
-// another worker at any moment; so a wait that is on the fiber's stack may be gone when begin() or
-// begin_sleep() returns.
+// Each sleep, timed park and alarm has such an object. It contains the deadline, the fiber's waker,
+// and the timer in the wheel of the worker on which the wait begins. Once the wait has begun, the
+// fiber may continue on another worker at any moment. So if this object is on the fiber's stack, it
+// may be gone when begin() or begin_sleep() returns.
 class TimedWait {
  public:
   // Without a claim only the clock ends the wait.
@@ -28,10 +28,11 @@ class TimedWait {
   void set_waker(detail::Waker fiber) noexcept { timer_.waker = fiber; }
 
   void begin() noexcept { current_worker()->add_timer(timer_, deadline_); }
-  // Does the same for a fiber that runs on this thread and only the clock wakes.
+  // Does the same for a fiber that runs on this thread and that only the clock wakes.
   void begin_sleep() noexcept { current_worker()->add_sleep(timer_, deadline_); }
   [[nodiscard]] bool has_begun() const noexcept { return timer_.home != nullptr; }
-  // It has begun, and the clock has not ended it: from now on the clock does not.
+  // Requires that the wait has begun, and that the clock has not ended it. After the call the clock
+  // does not end the wait.
   void cancel() noexcept { timer_.home->cancel(timer_); }
 
  private:

@@ -26,25 +26,26 @@ namespace shake = base::shake;
 
 struct ThreadSeat {
   base::Parker parker;
-  // Whether its waker must uncount it in ParkedThreads. Written before the waiter is published.
+  // Whether the waker must uncount the thread in ParkedThreads. Written before the waiter is
+  // published.
   bool counted = false;
 };
 
 namespace {
 
-// Lets a fiber that has just returned from a park continue later instead.
+// In a shaken build, sometimes makes a fiber that has just returned from a park yield.
 void go_on_later() noexcept {
   if (!shake::chance(shake::Point::give_way)) return;
   if (Worker* worker = current_worker()) worker->yield();
 }
 
-// Fibers never call it, as they may move between threads.
+// Fibers never call it, because they may move between threads.
 [[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
   thread_local ThreadSeat seat;
   return seat;
 }
 
-// A timed park in progress; it is on the parked stack.
+// A timed park in progress, on the stack of the parked fiber.
 struct TimedPark {
   After after;
   scheduler::TimedWait wait;
@@ -64,8 +65,8 @@ struct TimedPark {
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
   after.call(after.argument);
-  // The thread counts as parked only now, because `after` may wake others. A local variable,
-  // because the waker may already read the seat's.
+  // The thread counts as parked only now, because `after` may wake other callers. The condition is
+  // a local variable, because the waker may already be reading the field of the seat.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -82,7 +83,7 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
   base::Parker& parker = seat.parker;
   if (!parker.park_until(deadline)) {
     if (claim.try_claim(Claim::kClock)) return Claim::kClock;
-    // A notifier was faster: its wake is on the way and must not be left for the next park.
+    // A notifier has won the claim: its wake will come, and must not end the next park.
     (void)parker.park_until(Deadline::never());
   }
   return claim.winner();
@@ -90,7 +91,8 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-// No optimizer may inline either: dumps use the return address to show which code spawned.
+// Neither function may be inlined: dumps use the return address to show which code spawned the
+// fiber.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
   const void* caller = __builtin_return_address(0);
@@ -149,7 +151,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 void wake(Waker waker) noexcept {
   shake::delay();
   if (waker.is_thread()) {
-    // A plain thread never sleeps in another place, so there is no sleep to interrupt.
+    // A plain thread sleeps only in its parker, so no other sleep has to be interrupted.
     ThreadSeat& seat = *waker.thread();
     if (seat.counted) scheduler::ParkedThreads::end();
     (void)seat.parker.unpark();
@@ -162,7 +164,7 @@ void wake(Waker waker) noexcept {
   if (worker == nullptr || &worker->shared() != owner || shake::chance(shake::Point::wake_apart)) {
     owner->make_ready_from_outside(fiber);
   } else if (worker->current_fiber() == nullptr || shake::chance(shake::Point::wake_last)) {
-    worker->make_ready_last(fiber);  // The poller wakes many at once, in the order of events.
+    worker->make_ready_last(fiber);  // The poller wakes many fibers, in the order of events.
   } else {
     worker->make_ready(fiber);
   }
@@ -170,7 +172,7 @@ void wake(Waker waker) noexcept {
 
 bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime, which is no fiber, may call on a worker's own stack.
+  // A handler of the runtime, which is no fiber, may call this on a worker's own stack.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
@@ -178,7 +180,7 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
 
 void give_way() noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime, which is no fiber, may call on a worker's own stack.
+  // A handler of the runtime, which is no fiber, may call this on a worker's own stack.
   if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
 }
 

@@ -7,8 +7,8 @@
 
 namespace weft::scheduler {
 
-// Announces fibers that wait at a worker, and events that it may not reach in time, when its Pace
-// tells that the others should help. Owner: the worker.
+// Notifies other workers if this worker's Pace decides that they should help. It announces fibers
+// that wait here, and events that this worker may not reach in time. Owner: the worker.
 class Announcer {
  public:
   Announcer(Desk& desk, Shared& shared, const Pace& pace) noexcept
@@ -19,21 +19,22 @@ class Announcer {
     return pace_.expects_long_runs(pace_.last_look());
   }
 
-  // Fibers have been queued here. Fibers that the idle stack queues are announced before the worker
-  // enters one, because usually that one is among them. Always inlined, because each spawn and wake
-  // uses it.
+  // Called when fibers have been queued here. Fibers that the idle stack queues are announced only
+  // before the worker enters a fiber, because usually that fiber is one of them. Always inlined,
+  // because each spawn and wake uses it.
   [[gnu::always_inline]] void announce_work() noexcept {
     if (pace_.may_call() && shared_.idle().wants_wake_hint() && desk_.recorder.running() != nullptr)
         [[unlikely]]
       call_for_help();
   }
-  // Fibers wait here behind a fiber that runs, or is about to.
+  // Called when fibers must wait until the running fiber, or the fiber that is about to run, has
+  // run.
   [[gnu::noinline]] void call_for_help() noexcept;
-  // A timer has become the earliest here, or the event source has been given something to watch.
-  // This worker handles it at its next look, or before it sleeps; where runs are long, a sleeper
-  // does.
+  // Called when a timer has become this worker's earliest, or the event source has something new to
+  // watch. This worker handles the event at its next look, or before it sleeps; where runs are
+  // long, a sleeper handles it.
   void announce_event() noexcept;
-  // A sleeper must run the timers here if this worker does not reach them in time.
+  // Ensures that a sleeper runs this worker's timers if the worker does not reach them in time.
   void mind_watch_while_awake() noexcept;
 
  private:

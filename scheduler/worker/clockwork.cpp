@@ -12,9 +12,10 @@ namespace weft::scheduler {
 using detail::relaxed;
 using fibers::Fiber;
 
-// Wakes at most as many fibers of a chain whose sleep is over as fit into a ring, so that others
-// need not wait for all; `first` is then the next one. It queues them under one hold of a lock,
-// without reading their stacks, which are being prefetched.
+// Wakes the first fibers of a chain whose sleep is over. It wakes at most as many as fit into a
+// ring, so that other fibers need not wait for the whole chain. Sets `first` to the next fiber of
+// the chain. It queues the woken fibers together, so that it takes a lock only once. It does not
+// read their stacks, which are being prefetched.
 std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   Chain due;
   std::size_t woken = 0;
@@ -30,7 +31,7 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   }
   worker_.desk().recorder.counters().timers.add(woken);
   worker_.desk().queue.push_due(due);
-  // Other fibers need not wait for all of a million.
+  // Calls for help, because other fibers might otherwise wait for a million fibers.
   if (first != nullptr && worker_.announcer().pace().may_call() && shared_.idle().wants_wake_hint())
     worker_.announcer().call_for_help();
   return woken;
@@ -39,8 +40,7 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
 std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   std::size_t woken = 0;
   for (Timer* timer = timers.expire(now); timer != nullptr;) {
-    // Must be read before the wake, because the timer is on the stack of the fiber that then
-    // continues.
+    // Must be read before the wake, because the timer is on the stack of the woken fiber.
     Timer* next = timer->next;
     Fiber* fiber = timer->waker.fiber();
     if (timer->leads) {
@@ -55,8 +55,8 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// Returns how long timers of that worker must be overdue before this one runs them: an awake worker
-// runs its own, unless it computes for long.
+// Returns for how long timers of that worker must be overdue before this worker runs them. An awake
+// worker runs its own timers, unless it runs a fiber for a long time.
 std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
   return &other != &worker_.desk() && !shared_.is_asleep(other) ? tuning::kOverdue : 0;
 }

@@ -9,9 +9,9 @@
 
 namespace weft::scheduler {
 
-// Any worker may run timers that are due. A sleeper relies on the holder of the watch for its own
-// timers, and a computing worker does not reach its own. Owner: the worker. Relaxed: the stack of a
-// fiber that is parked.
+// Any worker may run timers that are due. A sleeper relies on the holder of the watch for its
+// timers. A worker that runs a fiber for a long time does not reach its own timers. Owner: the
+// worker. Relaxed loads read a parked fiber's `stack`, which does not change.
 class Clockwork {
  public:
   Clockwork(Worker& worker, Shared& shared) noexcept : worker_(worker), shared_(shared) {}
@@ -22,8 +22,8 @@ class Clockwork {
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
   // Returns when the holder of the watch must look again: at the latest at `limit`, and when the
-  // earliest timer of any worker is due. Timers of awake workers count too, in case these compute
-  // for long.
+  // earliest timer of any worker is due. Timers of awake workers also count, because such a worker
+  // may run a fiber for a long time.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 
  private:

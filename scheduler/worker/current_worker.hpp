@@ -8,7 +8,7 @@ class Worker;
 }
 
 // Each worker thread sets it once. Only current_worker() reads it: a compiler may keep the address
-// of a thread_local across a switch, after which it belongs to another thread.
+// of a thread_local across a switch, and then the address belongs to another thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
 // The turn of a thread that is not a worker. It never ends.
@@ -17,12 +17,12 @@ extern weft::detail::Turn weft_endless_turn;
 
 namespace weft::scheduler {
 
-// The worker of the calling thread now, or nullptr on a plain thread. The result must never be kept
-// across a call that may switch.
+// Returns the worker of the calling thread, or nullptr on a plain thread. The result must never be
+// kept across a call that may switch.
 #if defined(__x86_64__)
 [[nodiscard]] inline Worker* current_worker() noexcept {
   Worker* worker;
-  // Volatile and with a clobber, so that every call reads the thread register again.
+  // `volatile` and the clobber make every call read the thread register again.
   asm volatile(
       "movq weft_current_worker@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0"

@@ -6,8 +6,9 @@
 
 namespace weft::scheduler {
 
-// One worker's. Workers number fibers from their own blocks, so that a start accesses nothing
-// shared. No two fibers of the process have the same number, and none has 0. Owner: the worker.
+// The numbers that one worker gives to fibers. Each worker takes them from its own blocks, so that
+// a start accesses no shared data. No two fibers of the process have the same number, and none has
+// 0. Owner: the worker.
 class FiberIds {
  public:
   [[nodiscard]] std::uint64_t take() noexcept {
@@ -19,13 +20,13 @@ class FiberIds {
  private:
   static constexpr std::uint64_t kBlock = 1 << 16;
 
-  // Returns the first number of a block that no worker of the process has had. It is never a
-  // multiple of kBlock, which would mean that a block is used up, and so never 0. Inlined, so that
-  // a function which takes a number saves no registers for a call.
+  // Returns the first number of a block that no worker of the process has had. The number is never
+  // a multiple of kBlock, which would mean that a block is used up; so it is never 0. Inlined, so
+  // that a function that takes a number saves no registers for a call.
   [[nodiscard, gnu::always_inline]] static std::uint64_t take_block() noexcept {
     static detail::Atomic<std::uint64_t> blocks{0};
     return blocks.fetch_add(1, detail::relaxed) * kBlock +
-           1;  // Relaxed: only distinctness matters.
+           1;  // Relaxed: the numbers only have to be distinct.
   }
 
   std::uint64_t next_ = 0;

@@ -13,9 +13,9 @@
 namespace weft::scheduler {
 
 // The loop of a worker's thread, on the thread's own stack: finds the next fiber and enters it. The
-// worker returns here when no fiber is at hand, or a look is due. It takes fibers that are queued
-// here, then fibers from outside, then fibers that it can steal; otherwise it sleeps. Owner: the
-// worker's thread. Relaxed: counts.
+// worker returns to the loop when its queue has no fiber, or a look is due. The loop takes fibers
+// of the worker's queue, then fibers from outside, then fibers that it can steal; otherwise the
+// worker sleeps. Owner: the worker's thread. Relaxed: counts.
 class Loop {
  public:
   Loop(Shared& shared, unsigned index);
@@ -56,7 +56,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Returns whether the worker may leave, and no particular fiber needs it.
+  // Returns whether the worker may leave, and no pinned fiber needs it.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
@@ -65,7 +65,7 @@ class Loop {
   void run_own_timers(std::int64_t now) noexcept;
   void poll(std::int64_t now) noexcept;
   void note_events(std::size_t woken) noexcept;
-  // Returns true if fibers are ready here.
+  // Returns true if fibers are ready at this worker.
   [[nodiscard]] bool serve_stack_waits() noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool must_look_itself() const noexcept;
@@ -73,7 +73,7 @@ class Loop {
   void rest() noexcept;
 
   Worker worker_;
-  Desk& desk_;  // The worker's.
+  Desk& desk_;  // The worker's desk.
   Shared& shared_;
   Clockwork clockwork_;
   Searcher searcher_;

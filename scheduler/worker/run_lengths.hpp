@@ -10,10 +10,10 @@
 
 namespace weft::scheduler {
 
-// Distinguishes long runs from short ones whose thread had to wait for a processor, or was stopped
-// by a debugger or a tracer. The kernel can tell, but a call at each run would cost more than the
-// answer is worth. So the worker asks the kernel occasionally, and only where runs seem to be long.
-// Owner: the worker; times are nanoseconds.
+// Distinguishes long runs from short runs whose thread had to wait for a processor, or was stopped
+// by a debugger or a tracer. A system call shows the difference, but a call at each run would cost
+// more than it saves. So the worker makes this call occasionally, and only where runs seem to be
+// long. Owner: the worker; times are nanoseconds.
 class RunLengths {
  public:
   // Evaluates the result of a look. Returns true if the runs have indeed been long.
@@ -26,8 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // Shorter ones may have been computed or spent in a stop: this measures how much processor time
-    // passes between looks.
+    // In shorter runs the fiber may have computed, or have been stopped. So the worker measures the
+    // processor time between looks.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

@@ -1,4 +1,4 @@
-// A worker's search among the others: as a thief, and as a visitor.
+// Takes work from other workers, as a thief and as a visitor.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace weft::scheduler {
 
 // Returns whether another worker may have work, or soon create some.
 [[nodiscard]] bool is_search_worthwhile(Shared& shared) noexcept;
-// Returns how long to look at the other workers, in nanoseconds.
+// Returns for how long to look at the other workers, in nanoseconds.
 [[nodiscard]] std::int64_t search_time(Shared& shared) noexcept;
 
 // Carries out the decisions of its Thief. Owner: the worker.
@@ -20,12 +20,12 @@ class Searcher {
  public:
   Searcher(Worker& worker, Clockwork& clockwork, Shared& shared);
 
-  // Looks for work at the other workers for search_time(); returns null if there is none.
+  // Looks for work at the other workers for search_time(); returns null if it finds none.
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  // At a look of a worker that has work: runs timers that other workers do not reach, and takes
-  // fibers that would wait longer at another worker than here.
+  // A worker that has work calls it at a look. It runs timers that other workers do not reach, and
+  // takes fibers that would wait longer at another worker than here.
   void visit_others(std::int64_t now) noexcept;
-  // Takes all fibers that came from outside. Returns false if there is none.
+  // Takes all fibers of the inject queue. Returns false if it is empty.
   [[nodiscard]] bool take_injected() noexcept;
 
  private:

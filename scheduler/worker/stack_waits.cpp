@@ -11,7 +11,8 @@ namespace weft::scheduler {
 using fibers::Fiber;
 using fibers::Stack;
 
-// While other fibers wait for a stack of its size, the system is not asked: they come first.
+// While other fibers wait for a stack of this size, it takes only cached stacks: a stack from the
+// system should go to a waiting fiber.
 Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
@@ -23,7 +24,7 @@ void StackWaits::put_aside(Fiber& fiber) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   if (fiber.is_pinned()) desk_.pinned.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
-  // While spawns must be refused, no worker may keep records: see FiberStore.
+  // While spawns must be refused, no worker may keep free records: see FiberStore.
   if (shared_.options().refuses_without_stacks) fibers_.empty();
 }
 
@@ -39,7 +40,7 @@ Fiber* StackWaits::take_next(unsigned size_class) noexcept {
 }
 
 // While fibers wait for stacks, a freed stack goes to the first of them. If all waiting fibers are
-// pinned to other workers, the stack goes to the shared store, where these look.
+// pinned to other workers, the stack goes to the shared store, where the other workers find it.
 void StackWaits::pass_on(Stack& stack) noexcept {
   const unsigned size_class = stack.size_class;
   if (Fiber* fiber = take_next(size_class)) return make_ready_on(stack, *fiber);
@@ -47,15 +48,15 @@ void StackWaits::pass_on(Stack& stack) noexcept {
   if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
-// Asks the system each time: no other worker does so for them. Returns true when all have been
-// served.
+// Requests stacks from the system each time, because no other worker does so for this worker's
+// pinned fibers. Returns true if all these fibers have been served.
 bool StackWaits::serve_pinned() noexcept {
   Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
     Fiber& fiber = *aside.take_first();
     Stack* stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) {
-      // Next time another fiber is first, which may need a smaller stack.
+      // The next call begins with another fiber, which may need a smaller stack.
       aside.append(fiber);
       return false;
     }

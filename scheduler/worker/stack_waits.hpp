@@ -13,8 +13,8 @@ namespace weft::scheduler {
 class Shared;
 class Worker;
 
-// A worker's part of StackShortage. README.md, "Fibers without a stack", has the rules. Owner: the
-// worker.
+// A worker's part of StackShortage. ../upkeep/README.md, "Fibers without a stack", has the rules.
+// Owner: the worker.
 class StackWaits {
  public:
   // Makes a fiber ready on a stack, which then belongs to the fiber.
@@ -29,13 +29,14 @@ class StackWaits {
         stacks_(stacks),
         fibers_(fibers) {}
 
-  // Returns the stack on which a new fiber starts; null if it has to wait for one, in put_aside().
+  // Returns the stack on which a new fiber starts; null if the fiber must wait for a stack: the
+  // caller then calls put_aside().
   [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
   void put_aside(fibers::Fiber& fiber) noexcept;
-  // A stack has become free while fibers wait.
+  // Called when a stack has become free while fibers wait for stacks.
   void pass_on(fibers::Stack& stack) noexcept;
-  // Gives waiting fibers the stacks that are at hand; after each pause also asks the system. Must
-  // be called on the idle stack.
+  // Gives cached stacks to waiting fibers; after each pause also requests stacks from the system.
+  // Must be called on the idle stack.
   void serve() noexcept;
   // Returns `limit`, or the time at which this worker must make the next request to the system, if
   // that is earlier.

@@ -14,7 +14,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// What one worker sees of another at one moment. All values are hints.
+// A worker's view of another worker at one moment. All values are hints.
 struct Sight {
   bool is_open = false;         // Whether thieves may access its queue.
   std::uint32_t ring_head = 0;  // Counts the fibers that have left its ring.
@@ -31,47 +31,48 @@ struct Sight {
 // decisions. Owner: the worker; all times are nanoseconds.
 class Thief {
  public:
-  // There are at most `workers`, including this one.
+  // The scheduler has at most `workers` workers, including this worker.
   Thief(unsigned workers, std::uint64_t seed) : random_(seed), looks_(workers) {}
 
-  // Returns which of `count` workers to begin with. If there are many workers, each visits some of
-  // the others, so that every worker is visited.
+  // Returns at random with which of `count` workers to begin. If there are many workers, each of
+  // them visits only some others; so every worker will be visited.
   [[nodiscard]] unsigned choose_first(unsigned count) noexcept { return random_.below(count); }
 
   // --- A search, by a worker without work ---
 
-  // Returns whether to take new fibers before waiting ones.
+  // Returns whether to take new fibers before waiting fibers.
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
-  // Returns whether enough time has passed since the last look at that worker for another one.
+  // Returns whether enough time has passed since the last look at that worker for another look.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
-  // The fibers to take from that worker's ring and its next fiber, which its owner usually is about
-  // to run.
+  // The fibers to take from the other worker: a part of its ring, or its next fiber, which it is
+  // usually about to run.
   struct Loot {
     bool has_ring = false;
-    bool has_next = false;  // Unless the ring had some.
+    bool has_next = false;  // Whether to take it if the ring yields no fiber.
   };
-  // May only be called when may_look().
+  // Must only be called if may_look() returns true.
   [[nodiscard]] Loot look(unsigned victim, const Sight& sight, std::int64_t now) noexcept;
 
   // --- Visits, by a worker with work ---
 
-  // Returns whether it is time to visit other workers; if so, the visits count as done.
+  // Returns whether it is time to visit other workers; if so, the next visits are due a period
+  // later.
   [[nodiscard]] bool begin_visits(std::int64_t now) noexcept;
-  // The fibers to take from a worker with the longer queue, or from a stuck one.
+  // The fibers to take from a worker that is stuck or has a longer queue.
   struct Relief {
     std::int64_t fibers = 0;     // 0 or less: none.
-    bool has_next = false;       // Take its next fiber first.
-    bool must_be_older = false;  // Take none unless it has waited longer than the visitor's.
+    bool has_next = false;       // Whether to take its next fiber first.
+    bool must_be_older = false;  // Whether they must have waited longer than the visitor's fibers.
   };
   struct Visit {
     bool runs_timers = false;
-    // Whether the fibers there should not wait for their owner.
+    // Whether the fibers of that worker should not wait for it.
     bool is_stuck = false;
-    // Whether fibers wait there longer than a visit is worth.
+    // Whether fibers wait at that worker for so long that taking them is worth its cost.
     bool is_slow = false;
     std::int64_t queued = 0;
 
-    // `mine` fibers are queued at the visitor, after it has run timers.
+    // `mine` is the number of fibers in the visitor's queue, after the visitor has run timers.
     [[nodiscard]] Relief relief(std::int64_t mine) const noexcept;
   };
   // `is_done_soon`: the visitor will empty its own queue before its next look.
@@ -85,8 +86,8 @@ class Thief {
     std::uint32_t ring_head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
-    // Set once it has seemed to be stuck: the processor time of its thread then, and when the
-    // kernel was last asked what that thread waits for.
+    // These are set once the worker seems to be stuck. The first is the processor time of its
+    // thread at that moment; the second is when the visitor last read the thread's state.
     std::int64_t processor_time = 0;
     std::int64_t asked = 0;
   };

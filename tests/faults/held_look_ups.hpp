@@ -3,7 +3,7 @@
 
 namespace weft::test {
 
-// While it lives, a call of getaddrinfo for "held.test" waits inside, and finally returns that
+// While it lives, a call to getaddrinfo for "held.test" waits inside, and finally returns that
 // there is no such name. Only one may live at a time.
 class HeldLookUps {
  public:

@@ -25,7 +25,7 @@ class Executor;
 
 struct ContextOptions {
   // Stack size of the fibers that run handlers, in bytes. Asio's composed operations, above all
-  // Beast's, need more than fibers have by default.
+  // Beast's, need a larger stack than the default.
   std::size_t stack_size = 256UL * 1024;
 };
 
@@ -36,10 +36,10 @@ struct ContextOptions {
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// A thread of Asio collects its events; it starts with the first object that needs it. That thread
-// spawns handlers to the runtime of plain threads, so the context must live within that runtime's
-// life, for example within run(). Asio's objects, and fibers that use them, must end before their
-// context. Its end waits for its handlers and their stacks.
+// A thread of Asio collects the events of the context; it starts with the first object that needs
+// it. That thread spawns handlers to the runtime of plain threads, so the context must live within
+// that runtime's life, for example within run(). Asio's objects, and fibers that use them, must end
+// before their context. The destructor of the context waits for its handlers and their stacks.
 // Context: fibers and plain threads; the destructor and waits park.
 // Throws: std::bad_alloc.
 class Context : public lib::execution_context {
@@ -48,10 +48,10 @@ class Context : public lib::execution_context {
 
   // Starts nothing yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
-  // Abandons pending operations without calls of their handlers, and waits for running handlers.
+  // Abandons pending operations without calling their handlers, and waits for running handlers.
   // Waits by use_fiber in these handlers end with operation_aborted; operations that they begin are
   // abandoned within 100 ms. Asio's services do not support operations that begin while the
-  // services end; its resolvers support none afterwards. A handler must not call it.
+  // services end; its resolvers support none afterwards. A handler must not destroy its context.
   ~Context() {
     do {
       give_up();
@@ -107,9 +107,9 @@ class Context : public lib::execution_context {
 // and similar calls run them in place; post() and defer() never do. An exception of a handler is
 // treated as an exception of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently.
 // An object with several pending operations needs an asio::strand, as on a thread_pool. Code in a
-// strand must not park, since the strand belongs to a thread meanwhile. Waits by use_fiber happen
-// outside of it.
-// Context: any thread; a call parks only if a function that execute() runs in place does.
+// strand must not park, since the strand belongs to a thread meanwhile. A fiber that waits by
+// use_fiber is outside of the strand.
+// Context: any thread; a call parks only if it runs a function in place that parks.
 // Throws: std::bad_alloc.
 class Executor {
  public:
@@ -120,7 +120,7 @@ class Executor {
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   // Refers to the same context.
   Executor& operator=(const Executor& other) noexcept {
-    // The new work is counted before the old one ends, so that the count does not touch 0.
+    // The new work is counted before the old work ends, so that the count does not touch 0.
     if (other.tracked_) other.context_->outstanding_.add();
     if (tracked_) context_->outstanding_.done();
     context_ = other.context_;
@@ -163,7 +163,7 @@ class Executor {
   }
 
   // Runs `function` as a fiber, or in place if a fiber calls and `blocking` is `possibly`.
-  // Throws: as weft::go(); in place what `function` throws.
+  // Throws: as weft::go(); what `function` throws, if it runs in place.
   // Ordering: the call synchronizes with the start of `function`.
   template <class F>
   void execute(F&& function) const {

@@ -1,4 +1,4 @@
-// The Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, the standalone one (asio.hpp).
+// The Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, standalone Asio (asio.hpp).
 // Everything is in an inline namespace named after that choice, so a program may contain parts with
 // both.
 #pragma once

@@ -26,7 +26,7 @@ inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
 // Some libraries require an executor from each stream, to make timers that synchronous calls never
-// use. No thread runs this one.
+// use. No thread runs the context of this executor.
 inline boost::asio::io_context& unused_context() {
   static boost::asio::io_context context;
   return context;
@@ -118,7 +118,7 @@ class SyncStream {
   void close() noexcept { stream_.close(); }
 
  private:
-  // Returns the first part that is not empty: "some" is enough.
+  // Returns the first part that is not empty: a call may transfer less than all parts.
   template <class Buffer, class Buffers>
   static Buffer first_of(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);
@@ -132,7 +132,7 @@ class SyncStream {
   Stream stream_;
 };
 
-// Ends a WebSocket's connection for Beast, which alone calls it.
+// Ends a WebSocket's connection. Only Beast calls it.
 // Context: Beast; does not park.
 // Throws: nothing.
 template <class Stream>
@@ -141,7 +141,7 @@ void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
   error = {};
   stream.close();
 }
-// Drops a connection for Beast, which alone calls it.
+// Drops a connection. Only Beast calls it.
 // Context: Beast; does not park.
 // Throws: nothing.
 template <class Stream>

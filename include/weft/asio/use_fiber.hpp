@@ -19,13 +19,11 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // The token. The arguments of the operation's handler become the call's result, as with Asio's own
-// tokens. A leading error_code is thrown as a system_error, an exception_ptr is rethrown. No
-// further argument becomes void, one the value, several a std::tuple. An abandoned operation counts
-// as operation_aborted, for example if its context ends.
-//
-// The operation begins on its object's executor, and its handlers run there. The caller's stack
-// holds the state of the wait, so the call returns only after the operation. Limit is NoLimit or
-// the type of use_fiber(until).
+// tokens: a leading error_code is thrown as a system_error, an exception_ptr is rethrown. Without
+// further arguments the result is void, with one argument its value, with several a std::tuple. An
+// abandoned operation counts as operation_aborted. The operation begins on its object's executor,
+// and its handlers run there. The caller's stack holds the state of the wait, so the call returns
+// only after the operation. Limit is NoLimit or the type of use_fiber(until).
 // Context: plain value; the operation parks, in fibers and plain threads.
 // Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
@@ -40,8 +38,8 @@ class UseFiber {
 #if WEFT_ASIO_HAS_CANCELLATION
   // Returns a token with a limit. When `until` ends the wait, the operation is cancelled
   // (cancellation_type::terminal), and the call waits for its end. The result is unchanged, except
-  // that operation_aborted becomes timed_out after a passed deadline, which precedes a stop
-  // request. An operation without cancellation continues to its end.
+  // that operation_aborted becomes timed_out if the deadline passed, even if a stop was requested
+  // as well. An operation without cancellation continues to its end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }

@@ -15,9 +15,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of a
-// begun frame. Beast reads ahead as far as it can and does not report how far. On this stream it
+// begun frame. Beast reads ahead as far as it can and does not report how far. On this stream Beast
 // has read nothing ahead once a message is complete. A talk may then return net::Next::idle if
-// has_more() is false. Further bytes of the kernel come with the same call and are kept here. The
+// has_more() is false. One call to the kernel may also deliver later bytes; they are kept here. The
 // talk passes the connection of each call to resume().
 // Context: fibers and plain threads, one reader and one writer at a time; both park.
 // Throws: std::bad_alloc.
@@ -26,7 +26,7 @@ class FrameStream {
  public:
   // Takes the connection of this call of the talk, which must outlive the reads and writes in it.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // Returns true if a talk must not be idle, because bytes are here or a frame is incomplete.
+  // Returns true if a talk must not be idle, because bytes are buffered or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }
@@ -61,8 +61,8 @@ class FrameStream {
   // In bytes; larger reads go to their caller directly.
   static constexpr std::size_t kAhead = 2048;
 
-  // The size of the frame header that has begun. Its first two bytes determine it: they show a
-  // longer length and a mask.
+  // The size of the frame header that has begun. The first two bytes of the header determine the
+  // size: they show whether a longer length and a mask follow.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
     return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
@@ -108,7 +108,7 @@ class FrameStream {
   std::size_t end_ = 0;
   std::byte header_[kLongestHeader] = {};
   std::size_t header_size_ = 0;  // 0: between two frames.
-  std::uint64_t payload_ = 0;    // The bytes of it that have not been read.
+  std::uint64_t payload_ = 0;    // The bytes of the frame that have not been read.
 };
 
 // A stream for boost::beast::websocket::stream.

@@ -30,7 +30,7 @@ using model::pause_cpu;
 
 #ifdef WEFT_COUNT_ATOMICS
 
-// The counting build replaces it by one that records which threads write what other threads use.
+// The counting build's version records which threads write what other threads use.
 template <class T>
 using Atomic = counting::Atomic<T>;
 using counting::full_fence;
@@ -89,7 +89,7 @@ class Atomic {
   std::atomic<T> value_{};
 };
 
-// Orders every earlier access before every later one; each call site names the matching fence.
+// Orders every earlier access before every later access; each call site names the matching fence.
 inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 #endif

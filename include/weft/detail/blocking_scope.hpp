@@ -12,17 +12,16 @@ class Registration;
 
 namespace detail {
 
-// A caller that is about to park creates it. While it exists, the slot of the caller's task is
-// released, if the task runs in a pool of `root`, the outermost pool around it. So are the slots of
-// the pools between. The destructor waits for the slots. The root is compared but not dereferenced,
-// so it may have been destroyed if it does not match. Null: nothing happens. (Compare
-// ForkJoinPool's ManagedBlocker.)
+// A caller that is about to park creates it. While it exists, the slots of the caller's task, in
+// its pool and all pools around it, are released if the outermost of these is `root`. The
+// destructor waits for these slots. The root is compared but not dereferenced, so it may have been
+// destroyed if it does not match. Null: nothing happens. (Compare ForkJoinPool's ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
   // For a caller that has already looked up its registration.
   BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
-  // For a wait for a task of `pool`, unless that is null.
+  // For a caller that waits for a task of `pool`. Null: nothing happens.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();
   BlockingScope(const BlockingScope&) = delete;

@@ -10,17 +10,17 @@ namespace weft::detail {
 // One park that three parties may end: a notifier, the clock, a stop request. It is on the parking
 // stack, and its claim decides which of them wins.
 //
-// A stop request may come at any moment, even before the caller's registers are saved, when a wake
-// would be too early. So the request and the park synchronize by phase_. A request that precedes
-// the park only sets a mark. The code on the other side of the switch finds the mark and ends the
-// park.
+// A stop request may come at any moment, even before the caller's registers are saved, which is too
+// early for a wake. So the request and the park synchronize by phase_. A request that precedes the
+// park only sets a mark. The code on the other side of the switch finds the mark and ends the park.
 //
 // The caller must not destroy this object before its After has ended: the clock may end a park
-// while the After is still running. Locking the lock that the After releases, to withdraw the
-// waiter, is enough.
+// while the After is still running. A caller that withdraws its waiter under the lock that the
+// After releases meets this rule.
 // Order
 //   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
-//            been parked. A request that is first (release) -> start (acquire).
+//            been parked. If request is first, it stores kRequested (release) -> start reads it
+//            (acquire).
 class BoundedPark {
  public:
   explicit BoundedPark(const Until& until) noexcept : until_(until) {}
@@ -30,8 +30,8 @@ class BoundedPark {
   // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // Returns the winner of a wait that a stop request ends: the clock, if that was first; see
-  // Until::reason().
+  // Returns the winner of a wait that a stop request ended: the clock, if the deadline passed
+  // first; see Until::reason().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }

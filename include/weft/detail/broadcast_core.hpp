@@ -37,18 +37,18 @@ struct BroadcastReader {
   bool is_disconnected = false;
 };
 
-// Values are numbered from 1. Number n goes to place n % capacity, and stays until n + capacity is
-// sent. A receiver that is behind takes its value under the lock of that place only; lock_ is for
-// senders and for callers that must wait. A send wakes the waiting receivers in batches, between
-// which lock_ is free: receivers that were woken can wait again meanwhile. lock_ is locked before
-// the lock of a place, never while one is held.
+// Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
+// capacity is sent. A receiver that is behind takes its value under the lock of its place only;
+// lock_ is for senders and for callers that must wait. A send wakes the waiting receivers in
+// batches, between which lock_ is free, so woken receivers can wait again. The lock of a place may
+// be locked under lock_, but not lock_ under the lock of a place.
 // Invariants
-//   I1  Receivers wait only for the number next_ or for an earlier one, whose send is waking them.
+//   I1  Receivers wait only for value next_, or for an earlier value whose send is waking them.
 //       Unchecked: the list is not searched.
 //   I2  Senders wait only while the oldest value is unread, or the caller that has read it is about
 //       to admit them. Unchecked: that caller is between two locks.
 //   I3  unread of a place is the number of subscriptions that hold senders and have yet to receive
-//       what is in the place. Unchecked: subscriptions are in no list.
+//       the value in the place. Unchecked: subscriptions are in no list.
 class BroadcastCore {
  public:
   // Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
@@ -73,7 +73,7 @@ class BroadcastCore {
   [[nodiscard]] std::size_t subscriptions_hint() const noexcept;
   [[nodiscard]] bool is_closed_hint() const noexcept;
 
-  // For a select, which holds the lock.
+  // Accessors for a select, which holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& receivers() noexcept WEFT_REQUIRES(lock_) { return receivers_; }
   [[nodiscard]] WaitList& senders() noexcept WEFT_REQUIRES(lock_) { return senders_; }
@@ -106,7 +106,7 @@ class BroadcastCore {
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
   // Called without lock_; returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
-  // Handles a subscription that is behind by more than the capacity. Returns false if that ends it.
+  // Handles a subscription that is behind by more than the capacity; returns false if it ends.
   [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
 
   const std::size_t capacity_;

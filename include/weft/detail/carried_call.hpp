@@ -10,7 +10,7 @@
 
 namespace weft::detail {
 
-// Calls `callable` in the context of its creator, which must still exist then.
+// Calls `callable` in the context of its creator, which must still exist at that time.
 template <class F>
 class CarriedCall {
  public:

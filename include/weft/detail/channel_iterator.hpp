@@ -16,7 +16,7 @@ namespace detail {
 // Throws: std::invalid_argument.
 [[noreturn]] void refuse_capacity(std::size_t capacity, std::size_t most);
 
-// Holds the value that was received last; at the end once the channel is closed and drained.
+// Holds the last received value; reaches the end once the channel is closed and drained.
 template <class T>
 class ChannelIterator {
  public:
@@ -26,9 +26,9 @@ class ChannelIterator {
 
   // Receives the first value; parks until there is one, or the channel is closed.
   explicit ChannelIterator(Channel<T>& channel) : channel_(&channel), value_(channel.receive()) {}
-  // Returns the received value. An iterator at the end has none.
+  // Returns the received value. An iterator at the end has no value.
   [[nodiscard]] T& operator*() const noexcept { return *value_; }
-  // Receives the next one; parks as receive() does.
+  // Receives the next value; parks as receive() does.
   ChannelIterator& operator++() {
     value_ = channel_->receive();
     return *this;

@@ -11,7 +11,7 @@ class Context;
 namespace detail {
 
 // Whether any caller of this process has had a context; once set it stays set. Relaxed: a caller
-// that has a context has set it, or something that happened before has.
+// that has a context has set the flag, or started after the flag was set.
 extern Atomic<bool> contexts_are_used;
 
 // Makes `context`, or none if it is null, the caller's context while this object lives. The fiber
@@ -22,13 +22,13 @@ class ContextNode : private LocalScope {
   using Make = const Context* (*)(void* maker) noexcept;
 
   explicit ContextNode(const Context* context) noexcept;
-  // Makes the caller's context the one that `make` returns. It is called whenever code asks for the
-  // context, by the caller's own fiber or thread, so a context that nothing asks for costs nothing.
+  // Makes the context that `make` returns the caller's context. The caller's own fiber or thread
+  // calls `make` whenever code reads the context, so a context that is never read costs nothing.
   ContextNode(Make make, void* maker) noexcept;
 
   // Returns the innermost context of the caller, or null.
   [[nodiscard]] static const Context* current() noexcept;
-  // Returns false if the caller certainly has no context. It is one load and a branch.
+  // Returns false if the caller certainly has no context. It costs one load and a branch.
   [[nodiscard]] static bool may_have_one() noexcept { return contexts_are_used.load(relaxed); }
 
  private:

@@ -11,8 +11,8 @@ class Context;
 
 namespace detail {
 
-// The reference count of what a Context, its children, its timer and the fibers that carry it
-// share: a ContextCore. A program that only starts fibers does not link the rest of it.
+// The reference count of a ContextCore, which a Context, its children, its timer and the fibers
+// that carry it share. A program that only starts fibers does not link the rest of it.
 // Invariant: references_ counts the ContextShares; the last one destroys the core. Unchecked: the
 // shares are in other objects.
 // Order
@@ -48,7 +48,7 @@ class ContextShare {
   explicit ContextShare(SharedContext& core) noexcept : core_(&core) {
     core.references_.fetch_add(1, relaxed);
   }
-  // Returns a share in the caller's context; an empty one if it has none.
+  // Returns a share in the caller's context; an empty share if the caller has no context.
   [[nodiscard]] static ContextShare of_caller() noexcept;
   ContextShare(ContextShare&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
   ContextShare& operator=(ContextShare&& other) noexcept {
@@ -60,7 +60,7 @@ class ContextShare {
   void reset() noexcept {
     if (SharedContext* const last = leave()) last->destroy_(*last);
   }
-  // Gives the reference up. Returns the core if that was the last one: the caller must destroy it.
+  // Gives the reference up. If it was the last, returns the core, which the caller must destroy.
   [[nodiscard]] SharedContext* leave() noexcept {
     SharedContext* const core = std::exchange(core_, nullptr);
     const bool is_last = core != nullptr && core->references_.fetch_sub(1, acq_rel) == 1;  // [refs]
@@ -68,7 +68,7 @@ class ContextShare {
   }
   [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
   [[nodiscard]] SharedContext* core() const noexcept { return core_; }
-  // Requires that it is not empty.
+  // The share must not be empty.
   [[nodiscard]] const Context* context() const noexcept { return &core_->context(); }
 
  private:

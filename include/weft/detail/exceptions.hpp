@@ -1,7 +1,7 @@
 // Exceptions, for programs compiled with or without them.
 //
-// In programs without exceptions (-fno-exceptions) nothing is caught here. An exception of the
-// library, which is compiled with them, ends the process, and so would a throw in these headers.
+// In programs without exceptions (-fno-exceptions) nothing is caught here. A throw of the library,
+// which is compiled with exceptions, ends the process; so would a throw in these headers.
 #pragma once
 
 #if defined(__cpp_exceptions)
@@ -12,14 +12,14 @@
 
 namespace weft::detail {
 
-// Ends the process with a message: the thread is being ended while frames below would continue.
+// Ends the process with a message: the thread is being ended, but outer frames would continue.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail
 
 #define WEFT_TRY try
 #if defined(__GLIBCXX__)
-// The exception by which pthread_exit and a cancellation unwind must not be swallowed.
+// pthread_exit and cancellation unwind the stack by this exception; a handler must not swallow it.
 #define WEFT_CATCH_ALL                   \
   catch (__cxxabiv1::__forced_unwind&) { \
     ::weft::detail::end_with_thread();   \

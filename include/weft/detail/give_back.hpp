@@ -15,7 +15,7 @@ void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {
     if constexpr (std::is_nothrow_move_assignable_v<F>) {
       owner = std::move(refused);
     } else if constexpr (std::is_nothrow_move_constructible_v<F>) {
-      std::destroy_at(&owner);  // A lambda cannot be assigned to.
+      std::destroy_at(&owner);  // A lambda cannot be assigned.
       std::construct_at(&owner, std::move(refused));
     }
   }

@@ -29,8 +29,8 @@ class GroupPool {
   // functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Stop requests of the options and of the pool are forwarded to `own`, the task's source, if it
-    // has one.
+    // Stop requests of the options and of the pool are forwarded to `own`, the task's source, if
+    // there is one.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
@@ -56,7 +56,7 @@ class GroupPool {
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return calls_->stop_token(*pool_); }
-  // Works without a pool, too: then it only calls `wait`.
+  // Without a pool, it only calls `wait`.
   template <std::invocable Wait>
   bool wait_without_slot(Wait wait) const noexcept {
     if (pool_ == nullptr) return wait();

@@ -24,16 +24,16 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// If a task of a group starts another at the limit, it must not wait for a place: it holds one
-// itself, and perhaps locks that the others need. The new task is queued here instead. Each task
-// that ends runs a queued one on its fiber, in its place, and so on until the queue is empty.
-// Running the new task inside the call that starts it was rejected: such calls nest until the stack
-// overflows, and the new task may wait forever for a lock that its caller holds.
+// If a task of a group starts another task at the limit, it must not wait for a place. It holds a
+// place itself, and perhaps locks that other tasks need. The new task is queued here instead. When
+// a task ends, its fiber runs the next queued task, in the same place, until the queue is empty.
+// Running the new task inside the call that starts it was rejected. Such calls would nest until the
+// stack overflows, and the new task might wait forever for a lock that its caller holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
-//       again under lock_: so no task waits while a place is free, except for a moment. Unchecked:
+//       again under lock_. So no task waits while a place is free, except for a moment. Unchecked:
 //       several such moments may overlap.
 class GroupQueue {
  public:
@@ -44,7 +44,7 @@ class GroupQueue {
     no_runner,  // The task is not queued.
   };
 
-  // If the caller runs a task of another group, the new group's tasks count as that group's, too.
+  // If the caller runs a task of another group, the new group's tasks also count as that group's.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
@@ -56,8 +56,8 @@ class GroupQueue {
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
   // Called by a fiber that has a place: it is a runner until next() returns null.
   void add_runner() noexcept;
-  // Called by a runner; returns the task to run next. Null: there is none, and its place has been
-  // given back.
+  // Called by a runner; returns the task to run next. Null: no task is queued, and the runner's
+  // place has been given back.
   [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
 
  private:

@@ -1,6 +1,5 @@
-// How a stop request reaches a task of a group: by the group's context, which ends with its pool;
-// and, if the task takes a token and has options, by its own source, which also follows the
-// options.
+// How a stop request reaches a task of a group: by the group's context, which ends with its pool. A
+// task that takes a token and has options has its own source, which also follows the options.
 #pragma once
 
 #include <concepts>

@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// Like std::lock_guard, but known to the lock analysis.
+// Like std::lock_guard, but the lock analysis covers it.
 template <class Lock>
 class WEFT_SCOPED_LOCK Guard {
  public:

@@ -21,8 +21,8 @@ namespace weft::detail {
 
 #else
 
-// Compiled, so that it stays valid, but never evaluated. Models check their own properties: each
-// additional load of an atomic would multiply the states to explore.
+// The condition is compiled, so that it stays valid, but never evaluated. Models check their own
+// properties: each additional load of an atomic would multiply the states to explore.
 #define WEFT_INVARIANT(condition, sentence) static_cast<void>(sizeof(static_cast<bool>(condition)))
 
 #endif

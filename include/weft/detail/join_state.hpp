@@ -27,9 +27,9 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // The fiber calls it once, after it has stored its outcome. Unlocking is its last access: a
-  // caller that is the sole owner of the state may destroy it as soon as join() has returned, but
-  // not because done() returned true.
+  // The fiber calls it once, after it has stored its outcome. Unlocking is the fiber's last access:
+  // a caller that alone owns the state may destroy it once join() has returned. A true result of
+  // done() does not suffice.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -48,19 +48,18 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // Does the same, without the lock if possible, and running the fiber in place if possible. Only
-  // owners of a reference may call it: finish() may not have returned yet, and may still access the
-  // state.
+  // Does the same; if possible, it runs the fiber in place or takes no lock. Only owners of a
+  // reference may call it: finish() may not have returned yet, and may still access the state.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
   }
 
   // The destructor of a handle calls it for join_shared(). If an exception unwinds the handle, the
-  // fiber may wait for something that the exception has skipped: a long wait is reported.
+  // fiber may wait for code that the exception has skipped: a long wait is reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // If the fiber ran in place, its parent could not report.
+    // If the fiber ran in place, its parent could not report a long wait.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
@@ -70,9 +69,9 @@ class JoinCore {
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
-  // Returns true for the last one, which must delete the state.
+  // Returns true for the last owner, which must delete the state.
   [[nodiscard]] bool release_reference() noexcept {
-    // A sole holder stays the sole holder, and need not count.
+    // A sole owner stays the sole owner, so it need not count.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 
@@ -110,8 +109,8 @@ class JoinState : public JoinCore, public SmallBlock {
     WEFT_CATCH_ALL { exception_ = std::current_exception(); }
   }
 
-  // The fiber calls it last, once its callable has been destroyed. Its locals are destroyed before
-  // a joiner continues. Afterwards it must not use the state.
+  // The fiber calls it last, once its callable has been destroyed. Its FiberLocal values are
+  // destroyed before a joiner continues. Afterwards it must not use the state.
   void end_fiber() noexcept {
     destroy_locals();
     finish();

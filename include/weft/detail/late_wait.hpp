@@ -12,7 +12,7 @@ namespace weft::detail {
 
 // A wait in a context, by a call that cannot report an early end: receive(), send(), acquire(),
 // wait(), lock(). It writes a line to stderr if the context has ended or ends meanwhile. A process
-// writes one line for each WaitReason.
+// writes at most one line for each WaitReason.
 // Context: the caller, which holds no lock.
 class LateWait {
  public:
@@ -33,9 +33,9 @@ class LateWait {
 
 }  // namespace weft::detail
 
-// Begin such a wait, until the end of the scope, in programs with assertions. `polls` does not
-// wait; if it returns true, the enclosing function returns. The second form is for a caller that
-// holds a lock, and must check the guarded state again.
+// In programs with assertions, these begin such a wait, which lasts until the end of the scope.
+// `polls` does not wait; if it returns true, the enclosing function returns. The second form is for
+// a caller that holds a lock, and must check the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS
 #define WEFT_TELL_LATE_WAIT(reason, polls)                 \

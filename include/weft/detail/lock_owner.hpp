@@ -6,12 +6,12 @@
 
 namespace weft::detail {
 
-// Three bytes that would otherwise be padding after a lock's SpinLock: the lowest bits of the
-// owning fiber's number; 0 if the owner is unknown or a plain thread.
-// scheduler/upkeep/wait_cycles.cpp reads them there. A lock records its owner only while
-// base::notes_lock_owners(), because a store for each lock would take a tenth of its instructions.
-// Then is_turn_over(), which each locking call reads anyway, diverts the call from its fast path.
-// Relaxed: the writer holds the lock's spin lock.
+// The lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread. The
+// three bytes would otherwise be padding after a lock's SpinLock; scheduler/upkeep/wait_cycles.cpp
+// reads them there. A lock records its owner only while base::notes_lock_owners(), because the
+// store would be a tenth of the instructions of a lock(). While owners are recorded,
+// is_turn_over(), which each locking call reads anyway, returns true and so diverts the call from
+// its fast path. Relaxed: the writer holds the lock's spin lock.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;
@@ -27,7 +27,7 @@ class LockOwner {
   }
 
  private:
-  // No std::array, because its header has 400 lines, and each program includes this one.
+  // No std::array, because its header has 400 lines, and each program includes this header.
   Atomic<std::uint8_t> bytes_[kBits / 8]{};
 };
 

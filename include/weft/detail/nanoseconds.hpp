@@ -10,12 +10,12 @@ namespace weft::detail {
 // 128 bits can hold the distance of any two points in time that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// Larger numbers of seconds count as this one: 10^21 years, which no clock reaches.
+// Larger numbers of seconds count as this limit: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
 // Every duration from a user is converted here, because a conversion by std::chrono may overflow.
 // Rounds up, so that no wait ends early. A duration beyond kWideLimit seconds becomes that limit;
-// one that is not a number becomes 0.
+// a duration that is not a number becomes 0.
 template <class Rep, class Period>
 [[nodiscard]] constexpr WideNanoseconds wide_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {

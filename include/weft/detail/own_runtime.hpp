@@ -1,4 +1,4 @@
-// Questions about the runtime of the calling fiber.
+// Queries about the runtime of the calling fiber.
 #pragma once
 
 namespace weft::detail {
@@ -7,12 +7,12 @@ namespace weft::detail {
 // a runtime.
 [[nodiscard]] unsigned concurrency() noexcept;
 
-// Returns whether the caller's runtime is being destroyed, which waits for its last fibers. Returns
-// false on a plain thread.
+// Returns whether the destructor of the caller's runtime runs; it waits for the last fibers.
+// Returns false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
-// Registers `call`, which each thread makes when it begins to destroy a runtime, once
+// Registers `call`. Each thread that begins to destroy a runtime makes this call, once
 // runtime_is_ending() is true there, to notify fibers that wait for more work. A process has one
-// such call: a later one replaces it. It must not park.
+// such call: a later registration replaces it. It must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 
 }  // namespace weft::detail

@@ -34,7 +34,7 @@ class PoolFunction {
   // Several workers may call it concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Identifies the objects around each call that may run tasks on the submitter's stack.
+  // Identifies the objects of this function, for a submit that may run tasks on its own stack.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of retired workers are destroyed.
   virtual void wait_for_objects() noexcept {}
@@ -70,8 +70,8 @@ class OneFunction final : public PoolFunction<In, Out> {
 inline const std::uint64_t submitting_key = new_local_key();
 
 // While it lives, the calling fiber or thread is submitting to the pool whose function has these
-// objects(). It allocates nothing, so a call that has one does not fail earlier than other calls of
-// the pool.
+// objects(). It allocates nothing, so a call that makes this object does not fail earlier than
+// other calls of the pool.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
@@ -89,9 +89,8 @@ class Submitting : private LocalScope {
 };
 
 // Keeps an object for each worker: a FiberLocal of the worker's fiber, created with its first task
-// and destroyed when it ends. A task that the pool runs in submit() is on a fiber or thread that is
-// not one of its workers, or on a worker whose object is in use: it gets an object for this one
-// call.
+// and destroyed when it ends. A task that the pool runs in submit() gets an object for this call
+// only, because its caller is no worker of the pool, or a worker whose object is in use.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;

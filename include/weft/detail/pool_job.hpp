@@ -32,8 +32,8 @@ namespace detail {
 
 struct TaskAttributes;
 
-// A task may take the token that requests its stop; as with std::jthread, it receives one if it can
-// take it.
+// A callable that can be called with a std::stop_token receives the token that requests its stop,
+// as with std::jthread.
 template <class F>
 inline constexpr bool kTakesStop = std::is_invocable_v<F, std::stop_token>;
 template <class F>
@@ -54,9 +54,9 @@ using PoolResult = typename PoolResultOf<F>::type;
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
 //       the thread that ends kPending accesses the callable and the outcome, until the end is
 //       published.
-//   I2  That happens under lock_, and a waiter locks lock_ before it leaves: so a job on a stack is
-//       not destroyed while its publisher still uses it. Unchecked: a lock does not record its
-//       holder.
+//   I2  The end is published under lock_, and a waiter locks lock_ before it leaves. So a job on a
+//       stack is not destroyed while its publisher still uses it. Unchecked: a lock does not record
+//       its holder.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
@@ -64,9 +64,9 @@ using PoolResult = typename PoolResultOf<F>::type;
 //               uses.
 class PoolJob {
  public:
-  // drained: the task was the pool's own, not its user's.
+  // drained: it was a drain task, which the pool itself made.
   enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
-  // drain: a task of the pool's own.
+  // drain: a task that a sub-pool has in its parent.
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
 
   PoolJob(const pool::PoolCore& root, Kind kind, TaskAttributes* attributes = nullptr) noexcept
@@ -78,20 +78,18 @@ class PoolJob {
   // The pool calls it: runs the callable unless it has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
   // The pool calls it after execute(), under the lock under which it frees the slot. It ends the
-  // job, and returns the waiters, which the pool must wake by wake_chain() after unlocking. So a
-  // caller that sees the end can rely on the slot. If the job has no other reference (`is_last`),
-  // the pool destroys it with its outcome before the slot is free. Otherwise the pool must not
-  // touch it afterwards.
+  // job, and returns the waiters, which the pool must wake by wake_chain() after unlocking. If the
+  // job has no other reference (`is_last`), the pool destroys it with its outcome before the slot
+  // is free. Otherwise the pool must not use the job any more.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
     bool is_unused = false;  // No caller refers to it; it has no outcome.
   };
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
-  // The pool calls it instead of both: the task is dropped.
+  // The pool calls it instead of execute() and settle(): the task is dropped.
   void abandon() noexcept;
-  // The pool takes it after execute(): the exception of a task without a waiter, and which task it
-  // was.
+  // The pool takes it after execute(): the exception and the type of a task without a waiter.
   struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
@@ -104,37 +102,34 @@ class PoolJob {
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
   }
-  // The pool calls it for such a job.
+  // The pool calls it for a dropped job.
   virtual void drop_outcome() noexcept {}
   // The pool calls it after execute(): the job may be used for another call, since it has no other
   // reference.
   [[nodiscard]] bool make_reusable() noexcept;
   // The pool calls it under its lock: from now on the pool destroys the callable with the job.
-  // Before that, a refused callable returns to its owner, even if another thread drops the job
-  // meanwhile.
+  // Before that, a refused callable returns to its owner.
   void note_accepted() noexcept {
-    // Relaxed: if it is missed, the callable is destroyed at the job's turn.
+    // Relaxed: if a reader misses it, the callable is destroyed at the job's turn.
     is_accepted_.store(true, relaxed);
   }
   // Does the same, for a drain task.
   virtual void drain_accepted() noexcept {}
   // Null for a job without attributes.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
-  // Returns why a job that has not been accepted yet should not be; empty if it should.
+  // Returns why the pool should refuse a job before it is accepted; empty if it should accept it.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
-  // The waiter calls these.
+  // A waiter calls the following functions.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // Does the same for a caller that has already looked up its registration.
   [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
-  // For a select: the lock of the waiter list; and the argument for the BlockingScope around the
-  // wait.
+  // For a select: the lock of the waiter list, and the root for the BlockingScope of the wait.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // Returns true if the callable will never run. If it runs, and takes a token, it receives a stop
-  // request.
+  // Returns true if the callable will never run; if it runs, its token gets a stop request.
   bool cancel() noexcept;
   void release_reference() noexcept;
   // Sets an alarm that drops the job at its deadline. Throws as spawn().
@@ -148,7 +143,7 @@ class PoolJob {
  private:
   enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
 
-  // Returns true when the callable returned. Destroys the callable in either case.
+  // Returns true if the callable returned, false if it threw. Destroys the callable in either case.
   [[nodiscard]] virtual bool invoke() noexcept = 0;
   virtual void drop_callable() noexcept = 0;
   virtual void request_stop() noexcept = 0;
@@ -156,7 +151,7 @@ class PoolJob {
   [[nodiscard]] bool claim(State state) noexcept;
   // Returns the waiters, which must then be woken.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Returns false if the caller's reference is the only one.
+  // Returns false if the caller's reference is the only reference.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
@@ -165,7 +160,7 @@ class PoolJob {
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  // It is compared, never dereferenced, because the pool may have been destroyed.
+  // The pointer is compared, never dereferenced, because the pool may have been destroyed.
   const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
@@ -289,7 +284,7 @@ class PoolCall : public PoolOutcome<R> {
         callable_(std::in_place, std::forward<G>(callable)),
         stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
 
-  // Requires that the job was refused.
+  // The pool must have refused the job.
   [[nodiscard]] F& refused() noexcept { return *callable_; }
 
  private:
@@ -355,7 +350,7 @@ class PoolItem {
       : task(std::move(other.task)),
         job(std::exchange(other.job, nullptr)),
         submitted_at(other.submitted_at) {}
-  // Requires that this item is empty.
+  // This item must be empty.
   PoolItem& operator=(PoolItem&& other) noexcept {
     task = std::move(other.task);
     job = std::exchange(other.job, nullptr);

@@ -8,8 +8,8 @@
 namespace weft::detail {
 
 // One alternative of a select. It belongs to a source (a channel, a join handle, ...) whose state
-// and list of waiters are under one lock, and is used by one select at a time. A case without a
-// lock is never ready: so the case of a null channel is skipped.
+// and list of waiters are under one lock. One select at a time uses it. A case without a lock is
+// never ready: so the case of a null channel is skipped.
 class SelectCase {
  public:
   SelectCase(const SelectCase&) = delete;
@@ -19,9 +19,9 @@ class SelectCase {
   // Called by the select once this case has been chosen, with no lock held.
   virtual void handle() = 0;
 
-  // The other functions are for the select that uses the case.
+  // Only the select that uses the case calls the other functions.
 
-  // Called once before the first wait of a select, and once after its last; without the lock.
+  // Called once before the first wait of a select, and once after its last wait; without the lock.
   virtual void prepare() noexcept {}
   virtual void dismiss() noexcept {}
   // Completes the case if no wait is needed. Takes and releases the lock.
@@ -33,10 +33,10 @@ class SelectCase {
   // Called when the wait has been ended through waiter(). Returns false if nothing is complete and
   // another attempt is needed.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
-  // Returns whether the kernel can make it ready, not only a caller in this process.
+  // Returns whether the kernel, besides callers in this process, can make the case ready.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
-  // Called around the wait, if the caller holds slots that others need meanwhile. Returns true if
-  // they were released; reacquire_slots() is then called.
+  // Called around the wait, if the caller holds slots that other tasks need meanwhile. Returns true
+  // if they were released; reacquire_slots() is then called.
   [[nodiscard]] virtual bool release_slots() noexcept { return false; }
   virtual void reacquire_slots() noexcept {}
 
@@ -58,7 +58,7 @@ class SelectCase {
   Waiter waiter_;
 };
 
-// The handler of a case without one.
+// Stands for a handler that the user did not give.
 struct Nothing {
   void operator()() const noexcept {}
 };

@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// Such copies must not allocate or throw. A small T whose copies do neither is stored directly, any
-// other T in shared memory.
+// Copies under the lock must not allocate or throw. A small T whose copies do neither is stored
+// directly, any other T in shared memory.
 template <class T>
 inline constexpr bool kCopiedInPlace =
     std::is_nothrow_copy_constructible_v<T>&& std::is_nothrow_copy_assignable_v<T>&&

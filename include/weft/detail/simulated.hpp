@@ -6,18 +6,18 @@
 
 namespace weft::detail {
 
-// The functions of the simulation that runs in this process. Each one depends on the calling
-// thread: the simulation has its own thread, and all other threads keep the real clock.
+// The functions of the simulation that runs in this process. The result of each function depends on
+// the calling thread: the simulation has its own thread, and all other threads keep the real clock.
 struct Simulated {
-  // Returns whether the simulation's own thread calls.
+  // Returns whether the caller runs on the simulation's own thread.
   bool (*is_inside)() noexcept;
   // Nanoseconds of the monotonic clock of the calling fiber's host.
   std::int64_t (*now)() noexcept;
-  // The same for the machine that runs all hosts; and the machine's time at which the host's clock
-  // shows a given time.
+  // Nanoseconds of the monotonic clock of the machine that runs all hosts, and that clock's time at
+  // which the host's clock shows `host_time`.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
-  // Nanoseconds since 1970, by that host.
+  // Nanoseconds since 1970, by the clock of the calling fiber's host.
   std::int64_t (*wall_clock)() noexcept;
   // Returns 64 random bits from the simulation's seed. Requires is_inside().
   std::uint64_t (*random)() noexcept;

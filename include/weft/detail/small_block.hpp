@@ -12,13 +12,13 @@ namespace weft::detail {
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;
 
-// Objects of a derived class are allocated there by `new`.
+// `new` allocates objects of a derived class in such blocks.
 struct SmallBlock {
   static void* operator new(std::size_t bytes) { return allocate_small(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept {
     free_small(memory, bytes);
   }
-  // For a class with a larger alignment.
+  // Used for a class with a larger alignment.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);
   }

@@ -9,7 +9,7 @@ namespace weft::detail {
 
 // Guards the wait lists of primitives and other sections of a few dozen instructions. It is never
 // held across a callback or an allocation. It may be passed to an After, which unlocks it on the
-// other side of the switch: so a waiter becomes visible only once its registers are saved.
+// other side of the switch. So a waiter becomes visible only once its registers are saved.
 // Order
 //   [spin]  unlock stores false (release) -> lock exchanges (acquire): the section is visible.
 class WEFT_LOCK("spin lock") SpinLock {

@@ -7,11 +7,11 @@
 
 namespace weft::detail {
 
-// A std::stop_callback that may be removed on another thread than it was added on. Its removal
-// compares the calling thread with the one that requests the stop, to decide whether it must wait
-// for the callback's end. Compilers cache the thread's identity across a switch; with an outdated
-// value the removal might not wait, and the callback would use destroyed objects. So it is a
-// separate function, into which no cached value reaches.
+// A std::stop_callback that one thread may add and another thread may remove. Its removal compares
+// the calling thread with the thread that requests the stop, to decide whether it must wait for the
+// callback's end. Compilers cache the thread's identity across a switch; with an outdated value the
+// removal might not wait, and the callback would use destroyed objects. So the removal is a
+// separate function, which no cached value reaches.
 template <class Callback>
 class StopRegistration {
  public:
@@ -20,7 +20,7 @@ class StopRegistration {
   StopRegistration(const StopRegistration&) = delete;
   StopRegistration& operator=(const StopRegistration&) = delete;
 
-  // Calls `callback` when a stop is requested of `token`; at once if one has been requested.
+  // Calls `callback` when a stop is requested of `token`; at once if a stop has been requested.
   void add(const std::stop_token& token, Callback callback) noexcept {
     remove();
     callback_.emplace(token, std::move(callback));

@@ -14,8 +14,8 @@ namespace weft::detail {
 
 class PoolJob;
 
-// Part of a job. The attributes are constant from the submit on; the links belong to the pool's
-// backlog, under the pool's lock; one caller at a time accesses the rest: first the submitter, then
+// Part of a job. The attributes are constant from the submit on. The links belong to the pool's
+// backlog, under the pool's lock. One caller at a time accesses the rest: first the submitter, then
 // the thread that runs or drops the job.
 struct TaskAttributes {
   struct CancelJob {
@@ -29,7 +29,7 @@ struct TaskAttributes {
 
   // Throws std::invalid_argument that names the field.
   void set(const SubmitOptions& options, bool takes_stop);
-  // From now on a request drops the job, or stops it.
+  // From now on a stop request drops the job, or stops it.
   void listen(const std::stop_token& token) noexcept {
     if (token.stop_possible()) stop.add(token, CancelJob{job});
   }
@@ -45,7 +45,7 @@ struct TaskAttributes {
 
   std::int64_t submitted_at = 0;  // As in PoolItem, while it is queued.
   std::uint64_t number = 0;       // The order of acceptance among tasks with attributes.
-  // The number of tasks without attributes that were accepted before it.
+  // The number of tasks without attributes that were accepted before this task.
   std::uint64_t plain_before = 0;
   TaskAttributes* next = nullptr;  // Links the list of tasks that may start, or of held-up tasks.
   TaskAttributes* previous = nullptr;     //

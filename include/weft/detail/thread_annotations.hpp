@@ -22,5 +22,5 @@
 #define WEFT_RELEASES(...) WEFT_ANALYSIS(release_capability(__VA_ARGS__))
 // Marks a function that returns this lock.
 #define WEFT_RETURNS_LOCK(lock) WEFT_ANALYSIS(lock_returned(lock))
-// For functions whose locks the analysis cannot follow; each states the reason.
+// Marks functions whose locks the analysis cannot follow; each states the reason.
 #define WEFT_NOT_ANALYZED WEFT_ANALYSIS(no_thread_safety_analysis)

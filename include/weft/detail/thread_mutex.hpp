@@ -1,4 +1,4 @@
-// A mutex for threads that the lock analysis knows.
+// A mutex for threads that the lock analysis covers.
 #pragma once
 
 #include <mutex>

@@ -9,12 +9,12 @@ namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
   spawn,        // fiber, site, type
-  ready,        // fiber, its id or 0: it was woken, or gave way
-  run,          // fiber, its id: it runs
-  leave,        // fiber, its id; its wait reason: it is parked, or gives way
+  ready,        // fiber, its id or 0; it was woken or gave way
+  run,          // fiber, its id; it begins to run
+  leave,        // fiber, its id, its wait reason; it parks or gives way
   end,          // fiber, its id
-  inlined,      // fiber, its id; its wait reason: it waits, and another fiber runs on its stack
-  name,         // fiber's id; the name
+  inlined,      // fiber, its id, its wait reason; it waits while another fiber runs on its stack
+  name,         // the fiber's id, the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index
   sleep,        //
@@ -26,7 +26,7 @@ enum class TraceKind : std::uint8_t {
   pool_refuse,
 };
 
-// Whether a trace is being recorded. Relaxed: a hint; each worker sees it when it looks around.
+// Whether a trace is being recorded. Relaxed: a hint; each worker sees it when it next reads it.
 extern Atomic<bool> tracing;
 [[nodiscard, gnu::always_inline]] inline bool is_tracing() noexcept {
   return tracing.load(relaxed);

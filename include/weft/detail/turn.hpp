@@ -9,7 +9,7 @@ namespace weft::detail {
 // worker's own.
 // Relaxed throughout: hints.
 struct Turn {
-  // A caller that sees true calls give_way(). While locks note their owners, the flag stays set,
+  // A caller that sees true calls give_way(). While locks record their owners, the flag stays set,
   // even for plain threads, and `has_ended` shows whether the turn is over.
   Atomic<bool> over{false};
   Atomic<bool> has_ended{false};
@@ -45,15 +45,15 @@ namespace weft::detail {
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
-// Lets others run if the calling fiber's turn is over: see give_way_if_due(). Does nothing outside
-// of fibers.
+// Lets other fibers run if the calling fiber's turn is over: see give_way_if_due(). Does nothing
+// outside of fibers.
 void give_way() noexcept;
 
-// Called at the start of each call that may park, before anything is locked: a fiber that never has
-// to wait lets others run once its turn, 1 ms, is over. It costs one load from a line of the
-// worker's own. The calls of a channel check only when they do not park, and at their end. It must
-// not be used in calls that promise not to park (try_..., spawn, wake), because these may be made
-// with a thread's mutex held.
+// Called at the start of each call that may park, before anything is locked. So a fiber that never
+// has to wait lets other fibers run once its turn of 1 ms is over. It costs one load from a line of
+// the worker's own. The calls of a channel check only when they do not park, and at their end. It
+// must not be used in calls that promise not to park (try_..., spawn, wake), because these may be
+// made with a thread's mutex held.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

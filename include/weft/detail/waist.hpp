@@ -2,7 +2,8 @@
 //
 // All layers above (sync, net, pool, channels, join handles) are built on these functions and have
 // no access to workers or queues; the scheduler implements them. Four small headers have one more
-// each: turn.hpp, local_node.hpp, alarm.hpp and blocking.hpp. `tools/check_symbols` has the list.
+// function each: turn.hpp, local_node.hpp, alarm.hpp and blocking.hpp. `tools/check_symbols` has
+// the list.
 #pragma once
 
 #include <cstddef>
@@ -110,12 +111,12 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 // park_until(), and no other thread may wake the caller.
 void sleep_until(Deadline deadline) noexcept;
 
-// Replaces a park until a fiber of `target` (see Task::join_target) has ended. If a fiber that was
-// recently spawned here has not started, and the caller is a fiber whose stack has enough room, the
-// child runs on the caller's stack. The caller is its parent meanwhile, and counts as waiting for
+// Replaces a park until a fiber of `target` (see Task::join_target) has ended. If such a fiber was
+// recently spawned here and has not started, it runs on the caller's stack. The caller must be a
+// fiber whose stack has enough room. The caller is its parent meanwhile, and counts as waiting for
 // `reason`. Returns false if there is no such fiber, or if it is time for other fibers to run. A
-// parent can do nothing until its child has ended. So this is only for waits without a deadline,
-// for all of the target's fibers or for its only one.
+// parent can do nothing until its child has ended. So only a wait without a deadline may call it: a
+// wait for all fibers of the target, or for its only fiber.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Must be called exactly once per park. Any thread may

@@ -24,7 +24,7 @@ enum class WaitReason : std::uint8_t {
   channel_send,
   channel_receive,
   select,
-  select_socket,  // A select that the kernel may end, too.
+  select_socket,  // A select that the kernel may also end.
   timer,
   pool_submit,
   pool_idle,

@@ -48,7 +48,7 @@ class WaitList {
     (first_ == nullptr ? last_ : first_->previous) = &waiter;
     first_ = &waiter;
   }
-  // Null: behind all.
+  // Null: at the end.
   void insert_before(Waiter* next, Waiter& waiter) noexcept {
     if (next == nullptr) return push_back(waiter);
     waiter.linked = true;
@@ -83,7 +83,7 @@ class WaitList {
     waiter.claimed = true;
     return true;
   }
-  // Returns whether there is a waiter whose wait has not ended; unlinks ended ones at the front.
+  // Returns whether there is a waiter whose wait has not ended; unlinks ended waiters at the front.
   [[nodiscard]] bool has_claimable() noexcept {
     while (first_ != nullptr) {
       if (first_->claim == nullptr || first_->claim->winner() == Claim::kNobody) return true;
@@ -136,8 +136,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, to keep the other
-// case fast.
+// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, to keep waits without
+// a limit fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,
@@ -173,9 +173,8 @@ template <class List>
   return Claim::kNotifier;
 }
 
-// Wakes a non-empty chain from claim_all(), except its last waiter, which it returns: the caller
-// must wake that one. A woken waiter's stack may be reused at once, so the next pointer is read
-// first.
+// Wakes a non-empty chain from claim_all(), except its last waiter, which it returns for the caller
+// to wake. A woken waiter's stack may be reused at once, so the next pointer is read first.
 [[nodiscard]] inline Waiter* wake_all_but_last(Waiter* waiter) noexcept {
   while (Waiter* next = waiter->next) {
     next->waker.prefetch();

@@ -13,14 +13,14 @@
 
 namespace weft::detail {
 
-// Each function asserts by itself: clang takes three lines more for a function that another calls.
+// Each function asserts by itself: a shared assertion makes clang's message three lines longer.
 #define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
 
 template <class F>
 concept WrongForPool = !PoolCallable<F>;
 
-// Has an overload for each function of FiberPool and PoolSet that takes a callable. These add them
-// to their own by using-declarations.
+// Has an overload for each function of FiberPool and PoolSet that takes a callable. Both classes
+// add these overloads to their own by using-declarations.
 class WrongPoolCalls {
  public:
   template <WrongForPool F>

@@ -17,7 +17,7 @@ namespace weft::dns {
 struct ResolverOptions {
   // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
-  // The timeout for the first answer of a server; later attempts have longer ones.
+  // The timeout for the first answer of a server; later attempts have longer timeouts.
   std::chrono::milliseconds attempt_time{0};
   // The number of attempts at each server before the answer is EAI_AGAIN.
   int attempts = 0;
@@ -27,9 +27,9 @@ struct ResolverOptions {
 };
 
 // Asks name servers by c-ares: the calling fiber waits for their sockets, without a thread. So the
-// number of questions is not limited, and an abandoned one ends at once. /etc/hosts comes first and
-// is read in place. Other sources of the system's resolver (mDNS, LDAP, systemd's containers) are
-// not asked; net::Resolver asks them.
+// number of questions is not limited, and an abandoned question ends at once. /etc/hosts comes
+// first and is read in place. Other sources of the system's resolver (mDNS, LDAP, systemd's
+// containers) are not asked; net::Resolver asks them.
 // Context: fibers and plain threads of a runtime; resolve() parks.
 // Errors: as AnyResolver::resolve(); Errc::no_runtime; the system's without a descriptor or memory.
 // Throws: std::bad_alloc.

@@ -26,8 +26,7 @@ namespace weft::http {
 class CookieJar;  // Defined in <weft/http/cookie_jar.hpp>.
 
 struct ClientOptions {
-  // The largest number of connections to a host and port, including idle ones. Further requests
-  // wait.
+  // The largest number of connections to a host and port, idle or not; further calls wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
@@ -36,45 +35,41 @@ struct ClientOptions {
   // How long a call with "Expect: 100-continue" waits for the server before it sends its body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The size of an answer's head with all interim heads (100, 103), and again of its trailers.
+  // The limit for an answer's head with all interim heads (100, 103), and again for its trailers.
   std::size_t head_bytes = 64 * 1024;
-  // The number of headers of each head, and again of the trailers.
+  // The largest number of headers in each head, and in the trailers.
   std::size_t headers = 128;
   // The limit of Reply::read_all().
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // Asks for compressed answers, unless a call has an Accept-Encoding or a Range. Bodies that are
-  // compressed by gzip, once, are decompressed as they are read: body_bytes bounds the text, and
-  // content_length() is unknown. The headers stay as they came. It requires zlib.
+  // Asks for compressed answers, unless a call has an Accept-Encoding or a Range, and decompresses
+  // gzip as bodies are read: body_bytes then limits the text. The headers stay as they came.
   bool decompress = false;
   // With 0, redirects are returned as answers.
   std::size_t max_redirects = 10;
   // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the host and port of a URL. Nothing: by TCP to the host.
+  // Connects to this address, whatever the URL's host and port. Nothing: by TCP to the host.
   std::optional<net::UnixAddress> unix_socket = {};
-  // The URL of a proxy, "http://127.0.0.1:3128". It gets the requests for http with their whole
-  // URL; for https it is asked for a tunnel (CONNECT). Empty: none.
+  // The URL of a proxy, "http://127.0.0.1:3128"; https uses a tunnel through it (CONNECT).
   std::string proxy = {};
   // The Proxy-Authorization that the proxy gets, "Basic bmFtZTp3b3Jk". Empty: none.
   std::string proxy_authorization = {};
   // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
-  // Stores the cookies of answers, including redirects, and sends them with later requests. It must
-  // outlive the client's calls; clients may share it. Null: the caller handles cookies.
+  // Stores cookies of answers and sends them. It must outlive the client's calls; clients may share
+  // it. Null: the caller handles cookies.
   CookieJar* cookies = nullptr;
 };
 
 // The request for Client::send().
 struct Call {
-  // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port. It
-  // has no body and is not redirected, and the connection of its answer is closed.
+  // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port.
+  // CONNECT has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // Without Connection, Content-Length and Transfer-Encoding, which the client writes. A Cookie is
-  // sent instead of the jar's cookies. A Host replaces the URL's until a redirect to another
-  // origin; the connection and the name that TLS verifies remain the URL's. With "Expect:
-  // 100-continue" the body waits for the server; if an answer comes first, the body is not sent.
-  // The header is omitted without a body; after 417 a call with `body` is repeated without it.
+  // The client itself writes Connection, Content-Length and Transfer-Encoding. A Cookie replaces
+  // the cookies of the jar, and a Host the URL's host, until a redirect to another origin. With
+  // "Expect: 100-continue" the body waits for the server, and is not sent if an answer comes.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Replaces a body: returns its next part, or weft::Errc::end_of_stream; it is sent in chunks.
@@ -83,8 +78,8 @@ struct Call {
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// An answer whose body is read on demand. It is move-only. Its connection returns to the client
-// after the body's end. If the reply is destroyed before, the connection is closed.
+// An answer whose body is read on demand, move-only. Its connection returns to the client after the
+// body's end, and is closed if the reply is destroyed before.
 // Context: fibers and plain threads, one caller at a time; reads park.
 // Throws: std::bad_alloc.
 class Reply {
@@ -106,9 +101,8 @@ class Reply {
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Returns the URL of the answer, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Returns the body's size, if the head contains it: not for chunks or a body that ends with the
-  // stream. After HEAD or 304 it is the size of the body that is not sent, if the server provides
-  // it.
+  // Returns the body's size, if the head contains it; after HEAD or 304 the size of the body that
+  // is not sent.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
   // Returns whether read_some() returns the text of a compressed body (ClientOptions::decompress).
@@ -117,8 +111,8 @@ class Reply {
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
   // after weft::Errc::timed_out or cancelled.
-  // Errors: also ErrorKind::malformed's, which ClientOptions::decompress adds malformed_coding to;
-  // Errc::unexpected_end; the stream's.
+  // Errors: also the codes of ErrorKind::malformed, which include malformed_coding for a body that
+  // cannot be decompressed; Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Reads the body. After an error `value` is the part read so far.
@@ -127,7 +121,7 @@ class Reply {
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
-  class State;  // For the library only, as are the next two.
+  class State;  // For the library only, as are the next two functions.
   // Wraps the client's state.
   explicit Reply(std::unique_ptr<State> state) noexcept;
   // Returns the state, for the client.
@@ -155,21 +149,18 @@ class Client {
   // Opens no connection yet.
   // Throws: std::invalid_argument that names the option, std::bad_alloc.
   explicit Client(ClientOptions options = {});
-  // Closes idle connections. Replies may live on.
+  // Closes idle connections. Replies may outlive the client.
   ~Client();
-  // Not a const reference, which g++ would bind to the braces in Client({}).
+  // The parameter is no const reference, which g++ would bind to the braces in Client({}).
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends the request and returns after the head of the answer, whatever its status. It may wait
-  // for a connection, with max_per_host in use, and for the server; `until` ends all waits. 303
-  // becomes GET, except after HEAD; 301 and 302 become GET after POST; other redirects keep method
-  // and body. Authorization, Proxy-Authorization, Cookie and similar headers do not go to another
-  // scheme, host or port, and nothing goes from https to http. A redirect that cannot be followed
-  // is returned: to no URL of http or https, to https without a layer, with a used body_source. If
-  // a kept connection turns out to be closed, a repeatable request is repeated (GET, HEAD, PUT,
-  // DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the sending and the
-  // connection.
+  // Sends the request and returns after the head of the answer, whatever its status; `until` ends
+  // all waits. After 303 every method except HEAD becomes GET; after 301 and 302, POST becomes GET.
+  // Other redirects keep method and body. Authorization, Cookie and similar headers do not go to
+  // another scheme, host or port, and no request goes from https to http. A redirect that cannot be
+  // followed is returned. If a kept connection turns out to be closed, a repeatable request is
+  // repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
   // errors of dial(), the layer and the stream.

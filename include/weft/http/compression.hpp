@@ -8,9 +8,9 @@
 namespace weft::http {
 
 // Configures ServerOptions::compression. Answers of these types are sent as gzip if the client's
-// Accept-Encoding permits it, and all have `Vary: Accept-Encoding`. Answers with a Content-Encoding
-// or Content-Range, with Cache-Control: no-transform, and parts of files are unchanged. An ETag
-// becomes weak. A compressor takes about 260 KiB while an answer is written.
+// Accept-Encoding permits it, and all such answers have `Vary: Accept-Encoding`. Answers with a
+// Content-Encoding or Content-Range, with Cache-Control: no-transform, and parts of files are
+// unchanged. An ETag becomes weak. A compressor takes about 260 KiB while an answer is written.
 struct Compression {
   // A body known to be smaller is sent unchanged.
   std::size_t min_bytes = 1024;

@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Which requests from other sites include a cookie; `unset` leaves it to the browser.
+// Which requests from other sites include a cookie; `unset` leaves the choice to the browser.
 enum class SameSite : std::uint8_t { unset, strict, lax, none };
 
 // A cookie that an answer sets.
@@ -40,12 +40,13 @@ struct CookieView {
 
 // Returns the value of a Set-Cookie header.
 // Context: any caller; does not park.
-// Throws: std::bad_alloc; std::invalid_argument for a text that would split the line or add
-// attributes, for a name and a value of more than 4096 bytes, and for what browsers drop: `none`
-// and `partitioned` without `secure`, and the prefixes __Secure- and __Host- without their
-// attributes.
+// Throws: std::bad_alloc; std::invalid_argument for a name that is no token, a value that Cookie
+// does not allow, a path that does not begin with '/', a path or domain with a semicolon or a
+// control character, and more than 4096 bytes of name and value. It also throws for cookies that
+// browsers drop: `none` and `partitioned` without `secure`, and the prefixes __Secure- and __Host-
+// without their attributes.
 [[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
-// Adds a Set-Cookie header to an answer that has not begun, after any earlier ones.
+// Adds a Set-Cookie header to an answer that has not begun, after any earlier cookies.
 // Context: the request's handler; does not park.
 // Throws: as to_set_cookie().
 void add_cookie(Response& response, const Cookie& cookie);
@@ -55,7 +56,7 @@ void add_cookie(Response& response, const Cookie& cookie);
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<CookieView> cookies(const Request& request);
-// Returns the value of the first cookie of this name, in exact case.
+// Returns the value of the first cookie of exactly this name.
 // Context: the request's handler; does not park.
 [[nodiscard]] std::optional<std::string_view> cookie(const Request& request,
                                                      std::string_view name) noexcept;

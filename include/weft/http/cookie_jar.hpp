@@ -17,15 +17,15 @@ struct CookieJarOptions {
 
 // Keeps cookies and selects the cookies of a request, by the rules of RFC 6265bis for domain, path,
 // Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. A name and a value have at most
-// 4096 bytes. Three things are left out. No list of public suffixes is used, so a host below
-// "co.uk" can set cookies for all hosts there; only a domain of one label, such as "com", is
-// refused. SameSite and Partitioned have no effect, as there is no page that a request belongs to.
-// Nothing is stored on disk. It needs no Client: `ClientOptions::cookies` connects both.
+// 4096 bytes. It differs in three points. It uses no list of public suffixes: a host below "co.uk"
+// can set cookies for all hosts there. Only a domain of one label, such as "com", is refused.
+// SameSite and Partitioned have no effect, because a request belongs to no page. Nothing is stored
+// on disk. It needs no Client; `ClientOptions::cookies` connects it to a Client.
 // Context: any number of fibers and plain threads; calls park briefly at most.
 // Throws: std::bad_alloc.
 class CookieJar {
  public:
-  // Is empty.
+  // Makes an empty jar.
   // Throws: std::invalid_argument for a number of 0.
   explicit CookieJar(CookieJarOptions options = {});
   // Drops all cookies.
@@ -36,8 +36,8 @@ class CookieJar {
   // Reads a Set-Cookie header of an answer from `url`. It keeps, replaces or deletes the cookie. A
   // header that breaks the rules is ignored.
   void add(const Url& url, std::string_view set_cookie);
-  // Returns the value of a Cookie header for `url`, "a=1; b=2": longer paths first, then older
-  // cookies. It is empty without cookies.
+  // Returns the value of a Cookie header for `url`, "a=1; b=2": cookies with longer paths first,
+  // then older cookies. It is empty without cookies.
   [[nodiscard]] std::string header_for(const Url& url);
   // Returns the number of cookies, which may have expired.
   [[nodiscard]] std::size_t size() const;

@@ -10,8 +10,8 @@ enum class Errc {
   // Data from a peer, or a caller's arguments, violate the rules: `error == ErrorKind::malformed`.
   malformed_url = 1,  // A call's URL.
   malformed_call,     // A method or a header of a Call that must not be sent.
-  malformed_line,     // A bare CR or LF, a NUL, or a line that continues on the next one.
-  malformed_start,    // The first line is not that of a request, or of an answer.
+  malformed_line,     // A bare CR or LF, a NUL, or a line that continues on the next line.
+  malformed_start,    // The first line is not a request line, or not a status line.
   malformed_target,   // The target is neither a path nor a URL.
   malformed_host,     // The Host header is invalid, missing or repeated.
   malformed_header,   // A name is not a token, or a value has control characters.
@@ -39,15 +39,15 @@ enum class Errc {
 
   malformed_form,     // The parts of a form cannot be parsed.
   form_too_large,     // The form exceeds FormLimits or MultipartLimits.
-  unsupported_form,   // The Content-Type of a body is not the one expected for the form.
+  unsupported_form,   // The Content-Type of a body is not that of the expected form.
   message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
   message_too_slow,   // The message took longer than WebSocketOptions::message.
   refused_by_proxy,   // ClientOptions::proxy opens no tunnel to the server.
 };
 
-// The common property of several of these.
+// A property that several of these errors share.
 enum class ErrorKind {
-  malformed = 1,  // The peer does not speak HTTP/1.1, or not properly; or the call would not.
+  malformed = 1,  // The peer violates HTTP/1.1, or the call would violate it.
 };
 
 // Returns the category of Errc, named "weft-http". It lives as long as the process.

@@ -15,18 +15,18 @@ namespace weft::http {
 // An event of a stream.
 struct ServerEvent {
   // The text; each of its lines becomes a `data` line. An event without data only sets id and
-  // retry: browsers dispatch none.
+  // retry: browsers dispatch no event for it.
   std::optional<std::string_view> data = {};
   // The type that a page listens for. Empty: "message".
   std::string_view event = {};
-  // The client sends the last one when it connects again. Empty text: the client discards its id.
+  // The client sends the last id when it connects again. Empty text: the client discards its id.
   std::optional<std::string_view> id = {};
   // How long the client waits before it connects again.
   std::optional<std::chrono::milliseconds> retry = {};
 };
 
 // An answer of Content-Type: text/event-stream, which a page reads by EventSource. The head goes
-// out with the first event or comment. Each call sends all that it is given:
+// out with the first event or comment. Each call sends its whole event or comment:
 //
 //   EventStream events(request, response);
 //   while (events.status()) {
@@ -50,10 +50,10 @@ class EventStream {
   // Throws: also std::invalid_argument for a line's end or a NUL in `event` or `id`, and for a
   // negative `retry`.
   net::Result<void> send(const ServerEvent& event);
-  // Sends a comment, which clients ignore. Every 15 seconds or so, it keeps proxies from closing
-  // an idle connection, and notices a client that is gone.
+  // Sends a comment, which clients ignore. A comment every 15 seconds or so keeps proxies from
+  // closing an idle connection, and detects a client that is gone.
   net::Result<void> comment(std::string_view text = {});
-  // Returns the error that ended the stream, such as the end of the client; nothing before.
+  // Returns the error that ended the stream, such as the end of the client; until then, no error.
   [[nodiscard]] net::Result<void> status() noexcept;
   // Returns the id of the last event that the client has seen before it connected again.
   [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;

@@ -43,12 +43,12 @@ struct FormLimits {
                                                             const FormLimits& limits = {});
 
 // If a form exceeds a limit, the error is Errc::form_too_large. Limits::body_bytes of the server
-// applies, too.
+// also applies.
 struct MultipartLimits {
   std::size_t parts = 1000;
   std::size_t header_bytes = 8 * 1024;  // The total size of the headers of one part.
   std::uint64_t part_bytes = ~std::uint64_t{0};
-  std::uint64_t total_bytes = ~std::uint64_t{0};  // Including boundaries and headers.
+  std::uint64_t total_bytes = ~std::uint64_t{0};  // The whole form, with boundaries and headers.
 };
 
 // Reads multipart/form-data part by part, in a buffer of some 8 KiB whatever the size of the form:
@@ -64,14 +64,14 @@ struct MultipartLimits {
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
 // After an error all calls return it.
-// Context: one caller at a time, where the body may be read; calls that return an error park.
+// Context: one caller at a time, where the body may be read; calls that can return an error park.
 // Throws: std::bad_alloc.
 class Multipart {
  public:
   // Returns the next bytes of a body, or weft::Errc::end_of_stream.
   using Source = std::function<net::Result<std::size_t>(std::span<std::byte>)>;
 
-  // Reads the body of a request, which must live as long.
+  // Reads the body of a request, which must outlive this object.
   explicit Multipart(Request& request, const MultipartLimits& limits = {});
   // Reads any body with this Content-Type.
   Multipart(std::string_view content_type, Source source, const MultipartLimits& limits = {});
@@ -80,7 +80,7 @@ class Multipart {
   Multipart(const Multipart&) = delete;
   Multipart& operator=(const Multipart&) = delete;
 
-  // Goes to the next part, and skips what is left of the present one.
+  // Skips the rest of the current part, and goes to the next part.
   // Errors: weft::Errc::end_of_stream after the last part, when all of the body has been read;
   // Errc::unsupported_form for another Content-Type, malformed_form, form_too_large; the source's.
   [[nodiscard]] net::Result<void> next();

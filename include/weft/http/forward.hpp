@@ -14,8 +14,8 @@
 namespace weft::http {
 
 struct ForwardOptions {
-  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. Empty: that
-  // of the connection.
+  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. Empty: the
+  // connection's.
   std::string scheme = {};
   // If true, the client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and
   // Forwarded are trusted: they are kept, and X-Forwarded-For and Forwarded get another item.
@@ -29,15 +29,15 @@ struct ForwardOptions {
 
 // Returns whether a header concerns one connection only, and is not forwarded: Connection,
 // Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, Trailer,
-// Transfer-Encoding, Upgrade, and what a Connection among `headers` names.
+// Transfer-Encoding, Upgrade, and the headers that a Connection among `headers` names.
 // Context: plain value.
 [[nodiscard]] bool is_hop_by_hop(std::span<const Header> headers, std::string_view name) noexcept;
 
-// Returns a call that forwards a request to `origin`, "http://127.0.0.1:9000". It has the request's
-// method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For, X-Forwarded-Host
-// and X-Forwarded-Proto are added. A body is its `body_source`, which reads the request: the
-// request must outlive the call. It is sent in chunks; trailers are dropped. The client should have
-// max_redirects = 0 and no cookies.
+// Returns a call that forwards a request to `origin`, "http://127.0.0.1:9000". The call has the
+// request's method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For,
+// X-Forwarded-Host and X-Forwarded-Proto are added. Its `body_source` reads a body from the
+// request, which must outlive the call. The body is sent in chunks; trailers are dropped. The
+// client should have max_redirects = 0 and no cookies.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,
@@ -45,7 +45,7 @@ struct ForwardOptions {
 
 // Answers with a reply: its status, its end-to-end headers except Date, and its body part by part,
 // as it comes. If the client decompresses the body, the headers that describe the compressed bytes
-// are left out, and the ETag becomes a weak one. If the reply breaks off, so does the answer.
+// are left out, and the ETag becomes weak. If the reply breaks off, so does the answer.
 // Context: the request's handler; parks.
 // Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
 // set, and the handler can still answer.
@@ -58,8 +58,8 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
 // Forwards such a request to `origin`, on a separate connection. After 101 it relays bytes in both
-// directions until both ends have closed or the server stops. Another final answer of the origin is
-// passed on as forward_reply() does. `until` bounds the wait for the answer.
+// directions until both ends have closed or the server stops. Any other final answer of the origin
+// is passed on, as by forward_reply(). `until` bounds the wait for the answer.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
 // ForwardOptions::secure; ErrorKind::malformed's, head_too_large, unexpected_end; as net::dial(),

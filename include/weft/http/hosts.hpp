@@ -7,29 +7,29 @@
 
 namespace weft::http {
 
-// A Handler that selects another one by Request::host(), so that one server has several sites:
+// A Handler that selects another Handler by Request::host(), so that one server has several sites:
 //
 //   Hosts hosts;
 //   hosts.host("example.org", site).host("*.example.org", tenants).otherwise(unknown);
 //   Server server(std::move(hosts));
 //
-// "*." stands for exactly one label, as in certificates: "*.example.org" is for "a.example.org",
-// neither for "example.org" nor for "b.a.example.org". A name without it precedes. Names are
+// "*." stands for exactly one label, as in certificates: "*.example.org" matches "a.example.org",
+// but neither "example.org" nor "b.a.example.org". A name without "*." takes precedence. Names are
 // compared without regard to case, port and a final dot, and IPv6 addresses by their value. A
-// request for no host that is known, or with none (HTTP/1.0), gets otherwise()'s handler; without
-// that it is answered with 421. The handlers may be Routers. tls::ServerOptions::more_certificates
-// has the hosts' certificates. Copies share their hosts.
-// Context: any number of fibers once it serves, which park as handlers do. Before, one caller at a
-// time adds hosts, which does not park.
-// Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty one, or
-// if there is a handler already.
+// request for an unknown host, or for none (HTTP/1.0), goes to the handler of otherwise(); without
+// that handler, the answer is 421. The handlers may be Routers.
+// tls::ServerOptions::more_certificates has the hosts' certificates. Copies share their hosts.
+// Context: any number of fibers once it serves; they park as handlers do. Before that, one caller
+// at a time adds hosts; this does not park.
+// Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty handler,
+// or if there is a handler already.
 class Hosts {
  public:
   // Has no hosts.
   Hosts();
 
   // Adds a host: "example.org", "*.example.org", "192.0.2.1" or "[2001:db8::1]".
-  // Throws: also std::invalid_argument for a name with a port, or that is none.
+  // Throws: also std::invalid_argument for a text that is no name, or has a port.
   Hosts& host(std::string_view name, Handler handler);
   // Sets the handler for all other requests.
   Hosts& otherwise(Handler handler);

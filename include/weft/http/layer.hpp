@@ -24,7 +24,7 @@ class Layer {
   virtual ~Layer() = default;
   // Reads at least one byte. With Deadline::past() it only takes available bytes.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
-  // Returns false only if the layer holds no bytes that it has already taken from the stream.
+  // Returns true if the layer may hold bytes that it has already taken from the stream.
   [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }
   // Writes all; after an error `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,

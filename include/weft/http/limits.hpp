@@ -10,7 +10,7 @@
 namespace weft::http {
 
 // kNever lifts a time. A request beyond a size is answered with the status named here, and its
-// connection closed.
+// connection is closed.
 struct Limits {
   // The request line and all headers; 431. Trailers may have the same size again.
   std::size_t head_bytes = 16 * 1024;
@@ -26,26 +26,26 @@ struct Limits {
   std::chrono::nanoseconds head = std::chrono::seconds(10);
   // The longest wait for bytes of a body; 408. It limits the lack of progress: see least_rate.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
-  // The longest wait for a client that takes no bytes of its answer. It limits the lack of
-  // progress, too.
+  // The longest wait for a client that takes no bytes of its answer. It also limits the lack of
+  // progress.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // Bytes per second. `body` and `write` are a budget for waiting on a client: waits consume it,
   // and each byte returns 1/least_rate seconds. So only a client that is slower than this rate is
   // disconnected, however long a transfer takes. 0: one byte restores the whole budget.
   std::uint64_t least_rate = 1024;
-  // A connection without requests is closed after this time, at most twice as much.
+  // A connection without requests is closed after this time, at the latest after twice this time.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
   // The deadline of a request's Context, from the end of its head.
   std::chrono::nanoseconds request = weft::kNever;
 };
 
-// Limits of one request in the place of the server's, where they are set.
+// Limits of one request. Each limit that is set replaces the limit of the server.
 struct RequestLimits {
-  // A body; at most Limits::body_bytes, which the server checks before the handler.
+  // The size of a body; at most Limits::body_bytes, which the server checks before the handler.
   std::optional<std::uint64_t> body_bytes = {};
   std::optional<std::chrono::nanoseconds> body = {};
   std::optional<std::chrono::nanoseconds> write = {};
-  std::optional<std::chrono::nanoseconds> request = {};  // From set_limits() on.
+  std::optional<std::chrono::nanoseconds> request = {};  // Counted from set_limits().
 };
 
 }  // namespace weft::http

@@ -52,7 +52,7 @@ struct LivePageOptions {
   live::Readers readers = live::Readers::this_machine;
   std::stop_token stop = {};
 };
-// Serves the live page alone, at "/":
+// Serves only the live page, at "/":
 //
 //   auto listening = net::TcpListener::listen(net::Address::loopback_v4(live::kPort));
 //   go([&] { (void)http::serve_live_page(listening.value); });

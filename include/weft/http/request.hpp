@@ -70,39 +70,38 @@ class Request {
   // closes the connection, with 400, 408 or 413 unless the handler answers.
   // Errors: also http::Errc's, weft::Errc::timed_out (Limits::body), the system's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads all, at most Limits::body_bytes. After an error `value` is the part read so far.
+  // Reads the whole body, at most Limits::body_bytes. After an error `value` is the part read so
+  // far.
   net::Result<std::string> read_all();
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   // Replaces the server's limits for this request: see limited(). A larger body is an error of
-  // read_some(), Errc::body_too_large. Call it before the body is read. If middleware has used
-  // context() before, that context keeps its deadline, and context() is from now on a child of it
-  // that ends at the new limit at the latest.
+  // read_some(), Errc::body_too_large. Call it before the body is read. If context() was used
+  // before, it now returns a child of the old context, which ends at the new limit at the latest.
   void set_limits(const RequestLimits& limits);
 
   // Returns the scope of this request, which is the context of the handler's calls (context.hpp).
   // It ends with Errc::timed_out at Limits::request after the head, and with Errc::cancelled if the
-  // client hangs up or the server's grace ends. It is made when something first uses it. A hang-up
-  // is noticed once the body has been read; before, it is an error of the next read.
+  // client hangs up or the server's grace ends. It is made at its first use. A hang-up is noticed
+  // once the body has been read; before that, it is an error of the next read.
   [[nodiscard]] Context& context();
 
-  // Returns the address of the client, as the trusted proxies tell it
-  // (ServerOptions::trusted_proxies). It is peer_address() if that is no such proxy, or has added
-  // no address. Its port is 0 unless the proxies tell the port, too. Errors:
-  // std::errc::address_not_available if a proxy does not know the client; as peer_address().
+  // Returns the client's address, as the trusted proxies report it
+  // (ServerOptions::trusted_proxies), otherwise peer_address(). The port is 0 if they report none.
+  // Errors: std::errc::address_not_available if a proxy reports no client; as peer_address().
   [[nodiscard]] net::Result<net::Address> client_address() const;
   // Returns the scheme by which the client sent its request, "http" or "https": as the trusted
-  // proxies tell it, otherwise that of the connection.
+  // proxies report it, otherwise the scheme of the connection.
   [[nodiscard]] std::string_view scheme() const;
-  // Returns which headers a trusted proxy at the other end has written; nothing if it is none.
+  // Returns which headers the other end has written, if it is a trusted proxy.
   [[nodiscard]] std::optional<ForwardingHeaders> trusted_headers() const noexcept;
   // Returns the address of the other end, which may be a proxy. It is the source in a PROXY header
   // (ServerOptions::proxy_protocol), if there is one.
   // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
-  // Returns what is known of the connection's TLS, with the client's certificate if it has shown
-  // one; nothing for a plain connection. Each call makes a copy.
+  // Returns the data of the connection's TLS, with the client's certificate if the client has sent
+  // it; nothing for a plain connection. Each call makes a copy.
   [[nodiscard]] std::optional<net::TlsInfo> tls() const;
 
  private:
@@ -113,8 +112,7 @@ class Request {
   Exchange& exchange_;
 };
 
-// Decodes "%41+b" in a query to "A b", where a plus is a blank. Incorrectly encoded characters are
-// kept.
+// Decodes "%41+b" in a query to "A b", where a plus is a blank; keeps incorrect encodings.
 // Context: plain value.
 [[nodiscard]] std::string decode_query(std::string_view text);
 // Decodes "%41+b" in a path to "A+b", in the same way.

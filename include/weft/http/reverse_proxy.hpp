@@ -19,11 +19,11 @@ namespace weft::http {
 
 // Requests by which a proxy learns whether a server works.
 struct HealthCheck {
-  // The target of a GET, "/health". A status below 400 in time is good. Empty: no checks.
+  // A GET of this target, "/health", must get a status below 400 in time. Empty: no checks.
   std::string target = {};
   // The time between two checks of a server.
   std::chrono::nanoseconds every = std::chrono::seconds(5);
-  // The time for the answer.
+  // The longest wait for the answer.
   std::chrono::nanoseconds wait = std::chrono::seconds(2);
 };
 
@@ -35,55 +35,55 @@ struct ReverseProxyOptions {
   ClientOptions client = {};
   // The headers of forwarded requests. The layer for upgrades is `client.secure`.
   ForwardOptions forward = {};
-  // How long a server may take until the head of its answer, from the last part of the request's
-  // body on, and for each of these parts. The attempt has then failed. kNever: no limit.
+  // The limit from the wait for a connection to the head of the server's answer, also for an
+  // upgrade. With a body it is the limit until the first part is sent, for each part, and from the
+  // last part on. Beyond it the attempt has failed. kNever: no limit.
   std::chrono::nanoseconds answer = std::chrono::minutes(1);
-  // How long a server that has failed gets no requests while others have not.
+  // How long a server that has failed gets no requests while another server has not failed.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
-  // Checks of all servers. One whose last check was bad gets no requests while others are good.
+  // Checks of all servers. A bad server gets no requests while another server is good.
   HealthCheck health = {};
   // Receives each failed attempt, in the request's fiber. Empty: nothing.
   std::function<void(const Request&, std::string_view origin, std::error_code)> on_error = {};
 };
 
-// A server behind a proxy, by figures that may be stale.
+// Figures of a server behind a proxy, which may be stale.
 struct OriginStats {
   std::string origin;
   bool is_healthy = true;      // The last check was good, or there was none.
   bool rests = false;          // An attempt has failed within ReverseProxyOptions::rest.
-  std::size_t running = 0;     // Requests that are forwarded now; upgraded connections not.
+  std::size_t running = 0;     // Requests that are forwarded now, without upgraded connections.
   std::uint64_t requests = 0;  // Attempts since the beginning.
-  std::uint64_t failures = 0;  // Attempts that the server has failed.
+  std::uint64_t failures = 0;  // Failed attempts, without failures of the client.
 };
 
-// Forwards each request to the healthy server with the fewest running ones, and streams bodies in
-// both directions. Upgrades, such as WebSockets, are relayed. A failed attempt is repeated at each
-// other server if no byte of the body has been read and either the server refused the connection
-// or the method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The proxy answers with 502
-// if all attempts fail, and with 504 if the last one took too long. A server's answer is never
-// repeated, whatever its status.
+// Forwards each request to the healthy server with the fewest running requests, and streams bodies
+// in both directions. Upgrades, such as WebSockets, are relayed. A failed attempt is repeated at
+// each other server, unless a byte of the body has been read. If the server did not refuse the
+// connection, the method must also be idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The
+// proxy answers with 502 if all attempts fail, and with 504 if the last attempt took too long. A
+// server's answer is never repeated, whatever its status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
 //
-// `std::ref(proxy)` is the Handler of a Server, whose ServerOptions::max_running, a FiberPool, is
-// the cap; ClientOptions::max_per_host should not be smaller. With checks it has a fiber for each
-// server.
+// `std::ref(proxy)` is the Handler of a Server, whose ServerOptions::max_running or pool is the
+// cap; ClientOptions::max_per_host should not be smaller. Checks take a fiber for each server.
 // Context: any number of fibers; parks, as does the destructor.
 // Throws: std::bad_alloc.
-// Lifetime: it must outlive its calls, and not the runtime.
+// Lifetime: it must outlive its calls, and must not outlive the runtime.
 class ReverseProxy {
  public:
   // Starts the checks.
-  // Throws: also as go(), and std::invalid_argument that names the option: no origin, one that is
-  // no URL of http or https without a path, https without client.secure, or a time that is not
-  // above 0.
+  // Throws: also as go(), and std::invalid_argument that names the option: no origin, an origin
+  // that is no URL of http or https without a path, https without client.secure, or a time that is
+  // not above 0.
   explicit ReverseProxy(ReverseProxyOptions options);
   // Ends the checks.
   ~ReverseProxy();
   ReverseProxy(const ReverseProxy&) = delete;
   ReverseProxy& operator=(const ReverseProxy&) = delete;
 
-  // Answers a request by an answer of a server.
+  // Answers a request with the answer of a server.
   void operator()(Request& request, Response& response);
 
   // Returns the state of each server, in the order of the options.

@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// The identity of a span: a part of the work for one trace, which may reach through many services.
+// Identifies a span: one part of the work that a trace records. A trace may cross many services.
 // Context: plain value.
 // Throws: std::bad_alloc.
 struct TraceContext {
@@ -25,7 +25,7 @@ struct TraceContext {
   [[nodiscard]] static TraceContext make(bool is_sampled = true);
   // Returns another span of the same trace, with a random id.
   [[nodiscard]] TraceContext child() const;
-  // Parses the value of a traceparent header. Later versions are read as far as the first one goes.
+  // Parses the value of a traceparent header. Later versions are read as version 00.
   [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent);
   // Returns the value of a traceparent header, "00-4bf92f3577b34da6a3ce929d0e0e4736-...-01".
   [[nodiscard]] std::string to_string() const;
@@ -33,8 +33,7 @@ struct TraceContext {
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
 };
 
-// Returns the key by which contexts carry the current span:
-// `context.set(trace_key(), span)`.
+// Returns the key by which contexts carry the current span: `context.set(trace_key(), span)`.
 // Context: plain value.
 [[nodiscard]] const ContextKey<TraceContext>& trace_key() noexcept;
 // Returns the span of the caller's context, or null.
@@ -42,7 +41,7 @@ struct TraceContext {
 [[nodiscard]] const TraceContext* current_trace() noexcept;
 
 // Returns the span of the client that sent this request, with its tracestate: the parent of the
-// handler's span. Nothing: it sent none, or an invalid one, and the handler's span begins a trace.
+// handler's span. Nothing: the client sent no valid span, and the handler's span begins a trace.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);

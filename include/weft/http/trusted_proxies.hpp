@@ -1,4 +1,4 @@
-// The proxies in front of a server whose headers are believed.
+// The proxies in front of a server whose headers are trusted.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace weft::http {
 
-// The headers by which a proxy tells for whom it forwards a request.
+// The headers by which a proxy reports for which client it forwards a request.
 enum class ForwardingHeaders : std::uint8_t {
   x_forwarded,  // X-Forwarded-For and X-Forwarded-Proto.
   forwarded,    // Forwarded (RFC 7239).

@@ -17,12 +17,12 @@ struct Url {
   std::string target = "/";  // The path and the query as sent in a request; without the fragment.
 
   // Parses "https://example.org:8443/a?b#c". A user, a password, or bytes that must be encoded make
-  // it malformed.
+  // the URL malformed.
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
   // Spaces and bytes beyond ASCII become percent codes, as in browsers.
-  // Errors: as parse(), also for a host with such bytes.
+  // Errors: as parse(), and for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". It omits the

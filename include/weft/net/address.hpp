@@ -14,7 +14,7 @@ namespace weft::net {
 // Context: plain value.
 class Address {
  public:
-  // Is 0.0.0.0:0.
+  // Makes the address 0.0.0.0:0.
   Address() noexcept : Address(any_v4(0)) {}
 
   // Returns the address of all interfaces.
@@ -32,9 +32,9 @@ class Address {
   // Returns a text that parse() reads, with a numeric scope.
   [[nodiscard]] std::string to_string() const;
 
-  // Returns whether it is an IPv6 address, otherwise IPv4.
+  // Returns true for an IPv6 address, false for IPv4.
   [[nodiscard]] bool is_v6() const noexcept;
-  // Returns the port in the order of bytes of this machine.
+  // Returns the port in the byte order of this machine.
   [[nodiscard]] std::uint16_t port() const noexcept;
   // Returns the address with another port.
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;

@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// A type without such members has free functions, as io::Watch.
+// A type without such members has free functions, as io::Watch does.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -64,9 +64,9 @@ template <class Stream>
 
 namespace weft::net {
 
-// The errors that a BufferedReader adds to its stream's.
+// The errors that a BufferedReader adds to the errors of its stream.
 enum class ReadErrc {
-  truncated = 1,  // The stream ended within a line or a size.
+  truncated = 1,  // The stream ended within a line or the requested bytes.
   too_long,       // The line or the size exceeds ReaderOptions::longest.
 };
 
@@ -95,15 +95,15 @@ struct ReaderOptions {
 
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
 // tls::Stream, io::Watch, or any type with such a read_some(). The caller owns it; it must not
-// move, and must outlive the reader. All its reads go through the reader, which reads ahead.
+// move, and must outlive the reader. All reads of it go through the reader, which reads ahead.
 // Another caller may write to it. After an error of the stream a call may be repeated, since
 // received bytes stay in the buffer. Views are valid until the next call. The first read allocates
 // the buffer, which grows up to `longest` for long lines.
-// Context: fibers and plain threads, one caller at a time; reads park, as the stream's do, if the
-// buffer does not hold enough.
+// Context: fibers and plain threads, one caller at a time; reads park as the stream's reads do, if
+// the buffer does not hold enough.
 // Errors: Errc::end_of_stream if nothing is left. ReadErrc::truncated: the stream ended within the
-// line or size; `value` has the part, which counts as read. ReadErrc::too_long: it exceeds
-// `longest`; nothing is read. The stream's.
+// line or the requested bytes; `value` has the part, which counts as read. ReadErrc::too_long: it
+// exceeds `longest`; nothing is read. The stream's.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:
@@ -118,16 +118,16 @@ class BufferedReader {
 
   // Returns the next line without its end, which is "\n" or "\r\n".
   Result<std::string_view> read_line(const Until& until = Until::ambient());
-  // Returns the bytes before the next `delimiter`, which is read, too.
+  // Returns the bytes before the next `delimiter`, which is also read.
   Result<std::string_view> read_until(char delimiter, const Until& until = Until::ambient());
   // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = Until::ambient());
   // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes are read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
-  // Reads at least one byte, from the buffer or otherwise by one read of the stream.
+  // Reads at least one byte: from the buffer or, if it is empty, by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Returns the next `size` bytes without reading them. After an error `value` has a part.
+  // Returns the next `size` bytes without reading them. After an error `value` has a part of them.
   Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
 
   // Returns the bytes read ahead.
@@ -145,9 +145,9 @@ class BufferedReader {
   std::size_t end_ = 0;
 };
 
-// Gathers small writes to a stream of the kinds of a BufferedReader, with a write_all(). The caller
-// owns it; it must not move, and must outlive the writer. Another caller may read from it. After an
-// error of the stream, bytes that it has not taken stay in the buffer, so a call may be repeated.
+// Gathers small writes to a stream of any type with a write_all() like TcpStream's. The caller owns
+// the stream, which must not move, and must outlive the writer. Another caller may read from it.
+// After an error, bytes that it has not taken stay in the buffer, so a call may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: the stream's.
 // Throws: std::bad_alloc.
@@ -162,8 +162,8 @@ class BufferedWriter {
   // Drops unflushed bytes, since it could not report an error.
   ~BufferedWriter() = default;
 
-  // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least its
-  // size goes to the stream without a copy. After an error `value` bytes have been accepted.
+  // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least the
+  // capacity goes to the stream without a copy. After an error `value` bytes have been accepted.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
   // Does the same for text.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());

@@ -22,7 +22,7 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // then. A call waits only if the kernel is not ready. Two deadlines bound a wait, after which the
 // stream stays usable:
 // - the call's own; with Deadline::past() it only polls;
-// - the stream's (set_read_deadline, set_write_deadline), for later calls and one that waits; once
+// - the stream's (set_read_deadline, set_write_deadline), for later calls and a waiting call. Once
 //   it has passed, all calls fail at once.
 // Context: fibers and plain threads; calls that take an Until park.
 // Errors: Errc::timed_out, cancelled, closed; the system's.
@@ -78,11 +78,11 @@ class ByteStream {
   // Sets the deadline for writes; Deadline::never() lifts it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends one direction or both: the peer, or reads here, find the end of the stream. Waiting calls
-  // end.
+  // Ends one direction or both: reads of the peer, or reads here, find the end of the stream.
+  // Waiting calls end.
   [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
-  // Sets the size of the kernel's buffer of unconfirmed bytes. It doubles the figure for its own
-  // needs, and caps it (net.core.wmem_max, rmem_max).
+  // Sets the size of the kernel's buffer of unconfirmed bytes. The kernel doubles the figure for
+  // its own needs, and caps it (net.core.wmem_max, rmem_max).
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
   // Sets the size of the kernel's buffer of unread bytes, in the same way.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;

@@ -66,10 +66,10 @@ Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Unt
 namespace weft::net {
 
 // Copies until the end of `from`, and returns the number of bytes that `to` has taken, even after
-// an error. The streams are of the kinds of BufferedReader and BufferedWriter; neither is closed or
-// shut down. Between sockets or pipes, bytes do not enter the process (splice(2)). Otherwise they
-// pass through a buffer of 32 KiB. `until` bounds the whole call. After an error, bytes may have
-// been read that `to` has not taken.
+// an error. The streams are of kinds that BufferedReader and BufferedWriter take; neither is closed
+// or shut down. Between sockets or pipes, bytes do not enter the process (splice(2)). Otherwise
+// they pass through a buffer of 32 KiB. `until` bounds the whole call. After an error, bytes may
+// have been read that `to` has not taken.
 // Errors: as `from` and `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {
@@ -94,10 +94,10 @@ Result<net::Relayed> relay(const CopySource& from_first, const CopySink& to_firs
 
 namespace weft::net {
 
-// Copies in both directions at once, as a proxy does, one of them in a new fiber. If a stream ends,
-// the other one is shut down for writing, and the other direction continues. The relay ends when
-// both directions have ended or one has failed, which stops the other. The streams (TcpStream,
-// UnixStream, tls::Stream) remain open.
+// Copies in both directions at once, as a proxy does; a new fiber copies in one direction. If a
+// stream ends, the other stream is shut down for writing, and the other direction continues. The
+// relay ends when both directions have ended, or one has failed and so stopped the other. The
+// streams (TcpStream, UnixStream, tls::Stream) remain open.
 // Errors: as the direction that failed first.
 // Throws: also as spawn().
 template <class First, class Second>

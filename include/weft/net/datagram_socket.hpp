@@ -47,13 +47,13 @@ class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Receives datagrams to `address`. UDP: port 0 requests a free one.
+  // Receives datagrams to `address`. UDP: port 0 requests a free port.
   // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
   // Makes a socket that can only send until it is bound, to peers of the family of `like`.
   static Result<DatagramSocket> open(const Where& like);
   // Does the same as open(), and connects to `peer`. The system chooses its own address. A Unix
-  // socket has none, so its peer cannot answer.
+  // socket gets no address, so its peer cannot answer.
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] Result<void> connect(const Where& peer) noexcept;
@@ -68,26 +68,27 @@ class DatagramSocket {
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots,
                                     const Until& until = Until::ambient());
 
-  // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. One
-  // that is not connected polls after pauses of up to 50 ms, since the system has no better way.
+  // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. If it
+  // is not connected, it polls after pauses of up to 50 ms, since the system has no better way.
   [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
                                      const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
   [[nodiscard]] Result<void> send(std::span<const std::byte> data,
                                   const Until& until = Until::ambient());
-  // Sends all in order, up to 64 by each system call (sendmmsg). After an error the first `value`
-  // have been sent.
+  // Sends all datagrams in order, up to 64 by each system call (sendmmsg). After an error the first
+  // `value` datagrams have been sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = Until::ambient());
-  // Sends all to the peer of a connected socket, in the same way.
+  // Sends all datagrams to the peer of a connected socket, in the same way.
   Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
                                  const Until& until = Until::ambient());
 
   // Returns its own address, with the port that the system chose.
   Result<Where> local_address() const noexcept;
-  // Returns the peer's address. Errors also: std::errc::not_connected.
+  // Returns the peer's address.
+  // Errors: also std::errc::not_connected.
   Result<Where> peer_address() const noexcept;
-  // Bounds unsent bytes, as ByteStream::set_send_buffer() does; more is dropped.
+  // Bounds unsent bytes, as ByteStream::set_send_buffer() does; further bytes are dropped.
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
   // Bounds received and unread bytes, in the same way.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;

@@ -28,7 +28,7 @@ class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
   AnyResolver& operator=(const AnyResolver&) = delete;
-  // Requires that no caller is resolving.
+  // No caller may be resolving.
   virtual ~AnyResolver() = default;
 
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
@@ -58,7 +58,7 @@ class AnyResolver {
 
 struct ResolverOptions {
   // The largest number of threads that ask the system's resolver, and of questions that wait for
-  // one.
+  // such a thread.
   std::size_t max_threads = 8;
   std::size_t max_waiting = 1024;
   // The time after which an idle thread ends.
@@ -66,8 +66,8 @@ struct ResolverOptions {
 };
 
 // Resolves names as the system does (getaddrinfo: /etc/hosts, DNS, ...), on its own threads. A name
-// server that does not answer blocks only these. An answer is dropped if its caller has stopped
-// waiting. The destructor waits for running questions, as that of a BlockingGroup.
+// server that does not answer blocks only these threads. An answer is dropped if its caller has
+// stopped waiting. The destructor waits for running questions, as a BlockingGroup's does.
 class Resolver final : public AnyResolver {
  public:
   // Starts no thread; the first questions do.
@@ -95,7 +95,7 @@ struct HostPort {
 // Parses a HostPort. Returns std::errc::invalid_argument for other texts.
 Result<HostPort> parse_host_port(std::string_view text);
 
-// Does the same as AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null.
+// Does the same as AnyResolver::resolve() of `resolver`, or of Resolver::shared() for null.
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                      AnyResolver* resolver, const Until& until = Until::ambient());
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
@@ -109,15 +109,15 @@ struct DialOptions {
 };
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"). The order is kept, but IPv6
-// and IPv4 alternate. An attempt begins when the one before has failed or has had attempt_delay.
-// Losing attempts are closed. Plain threads need a runtime.
+// and IPv4 alternate. An attempt begins when the previous attempt has failed or has lasted
+// attempt_delay. Losing attempts are closed. Plain threads need a runtime.
 // Errors: the first attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an
 // address.
 Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());
-// Does the same with the addresses of a name: "example.org:443". If they are all IPv6 or all IPv4,
-// the other kind is resolved meanwhile and tried, too.
+// Does the same with the addresses of a name: "example.org:443". If all are IPv6 or all are IPv4,
+// the other kind is resolved meanwhile and also tried.
 // Errors: also as resolve().
 Result<TcpStream> dial(std::string_view host_port, const DialOptions& options,
                        const Until& until = Until::ambient());

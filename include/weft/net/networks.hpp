@@ -13,7 +13,7 @@ namespace weft::net {
 
 // The addresses of networks: "10.0.0.0/8", "2001:db8::/32", "192.0.2.1", and "unix:" for peers over
 // Unix sockets, which have no address. An IPv4 address in the form of IPv6 ("::ffff:192.0.2.1") is
-// that IPv4 address; otherwise no IPv4 address is in a network of IPv6. Scopes are ignored.
+// that IPv4 address. No other IPv4 address is in a network of IPv6. Scopes are ignored.
 // Context: plain value.
 class Networks {
  public:
@@ -24,7 +24,7 @@ class Networks {
   Networks(std::initializer_list<std::string_view> texts);
 
   // Adds a network.
-  // Errors: std::errc::invalid_argument for another text, also for an address with bits beyond the
+  // Errors: std::errc::invalid_argument for another text, and for an address with bits beyond the
   // length of its prefix: "10.1.0.0/8".
   // Throws: std::bad_alloc.
   [[nodiscard]] Result<void> add(std::string_view text);
@@ -33,8 +33,8 @@ class Networks {
   [[nodiscard]] bool empty() const noexcept { return networks_.empty() && !has_unix_; }
   // Returns whether the address is in one of the networks.
   [[nodiscard]] bool contains(const Address& address) const noexcept;
-  // Does the same for what peer_address() has returned: the error address_family_not_supported
-  // stands for a peer over a Unix socket.
+  // Does the same for a result of peer_address(): the error address_family_not_supported stands for
+  // a peer over a Unix socket.
   [[nodiscard]] bool contains(const Result<Address>& peer) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The PROXY protocol, versions 1 and 2, by which a proxy of TCP connections tells the client's
+// The PROXY protocol, versions 1 and 2, by which a proxy of TCP connections reports the client's
 // address.
 #pragma once
 
@@ -14,27 +14,27 @@ namespace weft::net {
 
 // The first bytes of a connection that such a proxy has made.
 struct ProxyHeader {
-  // The client's address. Nothing: the proxy does not tell one, or it has made the connection for
+  // The client's address. Nothing: the proxy does not report it, or it has made the connection for
   // itself, such as a health check.
   std::optional<Address> source = {};
   // The address that the client has connected to.
   std::optional<Address> destination = {};
-  // Whether the client uses TLS, which ends at the proxy; only version 2 tells it (PP2_TYPE_SSL).
+  // Whether the client uses TLS, which ends at the proxy; only version 2 reports it (PP2_TYPE_SSL).
   bool is_secure = false;
 };
 
 // The connections of a server that begin with a header.
 struct ProxyProtocol {
-  // The addresses of the proxies. A connection of theirs without a valid header is closed. Other
-  // connections have none: from them, such bytes are bytes of the server's own protocol.
+  // The addresses of the proxies. A connection of a proxy without a valid header is closed. Other
+  // connections have no header: there, such bytes belong to the server's own protocol.
   Networks networks = {};
   // The time within which the whole header must come.
   std::chrono::nanoseconds wait = std::chrono::seconds(10);
 };
 
 // Reads the header of a connection, and no byte beyond it. A header of version 2 may have 4 KiB; of
-// its extensions, only PP2_TYPE_SSL is used. A server with ServerOptions::proxy_protocol does it
-// itself. Do it only for peers that are trusted: any client can send a header.
+// its extensions, only PP2_TYPE_SSL is used. A server with ServerOptions::proxy_protocol calls it
+// itself. Call it only for trusted peers: any client can send a header.
 // Context: fibers and plain threads; parks.
 // Errors: std::errc::protocol_error for other bytes; as ByteStream::read_some().
 // Throws: std::bad_alloc.

@@ -34,18 +34,19 @@ namespace weft::net {
 // What happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there is something to read. ServerOptions::run starts it and
-  // may refuse the connection. Until then it has no running fiber and no stack. The handler must
-  // have processed the bytes that it read ahead, or keep the rest of them in Connection::state().
+  // The handler is called again when there is something to read. ServerOptions::run starts that
+  // call and may refuse the connection. Until then it has no running fiber and no stack. The
+  // handler must have processed the bytes that it read ahead, or keep the rest of them in
+  // Connection::state().
   idle,
 };
 
 // A connection of a Server, as its handler sees it; valid during the call.
 // Context: the handler; wait_readable() parks.
-// Throws: nothing but std::bad_variant_access, and what state() tells.
+// Throws: only std::bad_variant_access, and as state().
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the drain
-//               also leaves an edge in each connection, which makes it visible to a waiting one.
+//               also leaves an edge in each connection, which makes it visible to a waiting call.
 class Connection {
  public:
   // The stream of a connection.
@@ -56,7 +57,7 @@ class Connection {
     virtual ~AnyState() = default;
   };
 
-  // Refers to the parts of a server, which makes it.
+  // Refers to the parts of the server that makes it.
   Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
              std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
       : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
@@ -77,7 +78,7 @@ class Connection {
   }
   // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
-  // Returns the source in the PROXY header, or without one the address of the other end.
+  // Returns the source in the PROXY header; without a header, the address of the other end.
   // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
   [[nodiscard]] Result<Address> peer_address() const noexcept;
   // Returns the state of the connection; the first call creates it from `arguments`. It survives
@@ -91,8 +92,8 @@ class Connection {
     }
     return dynamic_cast<State<T>&>(*state_).value;
   }
-  // Takes the stream from the server, whose drain and grace no longer affect it. (They may close
-  // one that is moved out of stream().) The handler may continue with it, give it to a fiber, and
+  // Takes the stream from the server, whose drain and grace no longer affect it. They may close a
+  // stream that is moved out of stream(). The handler may use the stream, or give it to a fiber and
   // return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is about to end: the handler should complete the present work and
@@ -113,7 +114,7 @@ class Connection {
   };
 
   AnyStream& stream_;
-  detail::SpinLock& lock_;  // Locked to access the server's streams from outside.
+  detail::SpinLock& lock_;  // Guards `stream_`, which the server's drain also uses.
   const detail::Atomic<bool>& draining_;
   std::unique_ptr<AnyState>& state_;
   const ProxyHeader* const proxied_;
@@ -148,25 +149,24 @@ class AnyListener {
 
 // What happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
-  wait,    // They wait in the system's queue (ListenOptions::backlog) until another one ends.
+  wait,    // They wait in the system's queue (ListenOptions::backlog) until a connection ends.
   refuse,  // They are accepted and refused.
 };
 
 struct ServerOptions {
-  // The largest number of connections served at once, with idle ones. kUnlimited: only descriptors
-  // limit them.
+  // The largest number of connections at once, including idle connections. kUnlimited: only
+  // descriptors limit them.
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
   // Receives connections that are not served, for a last answer before the close. The accepting
-  // fiber, or the one that gave the connection up, calls it. It must not wait or throw; it may move
-  // the stream into a fiber. If descriptors run out, the next connection comes after that fiber has
-  // closed its own. Empty: they are closed.
+  // fiber, or the fiber that gave the connection up, calls it. It must not wait or throw; it may
+  // move the stream into a fiber. Empty: they are closed.
   std::function<void(ByteStream)> on_refused = {};
   // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
-  // Several fibers call it at once; it may park. If the task is destroyed without a run, also after
+  // Several fibers call it at once; it may park. If the task is destroyed without a run, even after
   // a std::system_error or std::bad_alloc, the connection is refused. Any other exception drains
-  // the server, and Server::serve() finally throws it. Empty: a fiber for each connection, of
-  // `stack_size` bytes (0: the default).
+  // the server, and Server::serve() throws it. Empty: a fiber of `stack_size` bytes (0: the
+  // default).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
   // Receives an exception of a handler, in the connection's fiber, before the close; it may park.
@@ -176,19 +176,20 @@ struct ServerOptions {
   std::chrono::nanoseconds idle_timeout = kNever;
   // How long connections may continue once the server stops; then they are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
+  // A stop request of this token, for example StopOnSignal::get_token(), works as Server::stop().
   std::stop_token stop = {};
-  // Which connections begin with a PROXY header. It is read before the handler's first call, in the
-  // fiber of the connection, which is refused without it, or if the server stops before it comes.
-  // No networks: none.
+  // Which connections begin with a PROXY header. The connection's fiber reads the header before the
+  // handler's first call. Without a header, or if the server stops before it comes, the connection
+  // is refused. No networks: none.
   ProxyProtocol proxy_protocol = {};
-  // The metrics have the figures of servers with a name, which is their label. Empty: no metrics.
+  // The server's label in the metrics and, without `run`, the name of the fibers of its
+  // connections. Empty: no metrics, no name.
   std::string name = {};
 };
 
 // Sums since the beginning, which may be stale.
 struct ServerStats {
-  std::uint64_t accepted = 0;  // Connections accepted, refused ones included.
+  std::uint64_t accepted = 0;  // Accepted connections, including refused connections.
   // Accepted connections that were closed without calling the handler.
   std::uint64_t refused = 0;
   std::uint64_t open = 0;  // The number of open connections.
@@ -200,8 +201,8 @@ struct ServerStats {
 
 // Makes a ServerOptions::run whose connections the pool's fibers serve while their handlers run. A
 // refusal of the pool (OnFull::reject) refuses the connection. With OnFull::block new connections
-// wait in the system's queue, and readable idle ones each in a fiber. The pool must outlive the
-// server.
+// wait in the system's queue, and each readable idle connection waits in a fiber. The pool must
+// outlive the server.
 // Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
@@ -210,8 +211,8 @@ struct ServerStats {
 }
 
 // A handler of any form that a Server takes. It gets the stream (a ByteStream&, TcpStream& or
-// UnixStream&), or a Connection& to see the server's end, and may return a Next. Several calls of
-// it are concurrent.
+// UnixStream&), or a Connection& to see the server's end, and may return a Next. Several calls may
+// be concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
@@ -230,11 +231,11 @@ class Server {
   // Serves nothing yet; serve() does.
   // Throws: also std::invalid_argument for a max_connections of 0.
   explicit Server(Handler handler, ServerOptions options = {});
-  // Takes a handler of any form, also one that can only be moved.
+  // Takes a handler of any form, even a move-only handler.
   template <ConnectionHandler H>
   requires(!std::same_as<H, Handler>) explicit Server(H handler, ServerOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
-  // Exists for its message alone.
+  // Exists only for its error message.
   template <class H>
   requires(!ConnectionHandler<H> &&
            !std::convertible_to<H, Handler>) explicit Server(H, ServerOptions options = {})
@@ -243,30 +244,28 @@ class Server {
                   "weft::net::Server: the handler must take a Connection&, ByteStream&, TcpStream& "
                   "or UnixStream&");
   }
-  // Requires that serve(), stop() and shutdown() have returned.
+  // serve(), stop() and shutdown() must have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
-  // It then accepts connected clients, closes the listeners, ends idle connections and gives the
-  // remaining ones the grace. Waiting ones meanwhile get places that become free. It finally closes
-  // the remaining connections and returns after every handler. Call it once. Listeners that share a
-  // port (ListenOptions::reuse_port) accept independently, each in a fiber.
+  // It then accepts connected clients, closes the listeners, ends idle connections, gives the
+  // remaining connections the grace, and returns after every handler. Call it once. Listeners that
+  // share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
-  // Throws: as spawn(), and as ServerOptions::run tells; every handler has then returned, too.
+  // Throws: as spawn(), and as ServerOptions::run; every handler has then also returned.
   Result<void> serve(std::span<const AnyListener> listeners);
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
   // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
-  // repeatedly, also before serve().
+  // repeatedly, even before serve().
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
   // handlers. It may be called repeatedly. In a handler it returns at the deadline, and does not
-  // wait for that handler's connection, which then has the grace, nor for connections whose
-  // handlers have called shutdown().
+  // wait for connections whose handlers have called shutdown().
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.
@@ -333,7 +332,7 @@ Result<void> serve(L& listener, H handler) {
   return serve(listener, ServerOptions{}, std::move(handler));
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <Listener L, class H>
 requires(!ConnectionHandler<H>) Result<void> serve(std::span<L>, ServerOptions, H) {
   static_assert(detail::kFits<H>,

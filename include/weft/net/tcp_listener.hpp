@@ -12,7 +12,7 @@ namespace weft::net {
 struct ListenOptions {
   // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
-  // Whether to listen although connections of an earlier listener on this port still end.
+  // Whether to listen although connections of an earlier listener on this port are still closing.
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;
@@ -32,14 +32,14 @@ class TcpListener {
   TcpListener() noexcept = default;
 
   // Listens at `address`.
-  // Errors: also Errc::no_runtime from a plain thread without one; address_in_use,
+  // Errors: also Errc::no_runtime from a plain thread without a runtime; address_in_use,
   // permission_denied.
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended
   // while they waited are skipped. While the system lacks descriptors or memory, it retries after
   // pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP is returned after eight tries.
-  // Errors: also Errc::timed_out, cancelled, or that of the last try, such as too_many_files_open.
+  // Errors: also Errc::timed_out, cancelled, or the last try's, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 
   // Returns its address, with the port that the system chose.

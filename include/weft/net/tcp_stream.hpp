@@ -14,8 +14,8 @@ namespace weft::net {
 
 // When to probe whether the peer of a silent connection still responds.
 struct KeepAlive {
-  std::chrono::seconds idle{60};      // Silence before the first probe,
-  std::chrono::seconds interval{10};  // between two probes; at least 1 s each.
+  std::chrono::seconds idle{60};      // The silence before the first probe.
+  std::chrono::seconds interval{10};  // The time between two probes. Both are at least 1 s.
   int probes = 6;                     // The number of unanswered probes that ends the connection.
 };
 
@@ -35,7 +35,7 @@ class TcpStream : public ByteStream {
   using ByteStream::ByteStream;
 
   // Connects, with TCP_NODELAY set; parks.
-  // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without one; the
+  // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without a runtime; the
   // system's (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const ConnectOptions& options,
                                    const Until& until = Until::ambient());
@@ -50,17 +50,17 @@ class TcpStream : public ByteStream {
 
   // Sets whether small writes are sent at once (the default) or gathered.
   [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
-  // Sets the probes of a silent peer; without a value, the default, there are none.
+  // Sets the probes of a silent peer. Without a value, which is the default, no probes are sent.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
-  // default the system sends them in the background. A longer linger would block the closing
+  // default the system sends these bytes in the background. A longer linger would block the closing
   // thread, so it is not offered.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may be unconfirmed until the connection fails with timed_out
-  // (TCP_USER_TIMEOUT). Whole milliseconds, capped at 2^31 - 1 (24 days). 0: the system's default,
-  // about 15 minutes.
+  // (TCP_USER_TIMEOUT). The time is in whole milliseconds, capped at 2^31 - 1 (24 days). 0: the
+  // system's default, about 15 minutes.
   [[nodiscard]] Result<void> set_user_timeout(std::chrono::milliseconds time) noexcept;
   // Returns this end's address.
   Result<Address> local_address() const noexcept;

@@ -18,15 +18,15 @@ class UnixAddress {
   UnixAddress() noexcept = default;
 
   // Names a file.
-  // Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an empty path, or
-  // one with a zero byte.
+  // Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an empty path, or a
+  // path with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // Makes a name without a file, which disappears with its socket. Any process of the network
+  // Makes a name that needs no file and disappears with its socket. Any process of the network
   // namespace may connect to it. It may contain any bytes.
   // Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
-  // Returns whether it has no path and no abstract name, as a connecting end.
+  // Returns whether it has no path and no abstract name, as usual for a connecting end.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
   // Returns whether it is a name without a file.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }

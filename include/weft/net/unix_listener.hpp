@@ -13,9 +13,9 @@ namespace weft::net {
 struct UnixListenOptions {
   // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
-  // Whether to remove an existing socket file without a listening server, which ended without
-  // removing it. If servers start together on a stale file, each may listen, but only the last is
-  // found. Use a lock (flock on another file) if that can happen.
+  // Whether to remove an existing socket file whose server has ended without removing it. If
+  // servers start together on a stale file, each may listen, but only the last is found. Use a lock
+  // (flock on another file) if that can happen.
   bool replace_stale = true;
 };
 
@@ -30,7 +30,7 @@ class UnixListener {
   UnixListener() noexcept = default;
 
   // Listens at `address`.
-  // Errors: also Errc::no_runtime from a plain thread without one; address_in_use if a server
+  // Errors: also Errc::no_runtime from a plain thread without a runtime; address_in_use if a server
   // listens there or the file is no socket.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});

@@ -62,8 +62,8 @@ class UnixStream : public ByteStream {
                                        std::span<const int> descriptors,
                                        const Until& until = Until::ambient());
   // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.
-  // Errors: also too_many_files_open if the process has no room for all. Received ones are then
-  // closed; the bytes have been read.
+  // Errors: also too_many_files_open if the process has no room for all. Received descriptors are
+  // then closed; the bytes have been read.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = Until::ambient());
 };

@@ -20,36 +20,36 @@ struct ServerOptions {
   // See Certificate.
   std::string certificate_file;
   std::string key_file;
-  // For servers with several names. A client gets the first certificate with exactly the name that
-  // it requests (SNI), otherwise the first one for all names of that level, otherwise
-  // `certificate_file`. The names are the DNS names of each certificate; "*.a.test" is for all
-  // names one level below "a.test".
+  // Further certificates, for servers with several names. A client gets the first certificate with
+  // exactly the name that it requests (SNI), otherwise the first certificate for all names of that
+  // level, otherwise `certificate_file`. The names are the DNS names of each certificate;
+  // "*.a.test" matches all names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
-  // client that offers only other protocols is refused; one that offers none is not.
+  // client that offers only other protocols is refused; a client that offers none is accepted.
   std::vector<std::string> alpn = {};
   // If not empty, clients must show a certificate whose chain leads to a root in this PEM file.
   std::string client_authorities_file = {};
   // The suites of TLS 1.2 in OpenSSL's form, such as "ECDHE+AESGCM:AES128-SHA". Empty: only suites
   // with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
-  // The largest number of handshakes at once. A further one replaces the oldest, which ends with
-  // Errc::too_many_handshakes, so abandoned handshakes do not block new ones. 0: 512 for each
-  // processor.
+  // The largest number of handshakes at once. A further handshake replaces the oldest, which ends
+  // with Errc::too_many_handshakes, so abandoned handshakes do not block new handshakes. 0: 512 for
+  // each processor.
   std::size_t max_handshakes = 0;
 };
 
-// A reading of a server's handshakes.
+// Figures of a server's handshakes.
 struct HandshakeStats {
   std::size_t running = 0;    // At the moment.
-  std::uint64_t dropped = 0;  // Since the start, to admit newer handshakes.
+  std::uint64_t dropped = 0;  // Since the start, dropped to admit newer handshakes.
 };
 
 struct ClientOptions {
   // PEM file of trusted roots. Empty: the system's.
   std::string authorities_file = {};
   std::vector<std::string> alpn = {};
-  // Not empty: the certificate for servers that request one.
+  // If not empty, the certificate for servers that request a certificate.
   std::string certificate_file = {};
   std::string key_file = {};
   std::string cipher_list = {};  // See ServerOptions::cipher_list.

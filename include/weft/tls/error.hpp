@@ -12,7 +12,7 @@ enum class Errc {
   // The handshake was the oldest of more than ServerOptions::max_handshakes. It equals
   // std::errc::resource_unavailable_try_again.
   too_many_handshakes,
-  // ServerOptions::more_certificates: a certificate has no DNS name by which clients could ask for
+  // ServerOptions::more_certificates: a certificate has no DNS name by which clients could request
   // it.
   certificate_without_name,
 };

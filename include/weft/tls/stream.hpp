@@ -19,9 +19,9 @@ class StreamState;
 
 // A TLS connection over TCP. One caller may read and one write at a time. Deadlines, stop requests
 // and close() act as with net::TcpStream. It is move-only. A call whose wait was ended may be
-// repeated. A fiber of the stream sends bytes that it took, while it lives and before its write
-// deadline.
-// Context: fibers and plain threads; calls that take an Until park, has_read_ahead() briefly.
+// repeated. A fiber of the stream sends the bytes that the stream has taken, while the stream lives
+// and before its write deadline.
+// Context: fibers and plain threads; calls that take an Until park, has_read_ahead() only briefly.
 // Errors: as net::TcpStream; openssl_category()'s.
 // Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
 class Stream {
@@ -46,10 +46,11 @@ class Stream {
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
                                      const Until& until = Until::ambient());
-  // Does the same on the caller's connection. It outlives the Stream, which does not close it.
+  // Does the same on the caller's connection. The connection must outlive the Stream, which does
+  // not close it.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = Until::ambient());
-  // Does the same as accept_on(), as the client.
+  // Does the same as accept_on(), but as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
@@ -58,7 +59,7 @@ class Stream {
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Returns whether received bytes have not been returned by a read. A part of a record does not
+  // Returns whether there are received bytes that no read has returned. A part of a record does not
   // count. Only the reader calls it.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
@@ -95,8 +96,8 @@ class Stream {
   [[nodiscard]] bool resumed() const noexcept;
   // Returns the subject of the peer's certificate, "CN = name"; empty without one.
   [[nodiscard]] std::string peer_subject() const;
-  // Returns what is known of the connection, with the peer's certificate. Parks briefly while
-  // another caller uses the stream.
+  // Returns the facts of the connection, with the peer's certificate. Parks briefly while another
+  // caller uses the stream.
   [[nodiscard]] net::TlsInfo info() const;
 
  private:

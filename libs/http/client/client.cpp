@@ -74,8 +74,8 @@ bool may_be_repeated(const Call& call) noexcept {
   return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
 }
 
-// Returns true if the server had closed the connection before it received the request: nothing was
-// answered, and the error of the stream or layer is not a timeout.
+// Returns true if the server had closed the connection before it received the request. Then it has
+// answered nothing, and the error comes from the stream or the layer and is not a timeout.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -129,7 +129,7 @@ ClientCore::ClientCore(ClientOptions options)
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // These connections are closed without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // Closes these connections without the lock.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
@@ -157,7 +157,7 @@ net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const 
   return net::dial(addresses, until);
 }
 
-// Asks the proxy at the other end for a tunnel to the URL's server.
+// Requests a tunnel to the URL's server from the proxy to which `connection` leads.
 std::error_code open_tunnel(ClientConnection& connection, const Url& url, const ProxyRoute& proxy,
                             const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
@@ -172,7 +172,8 @@ std::error_code open_tunnel(ClientConnection& connection, const Url& url, const 
     Head head;
     if (const Fault fault = parse_response_head(text, Limits::kMaxHeaders, head)) return *fault;
     if (head.status >= 300) return Errc::refused_by_proxy;
-    // The server behind the tunnel waits for the client, so bytes that follow are the proxy's.
+    // The server at the other end of the tunnel waits for the client, so any bytes that follow are
+    // from the proxy itself.
     if (head.status >= 200 && !connection.input.rest().empty()) return Errc::malformed_start;
     if (head.status >= 200) return {};
     if (until.is_over()) return until.reason();
@@ -208,7 +209,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
   const Until limit = until.but_before(Deadline::after(options_.connect));
   auto connection =
       dial_server(url, {options_.secure, options_.unix_socket, options_.resolver, proxy()}, limit);
-  // Relaxed here and below: the numbers publish nothing.
+  // Relaxed here and below: the numbers publish no other data.
   if (!connection.error) connections_.fetch_add(1, relaxed);
   return connection;
 }
@@ -221,7 +222,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
         !take_expectation_back(call)) {
       return result;
     }
-  }  // The refused answer gives its slot back, which the second call may need.
+  }  // The answer 417 ends here, and frees its slot, which the second call may need.
   return send_once(url, call, until);
 }
 
@@ -265,7 +266,7 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   }
 }
 
-// A redirect must not lead from https to http, nor to https if there is no layer for it.
+// A redirect must not lead from https to http, nor to https if the client has no layer for it.
 bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
   return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
 }
@@ -296,7 +297,7 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
       return result;
     }
     if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
-    result.value.state().discard(until);  // Destroying the reply also frees its slot.
+    result.value.state().discard(until);  // The destruction of the reply also frees its slot.
     url = std::move(next);
     call.url = url.to_string();
   }

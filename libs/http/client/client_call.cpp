@@ -39,8 +39,8 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
          std::all_of(header.second.begin(), header.second.end(), is_value_char);
 }
 
-// Returns the caller's Host header, or that of the URL. Returns nothing if the caller's value is
-// not valid.
+// Returns the caller's Host header or, without one, the host of the URL. Returns nothing if the
+// caller's value is not valid.
 std::optional<std::string> find_host(const Url& url, const Call& call) {
   std::optional<std::string> host;
   for (const auto& [name, value] : call.headers) {
@@ -51,8 +51,8 @@ std::optional<std::string> find_host(const Url& url, const Call& call) {
   return host ? host : url.authority();
 }
 
-// Returns true for an OPTIONS call whose URL has no path and no query: it is about the server as a
-// whole (RFC 9112, 3.2.4).
+// Returns true for an OPTIONS call whose URL has no path and no query: such a call concerns the
+// server as a whole (RFC 9112, 3.2.4).
 bool concerns_server(const Url& url, const Call& call) noexcept {
   if (call.method != "OPTIONS" || url.target != "/") return false;
   const std::size_t begin = call.url.find("://");
@@ -82,7 +82,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
     // The body's source has failed, not the server.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
-    // A server that accepts everything at once must not extend the wait.
+    // A server that accepts all bytes at once must not extend the wait.
     if (until.is_over()) return until.reason();
     if (count == 0) continue;  // An empty chunk would end the body.
     std::array<char, 20> digits;
@@ -120,8 +120,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
 
 namespace {
 
-// Receives the next head, which may be interim; it counts against the `most` bytes that are left
-// for the answer's heads.
+// Receives the next head, which may be interim. Its size is subtracted from `most`, the bytes that
+// all heads of the answer may still have.
 std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
                              const Until& until) {
   std::string text;
@@ -142,7 +142,7 @@ std::error_code receive_answer(ClientConnection& connection, Reply::State& state
   }
 }
 
-// Sends a small request, and reads the answer.
+// Sends a request with a small body or without a body, and reads the answer.
 std::error_code ask(ClientConnection& connection, const std::string& request, Reply::State& state,
                     std::size_t most, const Until& until) {
   const std::error_code unsent = connection.write(request, until);
@@ -190,9 +190,8 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   return error && is_gone(unsent) ? unsent : error;
 }
 
-// Sends the head, and waits until the server asks for the body by a status 100, or answers the head
-// alone.
-// `is_answered` distinguishes the two; neither has happened if `wait` passes first.
+// Sends the head, and waits until the server requests the body by status 100, or answers without
+// it. `is_answered` distinguishes the two cases; if `wait` passes first, neither has happened.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {
@@ -238,7 +237,7 @@ std::string make_call_head(const Url& url, const Call& call, const ProxyRoute* p
     head += "Proxy-Authorization: " + proxy->authorization + "\r\n";
   }
   for (const auto& header : call.headers) {
-    // Without a body no continuation can be awaited (RFC 9110, 10.1.1).
+    // A request without a body must not wait for status 100 (RFC 9110, 10.1.1).
     const bool is_idle = !has_body(call) && asks_before_body(header);
     const auto& [name, value] = header;
     if (!is_idle && !equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
@@ -273,7 +272,7 @@ std::error_code ClientCore::converse(ClientConnection& connection, const std::st
     const Deadline wait = Deadline::after(options_.continue_wait);
     bool is_answered = false;
     const auto error = ask_for_body(connection, head, state, most, wait, until, is_answered);
-    // The server might take the next request for the body.
+    // Otherwise the server might mistake the next request for the body.
     if (!error && is_answered) state.keep_no_connection();
     if (error || is_answered) return error;
     return ask_at_length(connection, {}, call, state, most, until);

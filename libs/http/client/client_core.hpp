@@ -26,8 +26,8 @@ struct ProxyRoute {
   std::string authorization;
 };
 
-// Returns the head of a request, which goes to `proxy` unless that is null. An empty text means
-// that a part of the call must not be sent.
+// Returns the head of a request, which goes to `proxy` unless `proxy` is null. Returns an empty
+// text if a part of the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call,
                                          const ProxyRoute* proxy = nullptr);
 
@@ -60,12 +60,13 @@ class ClientCore {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
-  // Sends a call; if the server refuses its expectation, repeats it without (RFC 9110, 10.1.1).
+  // Sends a call; if the server refuses its expectation, repeats the call without it (RFC 9110,
+  // 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // Does the same with the cookies of the jar, which also keeps what the answer sets.
+  // Does the same with the cookies of the jar, and adds the answer's cookies to the jar.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
-  // Sends the request on the connection of the lease.
+  // Sends the request on the lease's connection.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
   // Sends the request, and reads the head of its answer.
@@ -82,7 +83,7 @@ class ClientCore {
   const std::optional<ProxyRoute> proxy_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
-  // All are relaxed, because they publish nothing.
+  // All are relaxed, because they publish no other data.
   detail::Atomic<std::uint64_t> connections_{0};
   detail::Atomic<std::uint64_t> reused_{0};
   detail::Atomic<std::uint64_t> retried_{0};

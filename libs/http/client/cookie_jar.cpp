@@ -26,11 +26,11 @@ struct Kept {
   bool host_only = false;
   bool secure = false;
   Deadline end = Deadline::never();
-  std::uint64_t created = 0;  // Both are numbers of calls of the jar.
+  std::uint64_t created = 0;  // The unit of both times is a call to the jar.
   std::uint64_t used = 0;
 };
 
-// Returns whether one cookie replaces the other, within a domain.
+// Returns whether one of two cookies of a domain replaces the other.
 bool are_same(const Kept& left, const Kept& right) noexcept {
   return left.name == right.name && left.path == right.path;
 }
@@ -49,7 +49,7 @@ std::string_view path_of(const Url& url) noexcept {
   return std::string_view(url.target).substr(0, url.target.find('?'));
 }
 
-// Returns the folder of a path, without the final slash.
+// Returns the folder of a path without the final slash, or "/" for the root.
 std::string_view default_path(std::string_view path) noexcept {
   const std::size_t last = path.rfind('/');
   return !path.starts_with('/') || last == 0 ? std::string_view("/") : path.substr(0, last);
@@ -63,10 +63,10 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 }  // namespace
 
 // Invariants
-//   I1  count is the number of cookies in domains, and no list there is empty. Unchecked: counting
-//       them takes as long as the operation itself.
-//   I2  No two cookies of a domain have the same name and path. Unchecked: add() looks for the old
-//       one before it adds.
+//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked:
+//       counting them takes as long as the operation itself.
+//   I2  No two cookies of a domain have the same name and path. Unchecked: add() looks for a cookie
+//       with the same name and path, and replaces it.
 struct CookieJar::State {
   using Domains = std::map<std::string, std::vector<Kept>, std::less<>>;
 
@@ -101,7 +101,7 @@ struct CookieJar::State {
     if (found->second.empty()) domains.erase(found);
   }
 
-  // Returns an expired cookie, or otherwise the one that has been unused for longest.
+  // Returns an expired cookie or, if there is none, the cookie that has been unused for longest.
   static std::vector<Kept>::iterator least(std::vector<Kept>& list) {
     return std::min_element(list.begin(), list.end(), [](const Kept& left, const Kept& right) {
       const bool is_over = left.end.passed();
@@ -123,7 +123,7 @@ struct CookieJar::State {
     if (oldest->second.empty()) domains.erase(oldest);
   }
 
-  // Returns whether a cookie from an insecure origin would hide a secure one.
+  // Returns whether a cookie from an insecure origin would hide a secure cookie.
   [[nodiscard]] bool would_hide(std::string_view domain, const Kept& cookie) const
       WEFT_REQUIRES(mutex) {
     return std::any_of(domains.begin(), domains.end(), [&](const auto& entry) {
@@ -137,7 +137,7 @@ struct CookieJar::State {
     });
   }
 
-  // Adds the cookies of one domain that apply to `url`, and drops expired ones.
+  // Adds the cookies of one domain that apply to `url`, and drops expired cookies.
   void collect(std::string_view domain, const Url& url, std::vector<const Kept*>& found)
       WEFT_REQUIRES(mutex) {
     const auto list = domains.find(domain);
@@ -180,7 +180,7 @@ void CookieJar::add(const Url& url, std::string_view set_cookie) {
                       cookie->domain.find('.') == std::string::npos)) {
     return;
   }
-  // A domain with one label, or an address, has no parent domain.
+  // Neither a domain with a single label nor an address has a parent domain.
   const bool is_alone = is_address(url.host) || url.host.find('.') == std::string::npos;
   Kept kept;
   kept.name = std::move(cookie->name);
@@ -208,7 +208,7 @@ std::string CookieJar::header_for(const Url& url) {
   std::vector<const Kept*> found;
   const detail::Guard guard(state_->mutex);
   ++state_->clock;
-  std::string_view domain = url.host;  // Each parent domain follows: "a.b.c", "b.c", "c".
+  std::string_view domain = url.host;  // The loop visits each parent domain: "a.b.c", "b.c", "c".
   for (;;) {
     state_->collect(domain, url, found);
     const std::size_t dot = domain.find('.');

@@ -20,7 +20,7 @@ std::error_code ClientConnection::receive(std::size_t most, const Until& until) 
 
 Lease::~Lease() {
   if (pool_ == nullptr) return;
-  // The connection goes first, because the slot's next owner may make a new one.
+  // Destroys the connection first, because the slot's next owner may make a new connection.
   connection_.reset();
   pool_->slots.release();
 }
@@ -31,19 +31,19 @@ void Lease::keep() noexcept {
 }
 
 void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
-  Connections unwatched;  // These are closed without the lock.
+  Connections unwatched;  // Its connections are closed without the lock.
   const detail::Guard guard(mutex_);
   connection->idle_since = Deadline::now_nanoseconds();
   try {
     connections_.push_back(std::move(connection));
   } catch (const std::bad_alloc&) {
-    return;  // It is closed.
+    return;  // The destructor closes it.
   }
   unwatched = watch();
 }
 
 std::unique_ptr<ClientConnection> HostPool::take() {
-  Connections old;  // These are closed without the lock.
+  Connections old;  // Its connections are closed without the lock.
   const detail::Guard guard(mutex_);
   old = take_old();
   if (connections_.empty()) return nullptr;
@@ -61,8 +61,8 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// Schedules a sweep for when the first connection becomes too old. Without memory for that, returns
-// the connections, because no sweep would close them.
+// Schedules a sweep for the time at which the first connection becomes too old. If there is no
+// memory for that, returns the connections, because no sweep would close them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
@@ -82,7 +82,7 @@ HostPool::Connections HostPool::watch() noexcept {
 
 // Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
-  Connections old;  // These connections are closed without the lock, as are the next ones.
+  Connections old;  // These two lists close their connections without the lock.
   Connections unwatched;
   const detail::Guard guard(mutex_);
   try {

@@ -40,17 +40,18 @@ struct ClientConnection {
   std::error_code write(std::string_view text, const Until& until) {
     return link().write_all(std::as_bytes(std::span(text)), until).error;
   }
-  // Fills the input. Errc::unexpected_end at the stream's end; head_too_large beyond `most` bytes.
+  // Adds bytes to the input. Errors: Errc::unexpected_end at the end of the stream;
+  // Errc::head_too_large beyond `most` bytes.
   std::error_code receive(std::size_t most, const Until& until);
-  // Returns true if nothing has arrived while the connection was idle, not even its end.
+  // Returns true if the idle connection has received neither bytes nor the peer's end.
   [[nodiscard]] bool is_quiet() {
     std::byte byte{};
     return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
   }
 };
 
-// The idle connections to one host. While there are any, a delayed call is scheduled that closes
-// connections that no request has used for `idle`.
+// The idle connections to one host. While there are any, a delayed call is scheduled, which closes
+// connections that have not been used for the time `idle`.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -74,18 +75,18 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
   const std::chrono::nanoseconds idle_;
   Mutex mutex_;
-  // The connection idle for longest comes first.
+  // The first connection has been idle for longest.
   Connections connections_ WEFT_GUARDED_BY(mutex_);
   DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
   bool is_watched_ WEFT_GUARDED_BY(mutex_) =
-      false;  // A call of sweep() is scheduled, as it is whenever there are connections.
+      false;  // Whether sweep() is scheduled; true whenever there are connections.
 };
 
 // A slot of a host, and its connection. The destructor gives the slot back.
 class Lease {
  public:
   Lease() noexcept = default;
-  // The caller has taken a slot.
+  // Requires that the caller has taken a slot of the pool.
   explicit Lease(std::shared_ptr<HostPool> pool) noexcept : pool_(std::move(pool)) {}
   Lease(Lease&& other) noexcept = default;
   Lease& operator=(Lease&&) = delete;

@@ -1,4 +1,4 @@
-// A client's WebSocket.
+// Opens a client's WebSocket.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostOfHead = 16 * 1024;
 
-// Owns everything that a WebSocket refers to, while pointers to it exist.
+// Owns everything that a WebSocket refers to, as long as pointers to the WebSocket exist.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
                  std::string protocol, const std::optional<DeflateTerms>& terms)
@@ -40,7 +40,7 @@ net::Result<Url> parse_socket_url(std::string_view text) {
   return Url::parse("http" + std::string(text.substr(2)));
 }
 
-// Returns an empty text if the caller's headers must not be sent.
+// Returns the head of the opening request; an empty text if the caller's headers must not be sent.
 std::string make_opening(const Url& url, const WebSocketCall& call, const std::string& key) {
   Call request;
   request.headers = call.headers;
@@ -69,8 +69,8 @@ struct Selection {
   std::optional<DeflateTerms> terms = {};
 };
 
-// Returns Errc::unsupported if the server has not accepted, or has selected an option that was not
-// offered.
+// Returns Errc::unsupported if the server has not accepted the protocol switch, or has selected an
+// option that was not offered.
 net::Result<Selection> check_answer(const Head& head, const WebSocketOptions& options,
                                     const std::string& key) {
   const auto headers = head.headers();

@@ -60,7 +60,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   WEFT_INVARIANT(has_texts(), "Reply::State I1: the texts of head_ are in text_");
   lease_.emplace(std::move(lease));
   if (method == "CONNECT" && head_.status < 300) {
-    // The tunnel follows, whatever the headers specify (RFC 9112, 6.3).
+    // The tunnel follows the head, whatever the headers specify (RFC 9112, 6.3).
     head_.framing = Framing::none;
     head_.has_length = head_.keep_alive = false;
   }
@@ -85,7 +85,7 @@ net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, co
     const auto text = gunzip_->take(buffer);
     if (text.error) return fail(text.error);
     if (text.value > 0) return text;
-    // A server that sends members without text must not extend the wait.
+    // A server that sends empty gzip members must not extend the wait.
     if (!is_first && until.is_over()) return {.error = until.reason()};
     const auto [count, error] = read_sent(gunzip_->room(), until);
     if (error == weft::Errc::end_of_stream && !gunzip_->is_complete()) {

@@ -29,9 +29,9 @@ class Reply::State {
 
   // Parses the head.
   [[nodiscard]] Fault parse(std::string text);
-  // Called after parse() if the request has not been sent completely.
+  // Must be called, after parse(), if the client has not sent the request completely.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
-  // Called after parse(): the body follows on this connection.
+  // Must be called after parse(). The body follows on the lease's connection.
   void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
@@ -39,12 +39,12 @@ class Reply::State {
   [[nodiscard]] bool is_decompressed() const noexcept { return gunzip_ != nullptr; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   net::Result<std::string> read_all(const Until& until);
-  // Reads the rest of an unwanted body if it is small, to keep the connection.
+  // Reads the rest of an unwanted body if it is small, so that the connection can be kept.
   void discard(const Until& until);
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
  private:
-  // Returns whether the texts are in text_; it checks the last header only.
+  // Returns whether the head's texts are in text_; checks only the last header.
   [[nodiscard]] bool has_texts() const noexcept {
     if (head_.headers().empty()) return true;
     const std::string_view last = head_.headers().back().name;

@@ -15,7 +15,7 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kWindowWithHeader = 15 + 16;  // The largest window, with gzip's header.
+constexpr int kWindowWithHeader = 15 + 16;  // 15: the largest window; 16: with gzip's header.
 
 class ZlibGunzip final : public Gunzip {
  public:
@@ -41,7 +41,7 @@ class ZlibGunzip final : public Gunzip {
     while (stream_.avail_out > 0) {
       if (is_complete_) {
         if (stream_.avail_in == 0) break;
-        (void)inflateReset(&stream_);  // Another member begins.
+        (void)inflateReset(&stream_);  // Another gzip member begins.
         is_complete_ = false;
       }
       const int outcome = inflate(&stream_, Z_NO_FLUSH);

@@ -8,11 +8,10 @@
 
 namespace weft::http {
 
-// Decompresses a gzip stream of one or more members (RFC 1952). Without zlib, make() returns null.
-// One fiber uses it at a time.
+// Decompresses a gzip stream of one or more members (RFC 1952). One fiber uses it at a time.
 class Gunzip {
  public:
-  // Returns null without zlib, or without memory.
+  // Returns null if zlib is not built in, or memory is short.
   [[nodiscard]] static std::unique_ptr<Gunzip> make() noexcept;
   [[nodiscard]] static bool is_built_in() noexcept;
   virtual ~Gunzip() = default;
@@ -21,9 +20,9 @@ class Gunzip {
 
   // Returns where the next compressed bytes go. Call it after take() has returned 0.
   [[nodiscard]] virtual std::span<std::byte> room() noexcept = 0;
-  // Adds that many bytes, which are in room().
+  // Adds `size` bytes that the caller has written into room().
   virtual void add(std::size_t size) noexcept = 0;
-  // Fills the buffer as far as the input suffices.
+  // Decompresses into the buffer, as far as the input suffices.
   // Errors: Errc::malformed_coding.
   virtual net::Result<std::size_t> take(std::span<std::byte> buffer) noexcept = 0;
   // Returns whether the input may end here.

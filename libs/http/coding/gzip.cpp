@@ -13,7 +13,7 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // The largest window, with gzip's header instead of zlib's.
+constexpr int kGzipWindow = 15 + 16;  // 15: the largest window; 16: with gzip's header.
 constexpr int kMemory = 8;            // zlib's own choice.
 constexpr std::size_t kPiece = 32 * 1024;
 
@@ -51,7 +51,7 @@ class ZlibGzip final : public Gzip {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
       stream_.avail_out = static_cast<uInt>(room.size());
-      // If room is left over, the output is complete; no other outcome is possible here.
+      // The result is not needed: room that is left over shows that the output is complete.
       (void)::deflate(&stream_, flush);
       compressed.append(room.data(), room.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);

@@ -13,9 +13,9 @@ namespace weft::http {
 class Gzip {
  public:
   enum class Then : std::uint8_t {
-    more,   // Bytes that do not fill a block yet may stay in the compressor.
+    more,   // More text follows; the compressor may keep bytes that do not fill a block.
     flush,  // The output so far suffices to decompress the whole input so far.
-    end,    // Nothing follows.
+    end,    // No text follows.
   };
 
   // Returns null without zlib, or without memory.

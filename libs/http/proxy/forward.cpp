@@ -26,7 +26,7 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// Joins the items of all headers of this name, and appends `last`.
+// Joins the values of all headers of this name, if `keeps` is true, and appends `last`.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -43,10 +43,10 @@ std::string client_of(const Request& request) {
   const std::string text = address.to_string();
   std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
   if (address.is_v6()) host = host.substr(1, host.size() - 2);
-  return std::string(host.substr(0, host.find('%')));  // A zone is of this machine only.
+  return std::string(host.substr(0, host.find('%')));  // A zone is valid only on this machine.
 }
 
-// Returns the scheme by which the other end of the request's connection has reached this server.
+// Returns the scheme by which the peer of the request's connection has reached this server.
 std::string scheme_of_connection(const Request& request, const ForwardOptions& options) {
   if (!options.scheme.empty()) return options.scheme;
   if (!request.trusted_headers()) return std::string(request.scheme());
@@ -127,7 +127,7 @@ Call forward_call(Request& request, std::string_view origin, const ForwardOption
   Call call;
   call.method = request.method();
   call.url.append(origin);
-  // A URL without a path stands for the server as a whole in OPTIONS (RFC 9112, 3.2.4).
+  // In OPTIONS, a URL without a path stands for the server as a whole (RFC 9112, 3.2.4).
   if (request.path() != "*") call.url.append(request.path());
   if (!request.query().empty()) call.url.append("?").append(request.query());
   if (!request.host().empty()) call.headers.emplace_back("Host", request.host());

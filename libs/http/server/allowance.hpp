@@ -11,17 +11,17 @@
 
 namespace weft::http {
 
-// A bucket of time. Waits take time from it, and each byte returns 1/least_rate seconds, up to the
-// grace. So a peer is dropped after the grace without progress, or after it has been slower than
-// the least rate for long. Only waits count: a slow handler costs the peer nothing. Context: one
-// fiber at a time.
+// A budget of time. Waits use up the budget, and each byte returns 1/least_rate seconds, up to the
+// grace. So the server drops a peer that makes no progress for the grace, or that is slower than
+// the least rate for a long time. Only waits count: a slow handler costs the peer nothing. Context:
+// one fiber at a time.
 class Allowance {
  public:
-  // `least_rate` is in bytes per second; 0: any progress fills the bucket.
+  // `least_rate` is in bytes per second; 0: any progress restores the whole budget.
   Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
       : grace_(grace), left_(grace), least_rate_(least_rate) {}
 
-  // Fills the bucket for another transfer.
+  // Restores the whole budget for another transfer.
   void renew() noexcept { left_ = grace_; }
 
   // Counts bytes that arrived without a wait.
@@ -35,8 +35,8 @@ class Allowance {
     left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
   }
 
-  // Calls `transfer` with the remaining time as its deadline, and counts its time and its bytes. It
-  // may park.
+  // Calls `transfer` with the remaining time as its deadline, and counts its time and its bytes.
+  // May park.
   template <class Transfer>
   net::Result<std::size_t> wait(Transfer transfer) {
     const Deadline deadline = Deadline::after(left_);
@@ -48,7 +48,7 @@ class Allowance {
     return result;
   }
 
-  // Returns whether a wait ended although the peer was fast enough: its transfer may continue.
+  // Returns whether the transfer may continue after a timeout, because the peer was fast enough.
   [[nodiscard]] bool covers(const net::Result<std::size_t>& result) const noexcept {
     return result.error == weft::Errc::timed_out && result.value > 0 && left_.count() > 0;
   }

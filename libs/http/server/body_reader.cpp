@@ -67,7 +67,8 @@ std::error_code BodyReader::receive_more() {
 
 bool BodyReader::may_be_discarded() const noexcept {
   if (body_.over()) return true;
-  // A client may send its body without waiting for a 100 status; it would be taken for a request.
+  // A client may send its body without waiting for status 100; the server would mistake this body
+  // for a request.
   return !error_ && !must_ask_ &&
          (body_.is_chunked() || body_.left() <= std::min(kMostDiscarded, most_));
 }

@@ -21,13 +21,14 @@ namespace weft::http {
 class Output;
 class Transport;
 
-// Reads a body of either framing: first what arrived with the head, and then from the connection.
+// Reads a body of either framing: first the bytes that arrived with the head, and then bytes from
+// the connection.
 class BodyReader {
  public:
   BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
              const Limits& limits) noexcept;
 
-  // Replaces the server's limits of the body and of the answer, before the first read.
+  // Replaces the server's limits for the body and the answer. Must be called before the first read.
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
@@ -39,9 +40,9 @@ class BodyReader {
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return body_.over(); }
-  // Called when the answer begins: a client that waits for a 100 status gets none any more.
+  // Called when the answer begins: from now on a client that waits for status 100 does not get it.
   void note_answer() noexcept { may_ask_ = false; }
-  // Returns why the body cannot be read to its end; empty if nothing has failed.
+  // Returns why the body cannot be read to its end; empty if no read has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
@@ -67,7 +68,7 @@ class BodyReader {
   Output& output_;
   const Limits& limits_;  // Owned by the server.
   Body body_;
-  bool must_ask_;  // The client still waits for a 100 status.
+  bool must_ask_;  // The client still waits for status 100.
   bool may_ask_ = true;
   std::error_code error_;
   std::uint64_t most_;  // The largest allowed body, in bytes.

@@ -6,7 +6,7 @@ namespace weft::http {
 
 namespace {
 
-// Appends a line with this start for each line of `text`, which ends in LF, CR or both.
+// For each line of `text`, which ends in LF, CR or both, appends a line that begins with `start`.
 void append_lines(std::string& to, std::string_view start, std::string_view text) {
   for (;;) {
     const std::size_t end = text.find_first_of("\r\n");
@@ -65,7 +65,7 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 
 net::Result<void> EventStream::write(std::string_view text) {
   if (!status()) return error_;
-  // After the head there is nothing to continue with.
+  // In an answer to HEAD, no event can follow the head.
   error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;

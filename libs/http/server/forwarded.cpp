@@ -28,7 +28,8 @@ std::string_view take_quoted_item(std::string_view& list) noexcept {
   return item;
 }
 
-// Returns the items of all headers of this name, except empty ones; `take` takes one from a list.
+// Returns the items of all headers of this name, except empty items. `take` takes one item from a
+// list.
 template <class Take>
 std::vector<std::string_view> items_of(std::span<const Header> headers, std::string_view name,
                                        const Take& take) {
@@ -67,7 +68,8 @@ std::string_view known_scheme(std::string_view text) noexcept {
   return {};
 }
 
-// Returns a parameter of an item of Forwarded; empty without one that can be read.
+// Returns a parameter of an item of Forwarded; empty if the item has no readable parameter of that
+// name.
 std::string parameter_of_item(std::string_view item, std::string_view name) {
   bool is_clear = true;
   std::string list(1, ';');
@@ -76,7 +78,7 @@ std::string parameter_of_item(std::string_view item, std::string_view name) {
   return is_clear ? value.value_or("") : std::string();
 }
 
-// Calls `follow` with the items from the last one on, as long as their proxies are trusted.
+// Calls `follow` with the items, from the last to the first, while their proxies are trusted.
 template <class Follow>
 void walk(std::size_t count, const net::Networks& networks, ForwardedClient& client,
           const Follow& follow) {
@@ -97,10 +99,12 @@ ForwardedClient find_client(std::span<const Header> headers, const net::Result<n
     });
     return client;
   }
-  // These have no quotes: a client's quote must not hide what a proxy has appended.
+  // These headers have no quoted texts: a client's quote must not hide an item that a proxy has
+  // appended.
   const auto items = items_of(headers, "x-forwarded-for", take_item);
   const auto schemes = items_of(headers, "x-forwarded-proto", take_item);
-  // A list without an item for each address is not one of them: its last item is the peer's.
+  // If the list of schemes does not have an item for each address, only its last item counts: the
+  // peer has added it.
   const bool is_parallel = schemes.size() == items.size();
   if (!schemes.empty()) client.scheme = known_scheme(schemes.back());
   walk(items.size(), trusted.networks, client, [&](std::size_t i) {

@@ -13,15 +13,15 @@ namespace weft::http {
 
 // The client of a request.
 struct ForwardedClient {
-  // An error: the peer's, or address_not_available if a proxy does not tell the address.
+  // On error: the peer's error, or address_not_available if a proxy does not report the address.
   net::Result<net::Address> address;
-  // "http" or "https"; empty if no trusted proxy tells it.
+  // "http" or "https"; empty if no trusted proxy reports it.
   std::string_view scheme = {};
 };
 
-// Follows the proxies from the peer to the client. Each item of the lists, from the last one on, is
-// believed if the proxy that has added it is trusted: its own address is in the item behind it, or
-// is the peer's. Throws std::bad_alloc.
+// Follows the proxies from the peer to the client. It reads the lists from the last item to the
+// first, and uses an item if the proxy that added the item is trusted. The address of that proxy is
+// in the next item, or is the peer's. Throws std::bad_alloc.
 [[nodiscard]] ForwardedClient find_client(std::span<const Header> headers,
                                           const net::Result<net::Address>& peer,
                                           const TrustedProxies& trusted);

@@ -20,7 +20,7 @@ using detail::release;
 
 namespace {
 
-// Returns whether the system has seen the peer's end, even if unread bytes precede it.
+// Returns whether the kernel has received the peer's end, even if unread bytes precede it.
 bool has_ended(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -60,12 +60,12 @@ HangUpWatch::~HangUpWatch() {
   WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and stays set");
   over_ = true;
   lock_.unlock();
-  // The direction exists as long as the stream has its handle, even if that is closed.
+  // The direction exists while the stream has its handle, even if the handle is closed.
   io::IoHandle* const handle = stream_.socket().handle();
   if (handle != nullptr) handle->read().remove_watch(*this);
   if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
   ended_.wait();
-  // The edge that notified this watch may have been about bytes.
+  // The edge that notified this watch may have announced bytes.
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
@@ -73,8 +73,8 @@ HangUpWatch::~HangUpWatch() {
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
-  // Held until the watch is registered, so that a thread that sets over_ finds it there. The
-  // notification takes no lock.
+  // The lock is held until the watch is registered, so that a thread that sets over_ finds it
+  // registered. The notification takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.
@@ -94,7 +94,7 @@ detail::Waker HangUpWatch::note_edge(IoWatch& watch) noexcept {
   return self.fiber_;
 }
 
-// Runs in the fiber.
+// The watch's fiber runs this function.
 void HangUpWatch::look() noexcept {
   for (;;) {
     lock_.lock();

@@ -12,21 +12,21 @@
 namespace weft::http {
 
 // Returns whether the peer has already closed its sending side, as a client may do right after its
-// request. It drops earlier edges, so that only a later end makes a new one. The caller must be the
-// reader of the stream. It usually needs no system call.
+// request. It drops earlier edges, so that only a later end causes a new edge. The caller must be
+// the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Replaces a reader of the stream: a watch, and a fiber that has no stack until an edge comes. The
-// fiber then checks the stream, and at its end cancels the context. Bytes of the next request, or
-// of a layer's final message, hide that end. If such bytes may hide it, the fiber reads the state
-// of TCP itself.
+// Watches the stream in place of a reader, with a watch and a fiber that has no stack until an edge
+// comes. The fiber then checks the stream, and cancels the context if the stream has ended. Bytes
+// of the next request, or of a layer's final message, can hide the end. In this case the fiber
+// reads the state of TCP from the kernel.
 // Invariants
 //   I1  Once over_ is set, under the lock, the watch is not registered again.
-//   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
+//   I2  told_ is false only while the watch is registered and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
   // No fiber reads from the stream while this object exists. Requires that the peer had not hung
-  // up. Throws what spawning throws.
+  // up. Throws the same errors as weft::go().
   HangUpWatch(net::TcpStream& stream, Context& context);
   // Waits for the fiber.
   ~HangUpWatch();

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kOneLabel = "*.";
 
-// Returns the host in lower case, without a final dot; an address of IPv6 in its shortest form.
+// Returns the host in lower case, without a final dot; returns an IPv6 address in its shortest
+// form.
 std::string comparable(std::string_view host) {
   std::array<char, INET6_ADDRSTRLEN> shortest{};
   in6_addr address{};
@@ -42,7 +43,7 @@ std::string comparable(std::string_view host) {
 }  // namespace
 
 struct Hosts::Table {
-  std::map<std::string, Handler, std::less<>> hosts;  // By comparable() names.
+  std::map<std::string, Handler, std::less<>> hosts;  // The keys are results of comparable().
   Handler otherwise;
 
   // Returns null if no handler serves the host.

@@ -87,13 +87,13 @@ Meter::~Meter() {
   return before < kOwnParts ? before : kOwnParts + before % (kParts - kOwnParts);
 }
 
-// Returns the record at the place; null if it is empty and memory is short.
+// Returns the record at the place, and makes the record if it is missing; null if memory is short.
 template <class Record>
 [[gnu::noinline]] Record* Meter::make(detail::Atomic<Record*>& place) noexcept {
   Record* const made = new (std::nothrow) Record;
   if (made == nullptr) return nullptr;
   Record* found = nullptr;
-  // Acquire on failure: the record of another thread is used.
+  // Acquire on failure: it then uses the record of another thread.
   if (place.compare_exchange_strong(found, made, detail::acq_rel, acquire)) return made;  // [meter]
   delete made;
   return found;
@@ -114,7 +114,7 @@ std::uint64_t Meter::requests() const noexcept {
   std::uint64_t sum = 0;
   for (const auto& place : parts_) {
     const Part* const part = place.load(acquire);              // [meter]
-    if (part != nullptr) sum += part->requests.load(relaxed);  // Relaxed: a number.
+    if (part != nullptr) sum += part->requests.load(relaxed);  // Relaxed: a count.
   }
   return sum;
 }
@@ -149,7 +149,7 @@ void Meter::add_routes(const detail::MetricsSource& source, metrics::Reading& re
   }
 }
 
-// Adds the sums of all parts, if there was an answer.
+// Adds the sums of all parts to the reading, if there was an answer.
 void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
                       metrics::Reading& reading) const {
   metrics::Sample times{.labels = labels};

@@ -19,25 +19,25 @@ namespace weft::http {
 //   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
 //            load it (acquire): its counts begin at 0.
 
-// Counts answers by route and status, and their durations. The first threads that count have a part
-// each, to which no other thread writes, so that they need no locked instruction. All further ones
-// share the other parts.
+// Counts answers by route and status, and their durations. Each of the first threads that count has
+// a part of its own, to which no other thread writes, so counting needs no locked instruction. All
+// later threads share the remaining parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
 
-  // From now on each reading of the metrics includes the counts and the result of `stats`, and
-  // lists of requests include the result of `list`. Throws std::system_error, std::bad_alloc.
+  // Adds the counts and the result of `stats` to each reading of the metrics, and the result of
+  // `list` to lists of requests. Throws std::system_error, std::bad_alloc.
   Meter(const std::string& name, std::function<ServerStats()> stats, List list);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
   // Counts an answer that has ended. `status` is 0 if the connection broke first. Counts nothing if
-  // memory is short for the first answer of a route.
+  // there is no memory for the record of the route.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
-  // Counts a well-formed request. Counts nothing if memory is short for the first one.
+  // Counts a well-formed request. Counts nothing if there is no memory for the thread's part.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
   // All are relaxed, because they are only counts.
@@ -67,7 +67,7 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // By a thread whose part it is. Relaxed: only a number.
+  // `part` is the calling thread's part. Relaxed: a count.
   static void add(Count& count, std::uint64_t amount, std::size_t part) noexcept {
     if (part < kOwnParts) {
       count.store(count.load(detail::relaxed) + amount, detail::relaxed);
@@ -75,7 +75,7 @@ class Meter {
       count.fetch_add(amount, detail::relaxed);
     }
   }
-  // Returns a part, which is made if it is missing; null if memory is short.
+  // Returns a part, and makes the part if it is missing; null if memory is short.
   [[nodiscard]] Part* part_at(std::size_t number) noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
@@ -87,7 +87,7 @@ class Meter {
   Count refused_{0};
   Count malformed_{0};
   std::array<detail::Atomic<Part*>, kParts> parts_{};
-  detail::MetricsSource source_;  // Last, because readings may begin at once.
+  detail::MetricsSource source_;  // The last field, because readings may begin at once.
 };
 
 }  // namespace weft::http

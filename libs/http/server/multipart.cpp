@@ -17,7 +17,8 @@ namespace weft::http {
 
 namespace {
 
-// The line end before a boundary belongs to the boundary. Empty: no text can be a boundary.
+// The line end before a boundary belongs to the boundary. Returns an empty text if the content type
+// has no valid boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
   bool is_clear = true;
@@ -32,9 +33,9 @@ std::string delimiter_of(std::string_view content_type) {
 }  // namespace
 
 // Invariants
-//   I1  buffer_[begin_, buffer_.size()) has come and is not used; its first clear_ bytes are the
-//       part's, without a boundary.
-//   I2  After error_ is set, nothing is read.
+//   I1  buffer_[begin_, buffer_.size()) has been received and not used; its first clear_ bytes
+//       belong to the part and contain no boundary.
+//   I2  Once error_ is set, the reader reads no more.
 class Multipart::Reader {
  public:
   Reader(std::string delimiter, Source source, const MultipartLimits& limits)
@@ -101,13 +102,13 @@ class Multipart::Reader {
     limits_.total_bytes -= count;
     return {};
   }
-  // Does the same where the body must not end.
+  // Does the same where the body must not end yet.
   [[nodiscard]] std::error_code fill_within() {
     const std::error_code error = fill();
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;
   }
 
-  // Finds how many of the received bytes belong to the part, or end it.
+  // Determines how many of the received bytes belong to the part, and whether the part ends.
   void look() {
     if (at_start_) {
       look_at_start();
@@ -126,8 +127,8 @@ class Multipart::Reader {
     }
   }
 
-  // The boundary after an empty part may follow directly on the line end before it, which is still
-  // there.
+  // The boundary after an empty part may directly follow the line end before the part. That line
+  // end has not been consumed yet.
   void look_at_start() {
     const bool may_begin = std::string_view(delimiter_).starts_with(rest());
     if (may_begin && rest().size() < delimiter_.size()) {
@@ -154,7 +155,7 @@ class Multipart::Reader {
     }
   }
 
-  // Parses what follows a boundary: the next part's headers, or the end of the form.
+  // Parses the text after a boundary: the next part's headers, or the end of the form.
   [[nodiscard]] std::error_code begin_part() {
     while (rest().size() < 2) {
       if (const auto error = fill_within()) return error;
@@ -211,14 +212,14 @@ class Multipart::Reader {
 
   const std::string delimiter_;  // "\r\n--boundary"
   const Source source_;
-  MultipartLimits limits_;  // The remaining parts and bytes.
+  MultipartLimits limits_;  // The numbers of parts and bytes that may still come.
   std::string buffer_;
   std::size_t begin_ = 0;
   std::size_t clear_ = 0;
   std::uint64_t part_left_ = 0;
   bool before_first_ = true;
   bool in_part_ = false;
-  bool at_start_ = false;  // The empty line before the part is not consumed yet.
+  bool at_start_ = false;  // The empty line before the part has not been consumed yet.
   std::error_code error_;
 };
 
@@ -257,7 +258,7 @@ net::Result<std::string> Multipart::read_all(std::size_t most) {
 }
 
 net::Result<std::uint64_t> Multipart::save(files::File& file) {
-  constexpr std::size_t kSize = 64 * 1024;  // Each write may need a thread.
+  constexpr std::size_t kSize = 64 * 1024;  // Large, because each write may need a thread.
   std::vector<std::byte> buffer(kSize);
   std::uint64_t written = 0;
   for (;;) {

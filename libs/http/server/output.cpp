@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kDateSize = 37;
 
-// The calling thread's date; looked up each time, because fibers move.
+// The calling thread's date. Each call looks it up, because fibers move between threads.
 struct DateText {
   std::time_t second = -1;
   std::array<char, kDateSize + 1> text{};
@@ -32,7 +32,7 @@ struct DateText {
   if (now.tv_sec != date.second) {
     std::tm parts{};
     ::gmtime_r(&now.tv_sec, &parts);
-    // The locale "C" is irrelevant here: the format names no localized part.
+    // Not strftime(): its names of days and months depend on the locale.
     constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -1,4 +1,4 @@
-// Collects the bytes for a client into few writes.
+// Collects the bytes for a client, so that few writes are needed.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ class Output {
   void append_chunk(std::string_view part);
   // Writes the current "Date: ...\r\n".
   void append_date();
-  // Parks until the kernel has accepted everything.
+  // Parks until the kernel has accepted all bytes.
   std::error_code flush();
-  // The client's remaining time for an answer; each answer begins with the full time.
+  // Returns the client's remaining time for an answer; each answer begins with the full time.
   [[nodiscard]] Allowance& allowance() noexcept { return allowance_; }
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
 

@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// A prefix of a text, copied under a lock, where no memory may be allocated.
+// A prefix of a text, copied under a lock, so it must not allocate.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -41,11 +41,11 @@ struct ProgressView {
 };
 
 // The request of a connection, from its first byte to the end of its answer. Only the fiber that
-// serves the connection changes it, so the lock is rarely contended. That fiber clears it before
-// the head's texts change.
+// serves the connection changes it, so the lock is rarely contended. That fiber calls clear()
+// before the head's texts change.
 class Progress {
  public:
-  // The first bytes of a request arrived at `now`, by Deadline's clock.
+  // Called when the first bytes of a request have arrived, at `now` by Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
@@ -53,27 +53,28 @@ class Progress {
     received_.store(received, detail::relaxed);
     sent_.store(0, detail::relaxed);
   }
-  // The head is complete.
+  // Called when the head is complete.
   void show(const Head& head) noexcept {
     const detail::SpinGuard guard(lock_);
     head_ = &head;
   }
-  // A router has found the route. Relaxed: a reader may see the previous one.
+  // Called when a router has found the route. Relaxed: a reader may see the previous route.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
-  // The server has waited for the client since `since`. Below 0: it has waited since -`since` for
-  // the client to read. 0: it does not wait. Relaxed: only a number.
+  // Above 0: the server has waited for bytes of the client since the time `since`. Below 0: it has
+  // waited for the client to read since the time -`since`. 0: it does not wait. Relaxed: the number
+  // publishes no other data.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
   }
-  // The answer has ended.
+  // Called when the answer has ended.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = 0;
     head_ = nullptr;
   }
-  // Relaxed: only numbers, with one writer.
+  // Relaxed: numbers with one writer, which publish no other data.
   void count_received(std::size_t bytes) noexcept {
     received_.store(received_.load(detail::relaxed) + bytes, detail::relaxed);
   }
@@ -110,7 +111,7 @@ class Progress {
   detail::Atomic<std::uint64_t> sent_{0};
 };
 
-// While an object exists, the server waits for the client.
+// While an object of this class exists, the server waits for the client.
 class ClientWait {
  public:
   enum class For : std::uint8_t { bytes, room };

@@ -10,7 +10,7 @@ namespace {
 
 constinit detail::ThreadMutex titles_mutex;
 
-// Never destroyed: a static router may be created or used later.
+// Never destroyed: a static router may use it later.
 std::vector<std::string>& route_titles() WEFT_REQUIRES(titles_mutex) {
   static auto& titles = *new std::vector<std::string>{"none", "other"};
   return titles;

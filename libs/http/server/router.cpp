@@ -29,7 +29,7 @@ std::string listed(const std::set<std::string_view>& methods) {
   return list;
 }
 
-// While an object exists, the fiber of a handler is named after its route.
+// While an object of this class exists, the handler's fiber is named after the route.
 class NamedByRoute {
  public:
   explicit NamedByRoute(std::string_view route) noexcept
@@ -41,7 +41,7 @@ class NamedByRoute {
   NamedByRoute& operator=(const NamedByRoute&) = delete;
 
  private:
-  std::array<char, 32> former_;  // Not initialized: the fiber has no earlier name.
+  std::array<char, 32> former_;  // Only its first size_ characters are initialized.
   std::size_t size_;
 };
 
@@ -56,7 +56,7 @@ struct Router::Node {
   struct Route {
     Handler handler;
     std::vector<std::string> names;
-    std::string title;  // Method and pattern; only the pattern for all methods.
+    std::string title;  // Method and pattern, or the pattern alone if it serves all methods.
     RouteIndex index;   // The index of the title.
   };
   std::map<std::string, Route, std::less<>> methods;
@@ -66,14 +66,14 @@ struct Router::Node {
   // Returns null if this node has no handler for the method.
   [[nodiscard]] const Route* route_for(std::string_view method) const;
 
-  // Adds the methods of this node; HEAD follows GET.
+  // Adds the methods of this node; GET implies HEAD.
   void add_methods(std::set<std::string_view>& to) const;
-  // Does the same for all nodes below, too.
+  // Does the same for this node and all nodes below it.
   void collect_methods(std::set<std::string_view>& to) const;
 
   using Values = std::vector<std::string_view>;
-  // Passes `visit` the nodes that have handlers for `path`, in order of preference, until it
-  // returns true. Then `values` has the values of the parameters there.
+  // Calls `visit` with the nodes that have handlers for `path`, in order of preference, until it
+  // returns true. `values` then has the values of that node's parameters.
   template <class Visit>
   bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };
@@ -238,7 +238,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   route->handler(request, response);
 }
 
-// Answers with the methods of all routes that the path has, if there are any.
+// Refuses the request. If routes with other methods match the path, the answer lists their methods.
 void Router::Routes::refuse(std::string_view path, Response& response) const {
   std::set<std::string_view> methods;
   Node::Values values;

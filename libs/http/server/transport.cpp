@@ -14,8 +14,8 @@ namespace weft::http {
 
 namespace {
 
-// The direction exists as long as the stream has its socket, even if that is closed. Null if an
-// upgrade has taken the stream.
+// Returns the stream's reading direction, which exists while the stream has its socket, even if the
+// socket is closed. Returns null if an upgrade has taken the stream.
 io::IoDirection* reading_of(const net::TcpStream& stream) noexcept {
   io::IoHandle* const handle = stream.socket().handle();
   return handle == nullptr ? nullptr : &handle->read();
@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most answers fit into the socket at once, so no clock is read.
+  // Most answers fit into the socket at once, so it does not read the clock for this attempt.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {
@@ -99,13 +99,14 @@ std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std:
   return {};
 }
 
-// Reads any number of bytes: a client that sends a large body must still receive the refusal.
+// Reads any number of bytes, so that a client that sends a large body can still receive the
+// refusal.
 void Transport::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (!stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  // The layer does not read these bytes, because no caller needs them. The clock must be read,
+  // Reads the stream without the layer, because no caller needs these bytes. Checks the clock,
   // because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;

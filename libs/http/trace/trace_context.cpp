@@ -17,7 +17,7 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 template <std::size_t size>
 void fill_id(std::array<std::uint8_t, size>& id) noexcept {
   do {
-    // The system always returns so few bytes in one call.
+    // A single call always returns so few bytes completely.
     (void)::getrandom(id.data(), id.size(), 0);
   } while (std::all_of(id.begin(), id.end(), [](std::uint8_t byte) { return byte == 0; }));
 }
@@ -118,7 +118,7 @@ std::optional<TraceContext> received_trace(const Request& request) {
     }
   }
   if (parents != 1) return std::nullopt;
-  // A longer state may be dropped as a whole.
+  // A longer state may be dropped entirely.
   if (trace && state.size() <= kMostOfState) trace->tracestate = std::move(state);
   return trace;
 }

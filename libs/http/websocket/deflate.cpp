@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kLargestWindow = 15;
 constexpr std::size_t kMessagePiece = 32 * 1024;
-// No message contains these bytes at its end (7.2.1).
+// A sender removes these bytes from the end of each message (7.2.1).
 constexpr std::string_view kTail("\0\0\xff\xff", 4);
 
 Bytef* bytes_of(const char* text) noexcept {
@@ -44,7 +44,7 @@ Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t mos
     if (count > most - out.size()) return Inflated::too_large;
     out.append(room.data(), count);
     if (outcome == Z_STREAM_END) {
-      // The window stays, as later blocks may refer to it.
+      // Keeps the window, because later blocks may refer to it.
       if (inflateResetKeep(&stream) != Z_OK) return Inflated::corrupt;
     } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
       return Inflated::corrupt;
@@ -138,7 +138,7 @@ void MessageDeflater::forget() noexcept { stream_.reset(); }
 
 namespace {
 
-// Parses 8 to 15, perhaps in quotes; returns 0 for anything else.
+// Parses a number from 8 to 15, possibly in quotes; returns 0 for other texts.
 int parse_bits(std::string_view text) noexcept {
   if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
@@ -174,7 +174,7 @@ struct OfferReader {
   }
 };
 
-// Returns false for an offer of another extension, or one that we cannot serve.
+// Returns false for an offer of another extension, or an offer that we cannot serve.
 bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
   bool is_served = take_part(offer) == "permessage-deflate";
   while (is_served && !offer.empty()) is_served = reader.take(take_part(offer));

@@ -18,7 +18,7 @@ enum class DeflateContext : std::uint8_t { dropped, kept };
 
 enum class Inflated : std::uint8_t { well, too_large, corrupt };
 
-// Decompresses the messages of one direction. One caller at a time.
+// Decompresses the messages of one direction, for one caller at a time.
 class MessageInflater {
  public:
   explicit MessageInflater(DeflateContext context) noexcept;
@@ -26,8 +26,8 @@ class MessageInflater {
   MessageInflater(const MessageInflater&) = delete;
   MessageInflater& operator=(const MessageInflater&) = delete;
 
-  // Appends the next message, of at most `most` bytes. Nothing may follow after another outcome
-  // than Inflated::well.
+  // Appends the next message, of at most `most` bytes. After a result other than Inflated::well, it
+  // must not be called again.
   [[nodiscard]] Inflated inflate(std::string_view compressed, std::size_t most, std::string& out);
 
  private:
@@ -37,7 +37,7 @@ class MessageInflater {
   std::unique_ptr<Stream> stream_;  // Null between messages, unless the context is kept.
 };
 
-// Compresses the messages of one direction. One caller at a time.
+// Compresses the messages of one direction, for one caller at a time.
 class MessageDeflater {
  public:
   // `window_bits` is from 9 to 15.
@@ -48,7 +48,7 @@ class MessageDeflater {
 
   // Appends the next message, compressed. Returns false if there is no memory for it.
   [[nodiscard]] bool deflate(std::string_view text, std::string& out);
-  // Drops the context, as the peer has not received the last compressed message.
+  // Drops the context. Called if the peer has not received the last compressed message.
   void forget() noexcept;
 
  private:
@@ -61,18 +61,19 @@ class MessageDeflater {
 
 // The parameters that both ends have agreed on.
 struct DeflateTerms {
-  int send_bits = 15;  // The window of what this end sends; what it receives has any.
+  int send_bits = 15;  // The window for sending; received messages may use any window.
   DeflateContext send = DeflateContext::dropped;
   DeflateContext receive = DeflateContext::dropped;
-  std::string answer = {};  // The value of Sec-WebSocket-Extensions in a server's answer.
+  std::string answer = {};  // The value of Sec-WebSocket-Extensions in the server's answer.
 };
 // Selects the first offer in a client's Sec-WebSocket-Extensions that a server can serve. With
-// `kept`, contexts are kept unless the offer excludes it.
+// `kept`, both ends keep their contexts, unless the offer excludes that.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers,
                                                          DeflateContext context);
-// Returns what a client offers.
+// Returns a client's offer, the value of Sec-WebSocket-Extensions.
 [[nodiscard]] std::string_view deflate_offer(DeflateContext context) noexcept;
-// Returns a client's terms; nothing if it cannot accept this answer of a server to that offer.
+// Returns a client's terms after the server's answer to its offer; nothing if the client cannot
+// accept the answer.
 [[nodiscard]] std::optional<DeflateTerms> accept_deflate(std::string_view answer,
                                                          DeflateContext context);
 

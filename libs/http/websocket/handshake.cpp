@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// Names are compared exactly, because clients compare the answer so.
+// Compares names exactly, as clients do with the answer.
 bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
   while (!offered.empty()) {
     if (take_item(offered) == protocol) return true;
@@ -48,7 +48,7 @@ std::string join_values(std::span<const Header> headers, std::string_view name) 
 }
 
 void fill_randomly(std::span<char> bytes) noexcept {
-  // The system always returns so few bytes in one call.
+  // A single call always returns so few bytes completely.
   (void)::getrandom(bytes.data(), bytes.size(), 0);
 }
 

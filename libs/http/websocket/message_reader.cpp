@@ -31,7 +31,7 @@ MessageReader::Event MessageReader::next(std::string_view& input) {
 }
 
 bool MessageReader::begin_frame() {
-  // A client masks its frames, and a server does not.
+  // A client masks its frames; a server does not.
   if (frame_.is_masked != (role_ == Role::server)) return refuse(close_code::kProtocolError);
   if (!frame_.is_control() && !begin_data()) return false;
   if (frame_.is_control()) control_.clear();
@@ -54,7 +54,7 @@ bool MessageReader::begin_data() {
     message_.clear();
   }
   if (++frames_ > fragments_) return refuse(close_code::kRefused);
-  // Data that cannot be compressed grows slightly.
+  // Compression makes incompressible data slightly larger.
   const std::uint64_t slack = is_compressed_ ? most_ / 8 + 64 : 0;
   const std::uint64_t room = most_ - std::min(most_, message_.size());
   if (frame_.size > room && frame_.size - room > slack) return refuse(close_code::kTooLarge);

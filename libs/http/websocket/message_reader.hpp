@@ -13,15 +13,15 @@
 
 namespace weft::http {
 
-// The end of the connection that this object serves.
+// The side of the connection that this object serves.
 enum class Role : std::uint8_t { server, client };
 
-// Assembles messages from the peer's bytes, which may arrive in any pieces.
+// Assembles messages from the peer's bytes, which may arrive in pieces of any size.
 class MessageReader {
  public:
   enum class Event : std::uint8_t { nothing, text, binary, ping, pong, close, refused };
 
-  // Without a context the peer may not compress.
+  // Without a context, the peer must not compress messages.
   MessageReader(Role role, std::size_t message_bytes, std::size_t fragments,
                 std::optional<DeflateContext> context) noexcept
       : role_(role),
@@ -32,7 +32,7 @@ class MessageReader {
 
   // Consumes bytes from the beginning of `input`. Event::nothing means that it needs more bytes.
   [[nodiscard]] Event next(std::string_view& input);
-  // Returns whether a frame or a message has begun and not ended.
+  // Returns whether a frame or a message has begun and has not ended.
   [[nodiscard]] bool is_within_message() const noexcept {
     return in_frame_ || opcode_ != Opcode::continuation;
   }

@@ -15,8 +15,8 @@
 
 namespace weft::http {
 
-// The part that the program's pointers share. Without a fiber of its own, a delayed call looks for
-// a peer that is silent.
+// The part of a WebSocket that the program's pointers share. It has no fiber; a delayed call checks
+// whether the peer is silent.
 class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
  public:
   SharedWebSocket(const Upgraded& link, const WebSocketOptions& options,
@@ -25,9 +25,9 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
 
   [[nodiscard]] WebSocket::Core& core() noexcept { return core_; }
   [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
-  // Looks after the peer until end().
+  // Until end(), pings a silent peer, and gives up a peer that does not answer.
   void watch();
-  // The link is not used once it returns.
+  // Once it returns, the link is no longer used.
   void end() noexcept;
 
  private:
@@ -39,7 +39,7 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
   DelayedCall look_ WEFT_GUARDED_BY(mutex_);
 };
 
-// The part that the connection owns: its end is the WebSocket's.
+// The part that the connection owns: when the connection ends, the WebSocket ends.
 class MessageTalk {
  public:
   MessageTalk(WebSocketHandlers handlers, const WebSocketOptions& options, std::string protocol,
@@ -52,7 +52,7 @@ class MessageTalk {
   MessageTalk(const MessageTalk&) = delete;
   MessageTalk& operator=(const MessageTalk&) = delete;
 
-  // Passes on the messages that have arrived.
+  // Passes the messages that have arrived to the handler.
   [[nodiscard]] net::Next serve(const Upgraded& link);
 
  private:

@@ -24,7 +24,8 @@ using ReaderEvent = MessageReader::Event;
 
 constexpr std::size_t kRoom = 4096;
 
-// A compressed message that the peer does not receive must leave no trace in the context.
+// Drops the compressor's context unless a message was sent: a message that the peer does not
+// receive must leave no trace in the context.
 class SentOrForgotten {
  public:
   explicit SentOrForgotten(std::optional<MessageDeflater>& deflater) noexcept
@@ -81,7 +82,7 @@ net::Result<std::optional<Message>> WebSocket::Core::take_next() {
   reading_.lock();
   const HeldLock lock(reading_);
   state_.is_parked = false;
-  // A read that succeeds, or a ping, may have more bytes behind it.
+  // After a successful read or a ping, more bytes may have arrived.
   do {
     input_.is_drained = false;
     auto [message, error] = read_message(Deadline::past());
@@ -171,7 +172,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // After we have sent a close frame we send no ping, and only wait for the peer's close frame.
+    // Once we have sent a close frame, we send no ping, and only wait for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -209,7 +210,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::refused:
       return refuse(reader_.code(), error_of(reader_.code()));
     default:
-      return {};  // This is a pong, which was counted when it arrived.
+      return {};  // A pong, which was noted when its bytes arrived.
   }
 }
 
@@ -232,7 +233,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // Another owner sees the end, and lingers or closes.
+    // The present owner sees the end, and lingers or closes.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -243,7 +244,7 @@ void WebSocket::Core::linger() {
   const Until until = deadline;
   (void)Link{link_->stream, link_->layer}.end_writing(until);
   std::array<std::byte, 1024> dropped;
-  // The clock must be read, because a read that finds bytes succeeds even after its deadline.
+  // Checks the clock, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     if (link_->read_some(dropped, until).error) break;
   }
@@ -260,7 +261,7 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 
 void WebSocket::Core::detach() noexcept {
   link_.detach();
-  // Calls that use the link end, because it is closed. Later calls see one of these flags.
+  // Calls that use the link return, because the link is closed. Later calls see one of these flags.
   {
     writing_.lock();
     const HeldLock lock(writing_);
@@ -273,7 +274,7 @@ void WebSocket::Core::detach() noexcept {
     state_.lingers = false;
     over_.set();
   }
-  // A caller that lingers uses the link until it sees that it is closed.
+  // A lingering caller uses the link until the caller sees that the link is closed.
   link_.lingering.lock();
   const HeldLock lock(link_.lingering);
 }
@@ -282,7 +283,7 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
   const std::error_code error =
       send_alone(opcode, payload, until.but_before(Deadline::after(options_.write)));
   send_pong();
-  // The wait ended, but not because of the caller's limit.
+  // The wait ended by the write timeout, not by the caller's limit.
   if (error == weft::Errc::timed_out && !until.is_over()) link_.close();
   return error;
 }
@@ -296,8 +297,9 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
   return write_frame(opcode, payload, limit);
 }
 
-// The reader does not wait for a writer: a writer sends the pong after its own frame. Reader and
-// writer each check for the pong again after the other may have missed it.
+// A reader does not wait for a writer: the writer sends the pong after its own frame. A caller that
+// has unlocked writing_ checks again for a pong: another caller may have failed to lock writing_
+// meanwhile.
 void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
@@ -324,7 +326,7 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
   append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
   const auto [count, error] = link_->write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
-    // The peer would take any later bytes for the rest of the incomplete frame.
+    // The peer would mistake later bytes for the rest of the incomplete frame.
     has_closed_ = true;
     link_.close();
   }
@@ -343,7 +345,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     link_.close();
     return error;
   }
-  // A caller in receive() may read the client's close frame, too.
+  // Instead of this call, a caller in receive() may read the peer's close frame.
   std::error_code outcome = weft::Errc::timed_out;
   bool is_parked = false;
   if (reading_.try_lock_until(limit)) {

@@ -23,7 +23,7 @@
 
 namespace weft::http {
 
-// Unlocks a mutex that is already locked when the object is made.
+// Its destructor unlocks a mutex that the caller of the constructor has already locked.
 class WEFT_SCOPED_LOCK HeldLock {
  public:
   explicit HeldLock(Mutex& mutex) noexcept WEFT_REQUIRES(mutex) : mutex_(mutex) {}
@@ -56,12 +56,12 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
-// The connection below, whose end may come from any caller at any time, also after detach().
+// The connection below the WebSocket. Any caller may end it at any time, even after detach().
 class SharedLink {
  public:
   explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
-  // The owner of reading_ or of writing_ calls them, unless that direction has ended.
+  // The owner of reading_ or of writing_ calls these, unless that direction has ended.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
   [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
   // Ends all waits of both directions.
@@ -70,7 +70,7 @@ class SharedLink {
     const HeldLock lock(mutex_);
     if (!is_detached_) upgraded_.close();
   }
-  // Does the same, and no later close() uses the connection.
+  // Does the same, and makes later calls to close() do nothing.
   void detach() noexcept {
     close();
     mutex_.lock();
@@ -78,7 +78,7 @@ class SharedLink {
     is_detached_ = true;
   }
 
-  Mutex lingering;  // Locked while a caller reads on after the close.
+  Mutex lingering;  // Locked while a caller continues to read after the close.
 
  private:
   Upgraded upgraded_;
@@ -86,18 +86,18 @@ class SharedLink {
   bool is_detached_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
-// Returns what the options say about contexts of compression.
+// Returns whether, by the options, compression keeps its contexts.
 [[nodiscard]] inline DeflateContext context_of(const WebSocketOptions& options) noexcept {
   return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
 }
 
 // The connection, with one mutex for each direction. A reader may also lock for writing, to answer
 // a ping or a close; a writer never reads.
-// Invariant: while State::is_parked is set, no caller reads. Unchecked: the connection's watch is
-// the server's.
+// Invariant: while State::is_parked is set, no caller reads. Unchecked: the connection's watch
+// belongs to the server.
 class WebSocket::Core {
  public:
-  // Without terms, messages are not compressed.
+  // Without terms, it does not compress messages.
   Core(Role role, Upgraded link, const WebSocketOptions& options, std::string protocol,
        const std::optional<DeflateTerms>& terms)
       : role_(role),
@@ -115,13 +115,14 @@ class WebSocket::Core {
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
   // For a server's WebSocket that has no fiber between messages. Returns the next message that has
-  // arrived. Without one and without an error, the connection is to wait for bytes, and then to
-  // call again.
+  // arrived. If it returns neither a message nor an error, the connection must wait for bytes, and
+  // then call again.
   net::Result<std::optional<Message>> take();
-  // Sends a ping to a silent peer, and gives up one that is silent or slow for too long. Returns
-  // when to call again. It has an effect only while the connection waits for bytes.
+  // Sends a ping to a silent peer, and gives up a peer that has been silent or slow for too long.
+  // Returns when to call this function again. The call has an effect only while the connection
+  // waits for bytes.
   [[nodiscard]] Deadline look_after();
-  // Ends all calls: from now on the link is not used.
+  // Ends all calls. Once it returns, the link is no longer used.
   void detach() noexcept;
 
   [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
@@ -129,22 +130,22 @@ class WebSocket::Core {
   [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
 
  private:
-  // Tracks when to send the peer a ping, and when to give up a peer that has not answered.
+  // When to send the peer a ping, and when to give up a peer that has not answered.
   struct Silence {
     Deadline ends;
     bool awaits_pong = false;
-    Deadline message_ends = Deadline::never();  // The limit of the message that has begun.
+    Deadline message_ends = Deadline::never();  // The deadline of the message that has begun.
   };
   // Received bytes that are not used yet.
   struct Bytes {
     std::unique_ptr<char[]> room;  // Null between messages of a connection without a fiber.
-    std::string_view rest;         // A part of it.
+    std::string_view rest;         // A part of `room`.
     bool is_drained = false;       // The last read found no bytes.
   };
   struct State {
     std::error_code ended = {};  // The result of all further reads.
     bool is_parked = false;      // The connection waits for bytes without a fiber.
-    bool lingers = false;        // The link is still open after the last frame: see linger().
+    bool lingers = false;        // The link stays open after the last frame: see linger().
   };
   struct PeerClose {
     std::uint16_t code = 0;
@@ -158,7 +159,7 @@ class WebSocket::Core {
   // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
-  // Sets or lifts the deadline of the message that is being received.
+  // Sets or removes the deadline of the message that is being received.
   void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
   // Closes because the server stops.
   std::error_code go_away() WEFT_REQUIRES(reading_);
@@ -166,8 +167,9 @@ class WebSocket::Core {
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
-  // Closes the link, if the peer has not been waited for, once the peer has closed: a reset would
-  // discard what was sent. No caller reads any more, so close() need not wait.
+  // If no call has waited for the peer's close, waits for it and then closes the link. An earlier
+  // close could cause a reset, which would discard sent bytes. No caller reads any more, so close()
+  // need not wait.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
@@ -187,11 +189,11 @@ class WebSocket::Core {
   Silence silence_ WEFT_GUARDED_BY(reading_);
   State state_ WEFT_GUARDED_BY(reading_);
   PeerClose peer_close_;
-  Event over_;  // State::ended is set, and so is peer_close_.
+  Event over_;  // Set once State::ended and peer_close_ are set.
 
   Mutex writing_;
   std::optional<MessageDeflater> deflater_ WEFT_GUARDED_BY(writing_);
-  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // The last frame was a close.
+  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // The last frame sent was a close frame.
   OwedPong pong_;
 };
 

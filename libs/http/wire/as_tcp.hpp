@@ -1,4 +1,4 @@
-// Connections over Unix sockets, in the type of TCP connections.
+// Presents connections over Unix sockets as TCP connections.
 #pragma once
 
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace weft::http {
 
-// Moves the socket into a TcpStream. Over a Unix socket, its calls that concern TCP or addresses
-// return errors, and all others work.
+// Moves the socket into a TcpStream. Over a Unix socket, calls that concern TCP or addresses return
+// errors; all other calls work.
 [[nodiscard]] inline net::TcpStream as_tcp(net::ByteStream&& stream) noexcept {
   struct Opened : net::ByteStream {
     explicit Opened(net::ByteStream&& from) noexcept : net::ByteStream(std::move(from)) {}

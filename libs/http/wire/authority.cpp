@@ -20,7 +20,7 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
-// RFC 3986 also has the comma here, but a comma would make two hosts.
+// RFC 3986 also includes the comma, but a comma would make two hosts.
 bool is_delimiter(char c) noexcept {
   return std::string_view("!$&'()*+;=").find(c) != std::string_view::npos;
 }
@@ -56,7 +56,7 @@ bool is_future_address(std::string_view text) noexcept {
                      [](char c) { return is_unreserved(c) || is_delimiter(c) || c == ':'; });
 }
 
-// Parses the text in brackets.
+// Parses the text between the brackets.
 bool parse_literal(std::string_view text, Authority& parts) noexcept {
   const std::size_t percent = text.find('%');
   parts.is_literal = true;
@@ -65,7 +65,7 @@ bool parse_literal(std::string_view text, Authority& parts) noexcept {
     return is_v6_address(text) || is_future_address(text);
   }
   parts.zone = text.substr(percent + 1);
-  // In a URL the percent sign is encoded (RFC 6874), but it is often written plainly.
+  // In a URL the percent sign is encoded (RFC 6874), but many writers do not encode it.
   if (parts.zone.size() > 2 && parts.zone.starts_with("25")) parts.zone.remove_prefix(2);
   return is_v6_address(parts.host) && !parts.zone.empty() &&
          std::all_of(parts.zone.begin(), parts.zone.end(), is_unreserved);

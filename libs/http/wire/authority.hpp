@@ -9,15 +9,15 @@ namespace weft::http {
 
 // All texts refer to the text that was parsed.
 struct Authority {
-  std::string_view host;    // An address in brackets is stored without them.
-  bool is_literal = false;  // The host was in brackets.
+  std::string_view host;    // The host, without brackets.
+  bool is_literal = false;  // Whether the host was in brackets.
   std::string_view zone;    // "eth0" in "[fe80::1%25eth0]"; empty for none.
   std::optional<std::uint16_t> port;
 };
 
 // Parses "host", "host:port", "[address]" or "[address%zone]:port" (RFC 3986, 3.2.2). Returns false
-// for an invalid text: an empty host, broken percent codes, brackets without an address, a port
-// above 65535 or not a number, a user, or a comma, which would make a list.
+// for an empty host, an invalid percent code, brackets without an address, or a port that is not a
+// number up to 65535. Also returns false for a user, or a comma, which would make a list.
 [[nodiscard]] bool parse_authority(std::string_view text, Authority& parts) noexcept;
 
 // Returns whether `text` is a valid Host header value: without a zone (RFC 6874), and possibly

@@ -1,4 +1,4 @@
-// The body of a message, as it is read.
+// Reads the body of a message.
 #pragma once
 
 #include <algorithm>
@@ -19,31 +19,36 @@
 
 namespace weft::http {
 
-// Finds the data of a body of any framing, and its end. The bytes come from a source, which has:
-//   rest()           the bytes that have been received and not consumed
-//   consume(size)    consumes as many of them
-//   receive(buffer)  reads right into the caller's buffer; returns a Result
-//   receive_more()   adds to rest(); returns an error, which is end_of_stream at the stream's end
+// Finds the data of a body of any framing, and its end. The bytes come from a source, which has
+// four functions:
+//
+//   rest() returns the bytes that have been received and not consumed.
+//
+//   consume(size) consumes that many of these bytes.
+//
+//   receive(buffer) reads directly into the caller's buffer, and returns a Result.
+//
+//   receive_more() adds to rest(). It returns an error: end_of_stream at the stream's end.
 class Body {
  public:
-  // There is no body.
+  // Constructs an empty body.
   Body() noexcept = default;
-  // `most`: how many bytes chunks may have in all.
+  // `most`: the total size that chunks may have, in bytes.
   explicit Body(const Head& head,
                 std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) noexcept
       : framing_(head.framing),
         over_(head.framing == Framing::none ||
               (head.framing == Framing::length && head.content_length == 0)),
         left_(head.framing == Framing::length ? head.content_length : most) {}
-  // Has to be called for chunks, before they are read.
+  // Must be called for a chunked body, before the first read.
   void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
-  // Chunks may have `most` bytes in all. Has to be called before they are read.
+  // Sets the total size that chunks may have, in bytes. Must be called before the first read.
   void bound_chunks(std::uint64_t most) noexcept {
     if (decoder_) left_ = most;
   }
 
   // Reads at least one byte, or returns an error: end_of_stream at the end of the body,
-  // unexpected_end if the stream ends before, and the source's.
+  // unexpected_end if the stream ends earlier, or the source's error.
   template <class Source>
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, Source& source) {
     if (over_) return {.error = weft::Errc::end_of_stream};
@@ -53,7 +58,7 @@ class Body {
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
-  // The bytes that are left of a body of known length, or that chunks may still have.
+  // Returns the bytes that are left of a body of known length, or that chunks may still have.
   [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

@@ -68,8 +68,8 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
   }
 }
 
-// Small chunks and extensions are allowed, but a peer must not keep its reader busy with little
-// else.
+// Small chunks and extensions are allowed, but a peer must not keep its reader busy with almost
+// nothing else.
 bool ChunkDecoder::is_worth_its_line() noexcept {
   const std::uint64_t granted = 16 + 2 * left_;
   waste_ += line_size_;
@@ -91,7 +91,8 @@ bool ChunkDecoder::take_digit(char byte) noexcept {
   return true;
 }
 
-// Consumes bytes up to the blank line. It collects the lines and parses them when all have arrived.
+// Consumes bytes up to the blank line. It collects the lines, and parses them once all have
+// arrived.
 ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
   std::size_t done = 0;
   while (done < input.size()) {

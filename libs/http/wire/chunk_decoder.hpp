@@ -13,16 +13,16 @@
 namespace weft::http {
 
 // Finds the data in a chunked body (RFC 9112, 7.1) by the strict syntax, so that two readers cannot
-// disagree about where it ends. Bytes may come in any portions.
+// disagree about where the body ends. Bytes may arrive in pieces of any size.
 class ChunkDecoder {
  public:
   enum class State : std::uint8_t { wants_more, data, end, refused };
   struct Step {
     State state;
-    std::size_t consumed;  // The consumed bytes of the input.
-    // With State::data: the data, which are the last of these bytes.
+    std::size_t consumed;  // The number of consumed bytes of the input.
+    // With State::data: the data, which are the last of the consumed bytes.
     std::string_view data;
-    Errc error = Errc::malformed_chunk;  // With State::refused.
+    Errc error = Errc::malformed_chunk;  // With State::refused: the reason.
   };
 
   // The treatment of a trailer that continues on the next line (RFC 9112, 5.2). A server refuses
@@ -33,10 +33,11 @@ class ChunkDecoder {
                Folds folds = Folds::refused) noexcept
       : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
-  // Continues to the next piece of data, of `at_most` bytes, or to the end of the input or of the
-  // body.
+  // Decodes up to the next piece of data, of `at_most` bytes at most, or to the end of the input or
+  // of the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
-  // May be called after next() has returned State::end; the result is valid as long as this object.
+  // May be called after next() has returned State::end; the result is valid while this object
+  // lives.
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return trailers_; }
 
  private:

@@ -16,7 +16,7 @@ struct Sink {
 
 Sink& sink_of(llhttp_t* parser) noexcept { return *static_cast<Sink*>(parser->data); }
 
-// The parser reports a text in one piece, or in adjacent pieces.
+// Appends a piece of a text: the parser reports a text in one or more adjacent pieces.
 void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
@@ -47,7 +47,7 @@ int on_value(llhttp_t* parser, const char* at, std::size_t size) {
   return 0;
 }
 
-// For an empty value the parser may report no piece.
+// Ensures that an empty value is set, because the parser may report no piece of it.
 int on_value_end(llhttp_t* parser) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;
@@ -56,7 +56,7 @@ int on_value_end(llhttp_t* parser) {
   return 0;
 }
 
-// The parser does not read the body.
+// Stops the parser, which must not read the body.
 int on_head_end(llhttp_t* /*parser*/) { return HPE_PAUSED; }
 
 llhttp_settings_t make_settings() noexcept {
@@ -77,8 +77,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// The parser is used for the headers only: it accepts only some methods and versions, and the first
-// line has been parsed already. This line replaces it.
+// The parser parses only the headers: it accepts only some methods and versions, and the first line
+// has already been parsed. This line replaces the first line.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {

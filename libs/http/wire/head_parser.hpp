@@ -20,9 +20,9 @@ enum class Framing : std::uint8_t { none, length, chunked, until_close };
 // All texts refer to the buffer that was parsed. The array is not initialized: most requests use
 // few of its headers.
 struct Head {
-  std::string_view method;  // A request's.
-  std::string_view target;  // A request's.
-  int status = 0;           // A response's.
+  std::string_view method;  // Empty in a response.
+  std::string_view target;  // Empty in a response.
+  int status = 0;           // 0 in a request.
   int minor_version = 1;
   std::size_t count = 0;
   union {
@@ -40,7 +40,7 @@ struct Head {
   std::string_view host;
 
   Head() noexcept {}
-  ~Head() {}  // NOLINT(modernize-use-equals-default): of the union, nothing is to be destroyed.
+  ~Head() {}  // NOLINT(modernize-use-equals-default): the union needs no destruction.
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
 
@@ -63,8 +63,8 @@ struct Head {
 };
 
 // Parses a complete request head, from its first line to its blank line, after HeadLines has
-// validated its lines. Returns Errc::head_too_large for more than `max_headers` headers, for which
-// there must be room.
+// validated its lines. Returns Errc::head_too_large for more than `max_headers` headers; the Head
+// must have room for `max_headers`.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
 // Does the same for a response.

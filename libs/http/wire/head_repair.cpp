@@ -12,7 +12,8 @@ namespace weft::http {
 
 namespace {
 
-// Adds the items of a list; each must equal `length`, unless that is still empty.
+// If `length` is empty, sets it to the first item of the list. Returns whether each item equals
+// `length`.
 bool add_lengths(std::string_view list, std::string_view& length) noexcept {
   list = trimmed(list);
   if (list.empty() || list.back() == ',') return false;

@@ -1,4 +1,4 @@
-// Repairs errors in heads that servers send and that have only one possible meaning.
+// Repairs an erroneous head from a server if the head has only one possible meaning.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace weft::http {
 void unfold(std::string& head) noexcept;
 
 // Merges several equal values of Content-Length, in separate lines or in a list (RFC 9110, 8.6).
-// Returns false, and leaves the head unchanged, if they differ or one is empty.
+// Returns false, and leaves the head unchanged, if the values differ or a value is empty.
 [[nodiscard]] bool merge_lengths(std::string& head);
 
 }  // namespace weft::http

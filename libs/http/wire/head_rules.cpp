@@ -33,7 +33,7 @@ bool all_in(const ByteTable& table, std::string_view text) noexcept {
                      [&](char c) { return table[static_cast<unsigned char>(c)]; });
 }
 
-// The headers that determine the length of a body; each may appear only once.
+// The headers that determine the length of a body; each of them may appear only once.
 struct BodyHeaders {
   unsigned lengths = 0;
   unsigned codings = 0;
@@ -47,8 +47,8 @@ bool parse_length(std::string_view text, std::uint64_t& length) noexcept {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Collects the values of all Connection headers. "close" takes effect whatever other values precede
-// or follow it (RFC 9112, 9.3).
+// Collects the values of all Connection headers. "close" takes effect regardless of other values
+// (RFC 9112, 9.3).
 struct Wishes {
   bool close = false;
   bool keep_alive = false;
@@ -62,14 +62,14 @@ struct Wishes {
   }
 };
 
-// If the target has a host, `host` is set to it; it replaces the Host header.
+// If the target has a host, sets `host` to it: this host replaces the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible) return false;
   if (target == "*") return method == "OPTIONS";
   if (target.starts_with('/')) return true;
-  // This is the absolute form, which clients send to a proxy.
+  // The absolute form, which clients send to a proxy.
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
   const std::string_view rest = target.substr(colon + 3);
@@ -85,7 +85,8 @@ Fault check_coding(std::string_view coding) noexcept {
   const std::size_t comma = coding.rfind(',');
   std::string_view last = comma == std::string_view::npos ? coding : coding.substr(comma + 1);
   while (!last.empty() && (last.front() == ' ' || last.front() == '\t')) last.remove_prefix(1);
-  // We support no coding before "chunked"; one after it leaves the body without a defined end.
+  // We support no coding before "chunked"; a coding after it would leave the body without a defined
+  // end.
   if (comma != std::string_view::npos && !equal_tokens(last, "chunked"))
     return Errc::malformed_coding;
   const std::string_view first = coding.substr(0, coding.find(','));
@@ -121,7 +122,7 @@ struct RequestHeaders {
 Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   for (const Header& header : head.headers()) {
     const std::string_view name = header.name;
-    // Only names of these sizes matter.
+    // Only headers whose names have these sizes matter.
     switch (name.size()) {
       case 4:
         if (equal_tokens(name, "host")) {
@@ -162,7 +163,7 @@ Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   return {};
 }
 
-// Accepts "HTTP/1.1", or another final digit.
+// Accepts "HTTP/1." and a digit.
 Fault parse_version(std::string_view text, Head& head) noexcept {
   if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
       !is_digit(text[7])) {

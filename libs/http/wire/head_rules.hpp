@@ -1,5 +1,5 @@
-// Applies the rules for a head beyond its syntax, so that all programs on its way agree where the
-// message ends.
+// Applies the rules for a head beyond its syntax, so that all programs on its way agree on where
+// the message ends.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,8 @@ using Fault = std::optional<Errc>;
 // a space and a text.
 [[nodiscard]] Fault parse_status_line(std::string_view line, Head& head) noexcept;
 
-// Checks target and headers, and sets the fields of Head about the body and the connection.
+// Checks the target and the headers, and sets the fields of Head that describe the body and the
+// connection.
 [[nodiscard]] Fault apply_request_rules(Head& head) noexcept;
 // Does the same for a response.
 [[nodiscard]] Fault apply_response_rules(Head& head) noexcept;

@@ -28,7 +28,7 @@ struct Parts {
   std::string_view time;  // "08:49:37"
 };
 
-// Splits the text by the one of the three forms that its length and punctuation match.
+// Splits a text in one of the three forms, which its length and punctuation distinguish.
 std::optional<Parts> split(std::string_view text) noexcept {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) {
@@ -120,7 +120,7 @@ std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t 
   if (is_leap_second) parts.tm_sec = 59;
   const int day = parts.tm_mday;
   const std::int64_t seconds = ::timegm(&parts);
-  // mktime() normalizes a day that the month does not have.
+  // If the month does not have that day, mktime() has changed the day.
   if (parts.tm_mday != day || !is_weekday(words->weekday, parts.tm_wday)) return {};
   return seconds + (is_leap_second ? 1 : 0);
 }

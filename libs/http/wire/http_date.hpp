@@ -10,9 +10,9 @@ namespace weft::http {
 
 // Returns a text such as "Sun, 06 Nov 1994 08:49:37 GMT" for seconds since 1970; always in English.
 [[nodiscard]] std::string format_http_date(std::int64_t seconds);
-// Parses the three forms of RFC 9110, 5.6.7: the one above, "Sunday, 06-Nov-94 08:49:37 GMT", and
-// "Sun Nov 6 08:49:37 1994". A year of two digits is the latest such year that is at most 50 years
-// after `now`. Returns nothing if the text is not a date, or the weekday is wrong.
+// Parses the three forms of RFC 9110, 5.6.7: the form above, "Sunday, 06-Nov-94 08:49:37 GMT", and
+// "Sun Nov 6 08:49:37 1994". Two digits stand for the latest year with these last digits that is at
+// most 50 years after `now`. Returns nothing if the text is not a date, or the weekday is wrong.
 [[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t now);
 // Does the same with the current time.
 [[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text);

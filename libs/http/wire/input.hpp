@@ -11,8 +11,8 @@
 
 namespace weft::http {
 
-// Bytes in a row. Small messages fit into the object itself, which is on a stack. Texts in consumed
-// bytes stay valid until make_room() or keep() is called.
+// A contiguous buffer. Small messages fit into the object itself, which is on a stack. Texts in
+// consumed bytes stay valid until make_room() or keep() is called.
 class Input {
  public:
   Input() noexcept = default;
@@ -22,8 +22,8 @@ class Input {
   [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
   void consume(std::size_t size) noexcept { begin_ += size; }
 
-  // Moves the remaining bytes to the front and makes room after them, for at most `most` bytes in
-  // all. Returns no room if that many bytes are present already.
+  // Moves the remaining bytes to the front, and returns the room after them, up to a total of
+  // `most` bytes. Returns no room if `most` bytes are already present.
   [[nodiscard]] std::span<char> make_room(std::size_t most) {
     if (begin_ == end_) {
       begin_ = end_ = 0;

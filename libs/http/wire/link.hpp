@@ -12,8 +12,8 @@
 
 namespace weft::http {
 
-// Refers to a stream, and to the layer on it, if there is one; then all bytes go through the layer.
-// Context, Errors, Throws: as net::TcpStream and Layer.
+// Refers to a stream and, if there is one, to the layer on it; all bytes then go through the layer.
+// Context, Errors, Throws: as for net::TcpStream and Layer.
 struct Link {
   net::TcpStream& stream;
   Layer* layer = nullptr;
@@ -21,18 +21,18 @@ struct Link {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) const {
     return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
   }
-  // With a layer, writes all.
+  // With a layer, writes all of `data`.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until) const {
     return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
   }
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) const {
     return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
   }
-  // Returns false only if every byte taken from the stream has been read here.
+  // Returns false only if the caller has read every byte that was taken from the stream.
   [[nodiscard]] bool may_have_read_ahead() const {
     return layer != nullptr && layer->may_have_read_ahead();
   }
-  // Tells the peer that nothing more will be sent.
+  // Notifies the peer that this side will send no more.
   std::error_code end_writing(const Until& until) const {
     return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
   }

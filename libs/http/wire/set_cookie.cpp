@@ -22,7 +22,7 @@ bool is_date_delimiter(char c) noexcept {
          (c >= 0x5b && c <= 0x60) || (c >= 0x7b && c <= 0x7e);
 }
 
-// Takes `least` to `most` digits. Returns false if there are fewer or more of them.
+// Takes `least` to `most` digits. Returns false if there are fewer or more digits.
 bool take_digits(std::string_view& text, std::size_t least, std::size_t most, int& number) {
   std::size_t count = 0;
   number = 0;
@@ -117,7 +117,7 @@ void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie)
       }
     }
   }
-  if (max_age) cookie.lifetime = max_age;  // It precedes Expires.
+  if (max_age) cookie.lifetime = max_age;  // It takes precedence over Expires.
 }
 
 }  // namespace
@@ -162,7 +162,8 @@ std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t no
   cookie.value = trimmed(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
   const std::size_t size = cookie.name.size() + cookie.value.size();
   if (size == 0 || size > kMaxCookieBytes) return {};
-  // Without a name, a server would take the value for a name.
+  // If a cookie has no name, a server would mistake its value for a name; so the value must not
+  // begin with a prefix either.
   if (cookie.name.empty() && !keeps_prefix(cookie.value, false, false)) return {};
   read_attributes(text, now, cookie);
   return cookie;

@@ -16,9 +16,9 @@ inline constexpr std::size_t kMaxCookieBytes = 4096;
 struct SetCookie {
   std::string name;
   std::string value;
-  // In lower case, without a leading dot; empty if the cookie is for the host alone.
+  // In lower case, without a leading dot; empty if the cookie is only for the host itself.
   std::string domain;
-  std::string path;  // Empty: the default.
+  std::string path;  // Empty: the default path.
   // In seconds, at most 400 days; below 1 if the cookie has expired.
   std::optional<std::int64_t> lifetime;
   bool secure = false;

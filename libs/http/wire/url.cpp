@@ -45,7 +45,7 @@ bool take_authority(std::string_view text, Url& url) {
   return true;
 }
 
-// RFC 3986, 5.2.4. `path` begins with a slash.
+// Removes the dot segments (RFC 3986, 5.2.4). `path` begins with a slash.
 std::string without_dots(std::string_view path) {
   std::string done;
   while (!path.empty()) {
@@ -62,8 +62,8 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// Returns the reference with percent codes for spaces and bytes beyond ASCII, which often appear in
-// links.
+// Returns the reference with percent codes for spaces and bytes beyond ASCII, both of which often
+// appear in links.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;

@@ -3,7 +3,7 @@
 
 #include <weft/asio/detail/given_up.hpp>
 #include <weft/asio/library.hpp>
-// The library is chosen above.
+// <weft/asio/library.hpp> has chosen the library.
 #if defined(WEFT_ASIO_STANDALONE)
 #include <asio/async_result.hpp>
 #include <asio/dispatch.hpp>
@@ -89,8 +89,8 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
-// Asio's concept of a token tries it with an initiation that is never called. Tokens that wrap this
-// one may return auto, so the compiler needs the whole body.
+// Asio's concept of a token tries the token with an initiation that is never called. Tokens that
+// wrap this token may return auto, so the compiler needs the whole body.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -167,7 +167,7 @@ ErrorCode* error_within(Pair& /*not a tuple*/) noexcept {
 // --- The operation -------------------------------------------------------------------------------
 
 // Calls `function` on an executor; if the executor drops it instead, the destructor reports that.
-// Part counts as one of `pending` until the call has been made or dropped.
+// While the call is neither made nor dropped, `pending` counts the Part.
 template <class F>
 class Part {
  public:
@@ -191,14 +191,14 @@ class Part {
 };
 
 // An object on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
-// operation, its handler, and a cancellation under way; nothing refers to this object or to the
-// caller's arguments once it is 0. done() synchronizes with the end of the wait.
+// operation, its handler, and a cancellation in progress. Once it is 0, nothing refers to this
+// object or to the caller's arguments. Its done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
   static constexpr bool kLimited = !std::is_same_v<Limit, NoLimit>;
   // A cancellation must not run concurrently with the operation's own handlers, even on an executor
-  // that runs several at once: so an operation that may be cancelled has its own strand.
+  // that runs several at once. So an operation that may be cancelled has its own strand.
   using Place = std::conditional_t<kLimited, lib::strand<Executor>, Executor>;
 
  public:
@@ -315,7 +315,7 @@ class FiberOperation {
     return value < Results::kHasError || Results::kHasException ? 1 : 0 > ();
   }
 
-  // No operation has called the handler, or ever will.
+  // No operation has called the handler, and none will.
   typename Outcome<Args...>::Value give_up() {
     const ErrorCode aborted = lib::error::operation_aborted;
     if constexpr (Outcome<Args...>::kHasError && (std::is_default_constructible_v<Args> && ...)) {
