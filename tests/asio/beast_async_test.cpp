@@ -73,7 +73,7 @@ FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests o
   answering.join();
 }
 
-FIBER_TEST_CASE("Beast's WebSocket exchanges messages by asynchronous calls, and closes") {
+FIBER_TEST_CASE("a Beast WebSocket exchanges messages by asynchronous calls, and closes") {
   asio::Context context;
   Sockets pair(context);
   auto echo = spawn(kLarge, [&] {

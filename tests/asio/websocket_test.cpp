@@ -146,7 +146,7 @@ FIBER_TEST_CASE("bytes that a client has sent after its handshake are received")
   CHECK(receive_all(stream) == "\x81\x05hello\x88\x02\x03\xe8");
 }
 
-FIBER_TEST_CASE("Beast answers a handshake that it refuses") {
+FIBER_TEST_CASE("Beast answers a handshake without a key with 400") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   send_text(stream,
@@ -266,7 +266,7 @@ void talk_securely(http::Handler handler) {
 
 FIBER_TEST_CASE("a WebSocket over TLS exchanges messages") { talk_securely(chat); }
 
-FIBER_TEST_CASE("a WebSocket over TLS is idle between messages, too") {
+FIBER_TEST_CASE("a WebSocket over TLS becomes idle between messages") {
   talk_securely(chat_or_idle);
 }
 

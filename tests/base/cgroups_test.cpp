@@ -121,7 +121,7 @@ TEST_CASE("a container that shows its own group of version 1 as the root has tha
   CHECK(tree.groups().processors() == 0);
 }
 
-TEST_CASE("the smaller quota counts if version 1 and version 2 both have one") {
+TEST_CASE("the smaller quota counts if both versions have a quota") {
   Tree tree;
   tree.hybrid("/a").quota("/sys/fs/cgroup/cpu,cpuacct/a", "400000");
   tree.put("/sys/fs/cgroup/unified/cpu.max", "200000 100000");

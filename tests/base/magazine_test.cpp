@@ -45,7 +45,7 @@ TEST_CASE("a magazine holds twice its size, and the next item returns a full cha
   CHECK(magazine.take() == &items.back());
 }
 
-TEST_CASE("an owner that takes and gives at a chain's end does not use the store") {
+TEST_CASE("an owner that takes and gives items at a chain's end does not use the store") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);

@@ -24,7 +24,7 @@ TEST_CASE("an unpark before the park makes the park return at once") {
   CHECK(parker.park_until(Deadline::never()));
 }
 
-TEST_CASE("several unparks count as one") {
+TEST_CASE("several unparks before a park count as a single unpark") {
   Parker parker;
   for (int i = 0; i < 5; ++i) CHECK(!parker.unpark());
   CHECK(parker.park_until(Deadline::never()));
@@ -48,7 +48,7 @@ TEST_CASE("a park that timed out leaves no token or waiter") {
   CHECK(parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("an owner must be interrupted only if it sleeps elsewhere") {
+TEST_CASE("an unpark requests an interruption only if the owner sleeps elsewhere") {
   Parker parker;
   REQUIRE(parker.begin_elsewhere());
   CHECK(parker.unpark());
@@ -86,7 +86,7 @@ TEST_CASE("effects before an unpark are visible after the park, in a million rep
 
 // The unparker strikes at random moments around the deadline: a token is never lost, so unparks
 // that were taken by a park and tokens that are left over add up.
-TEST_CASE("no unpark is lost between a park, its deadline and a sleep elsewhere") {
+TEST_CASE("no unpark is lost in a race with a park's deadline or a sleep elsewhere") {
   weft::test::TestGuard guard("parker race");
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   Parker parker;

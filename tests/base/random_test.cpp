@@ -14,7 +14,7 @@ using weft::base::Random;
 
 TEST_SUITE_BEGIN("base/random");
 
-TEST_CASE("a number below a bound is below it") {
+TEST_CASE("below() returns a number below its bound") {
   weft::test::Random seeds(1);
   for (int round = 0; round < 100; ++round) {
     Random random(seeds());
@@ -26,7 +26,7 @@ TEST_CASE("a number below a bound is below it") {
   }
 }
 
-TEST_CASE("a seed of 0 works like any other") {
+TEST_CASE("a seed of 0 works like any other seed") {
   Random random(0);
   std::uint64_t seen = 0;
   for (int i = 0; i < 100; ++i) seen |= random.next();
@@ -34,7 +34,7 @@ TEST_CASE("a seed of 0 works like any other") {
 }
 
 // With 64 000 draws into 64 bins each bin has 1000 +- 32; a bin off by 250 is no accident.
-TEST_CASE("victims are spread evenly") {
+TEST_CASE("random numbers below a bound are spread evenly") {
   Random random(weft::test::Random(2)());
   std::array<int, 64> bins{};
   for (int i = 0; i < 64'000; ++i) ++bins[random.below(64)];

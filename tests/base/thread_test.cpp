@@ -14,7 +14,7 @@ namespace {
 
 TEST_SUITE_BEGIN("base/thread");
 
-TEST_CASE("a process that may use one processor counts one") {
+TEST_CASE("a process that may use a single processor counts one processor") {
   unsigned processors = 0;
   std::thread([&] {
     cpu_set_t mine;
@@ -49,7 +49,7 @@ TEST_CASE("the number of processors is not known without a descriptor to read th
 }
 
 // Tried again, as a thread that has been joined may be counted a moment longer.
-TEST_CASE("all threads of the process are counted, the caller too") {
+TEST_CASE("the number of threads of the process includes the caller") {
   bool is_counted = false;
   for (int tries = 0; tries < 1000 && !is_counted; ++tries) {
     const unsigned before = weft::base::count_threads();

@@ -21,7 +21,7 @@ constexpr int kFibers = 200;
 
 TEST_SUITE_BEGIN("cost/spawn");
 
-COST_TEST_CASE("a fiber that runs alone allocates nothing") {
+COST_TEST_CASE("a fiber without a handle allocates nothing") {
   CHECK(allocations_of([] {
           weft::WaitGroup group;
           for (int i = 0; i < kFibers; ++i) group.go([] {});
@@ -29,7 +29,7 @@ COST_TEST_CASE("a fiber that runs alone allocates nothing") {
         }) == 0);
 }
 
-COST_TEST_CASE("a joined fiber allocates nothing, in place or not") {
+COST_TEST_CASE("a joined fiber allocates nothing, whether it runs in place or not") {
   CHECK(allocations_of([] {
           for (int i = 0; i < kFibers; ++i) CHECK(weft::spawn([i] { return i; }).join() == i);
         }) == 0);

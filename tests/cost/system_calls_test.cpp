@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kNotPossibleHere = 77;
 
-// From now on any system call of the calling thread but the one that ends the process kills it.
+// From now on any system call by the calling thread but the one that ends the process kills it.
 // The clock is let through: where the kernel does not lend its own to programs, it is one.
 bool refuse_system_calls() {
   const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
@@ -77,7 +77,7 @@ TEST_CASE("on a warm worker a fiber is spawned, parks, is woken and ends without
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
-TEST_CASE("the counter of system calls counts those of new stacks") {
+TEST_CASE("the counter of system calls counts the calls that make new stacks") {
   check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 

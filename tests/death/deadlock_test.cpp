@@ -106,11 +106,11 @@ TEST_SUITE_BEGIN("death/deadlock");
   DEATH_TEST_CASE(sentence, text) { __VA_ARGS__; }
 #endif
 
-DEADLOCK_TEST_CASE("a deadlock is reported by one worker", "weft: deadlock: every fiber waits",
-                   channel(1))
-DEADLOCK_TEST_CASE("a deadlock is reported by one of two workers",
+DEADLOCK_TEST_CASE("a runtime with one worker reports a deadlock",
+                   "weft: deadlock: every fiber waits", channel(1))
+DEADLOCK_TEST_CASE("a runtime with two workers reports a deadlock",
                    "weft: deadlock: every fiber waits", channel(2))
-DEADLOCK_TEST_CASE("a deadlock is reported by one of eight workers",
+DEADLOCK_TEST_CASE("a runtime with eight workers reports a deadlock",
                    "weft: deadlock: every fiber waits", channel(8))
 DEADLOCK_TEST_CASE("the report shows which fiber waits for a channel",
                    "'the receiver' is parked: channel receive", channel(1))
@@ -120,7 +120,7 @@ DEADLOCK_TEST_CASE("the report shows which fiber waits for a child on its stack"
                    "'main' waits for one that runs on its stack: join", in_place(1))
 DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
                    "'left first' is parked: mutex", mutex(1))
-DEADLOCK_TEST_CASE("the report shows the second fiber that waits for a mutex",
+DEADLOCK_TEST_CASE("the deadlock report shows the second fiber that waits for a mutex",
                    "'right first' is parked: mutex", mutex(2))
 DEADLOCK_TEST_CASE("a deadlock on mutexes is reported with eight workers",
                    "'right first' is parked: mutex", mutex(8))
@@ -130,7 +130,7 @@ DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with two
                    "'the waiter' is parked: wait group", wait_group(2))
 DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with eight workers",
                    "'the waiter' is parked: wait group", wait_group(8))
-DEADLOCK_TEST_CASE("a fiber that only a signal handler can wake is not in a deadlock",
+DEADLOCK_TEST_CASE("a fiber that only a signal handler can wake is not part of a deadlock",
                    "the handler has woken the fiber", only_a_signal_wakes())
 DEADLOCK_TEST_CASE("a deadlock handler that waits for an event ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: wait group",

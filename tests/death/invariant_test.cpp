@@ -9,7 +9,7 @@ TEST_SUITE_BEGIN("death/invariant");
 
 #ifdef WEFT_INVARIANTS
 
-DEATH_TEST_CASE("a broken invariant ends the process with its sentence",
+DEATH_TEST_CASE("a broken invariant ends the process with its message",
                 "an invariant of weft is broken: Ring I1: one is two") {
   WEFT_INVARIANT(1 == 2, "Ring I1: one is two");
 }

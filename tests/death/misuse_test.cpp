@@ -105,7 +105,7 @@ DEATH_TEST_CASE("a surplus arrival at a barrier ends the process",
   });
 }
 
-DEATH_TEST_CASE("an arrival at a barrier without callers ends the process",
+DEATH_TEST_CASE("making a barrier for a negative number of callers ends the process",
                 "a Barrier was made for a negative number") {
   const weft::Barrier<> barrier(-1);
 }

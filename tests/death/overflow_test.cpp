@@ -68,7 +68,7 @@ DEATH_TEST_CASE("an overflow gives the fiber's id", "weft: fiber 1 'main' overfl
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
-DEATH_TEST_CASE("an overflow of a child names it, not its parent",
+DEATH_TEST_CASE("an overflow of a child names the child, not its parent",
                 "weft: fiber 2 'child' overflowed") {
   weft::run({.workers = 1},
             [] { weft::spawn({.name = "child"}, [] { use_up_the_stack(0); }).join(); });
@@ -81,7 +81,7 @@ DEATH_TEST_CASE("an overflow of a stack of another size reports that size",
   });
 }
 
-DEATH_TEST_CASE("an overflow in the second of two runtimes is reported too",
+DEATH_TEST_CASE("an overflow in the second of two runtimes is reported",
                 "'inner' overflowed its 16 KiB stack") {
   weft::Runtime outer({.workers = 1});
   weft::run({.workers = 1},
@@ -103,7 +103,7 @@ DEATH_TEST_CASE("an overflow of an inlined child names the type of the child's c
   weft::run({.workers = 1}, [] { weft::spawn(DeepCallable()).join(); });
 }
 
-DEATH_TEST_CASE("an overflow goes to the handler that was there before",
+DEATH_TEST_CASE("an overflow is passed to the handler that was installed earlier",
                 "the old handler was called") {
   install_old_handler();
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
@@ -117,7 +117,7 @@ DEATH_TEST_CASE("an overflow ends the process when the earlier handler ignores i
 }
 
 struct sigaction replaced {};
-DEATH_TEST_CASE("an overflow is reported if a later handler calls the replaced one",
+DEATH_TEST_CASE("an overflow is reported if a later handler calls the handler that it replaced",
                 "'main' overflowed its 64 KiB stack") {
   weft::run({.workers = 1}, [] {
     struct sigaction later {};
@@ -187,13 +187,13 @@ DEATH_TEST_CASE("an overflow lists the innermost 20 calls", "20 calls, 19 of the
 }
 #endif
 
-DEATH_TEST_CASE("a fault elsewhere in a fiber goes to the handler that was there before",
+DEATH_TEST_CASE("a fiber's fault that is no overflow is passed to the earlier handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] { touch(8); });
 }
 
-DEATH_TEST_CASE("a fault on a plain thread goes to the handler that was there before",
+DEATH_TEST_CASE("a fault on a plain thread is passed to the earlier handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] {});
@@ -201,7 +201,7 @@ DEATH_TEST_CASE("a fault on a plain thread goes to the handler that was there be
 }
 
 // Stacks come from one large reservation: an address in it need not belong to any stack.
-DEATH_TEST_CASE("a fault far above the stacks in use goes to the handler that was there before",
+DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] {
@@ -211,14 +211,15 @@ DEATH_TEST_CASE("a fault far above the stacks in use goes to the handler that wa
   });
 }
 
-DEATH_TEST_CASE("without a report an overflow is a plain fault", "the old handler was called") {
+DEATH_TEST_CASE("an overflow is passed on without a report if reports are disabled",
+                "the old handler was called") {
   install_old_handler();
   weft::run({.workers = 1, .report_overflow = false}, [] { use_up_the_stack(0); });
 }
 
 void count_sent(int) { write_text("the old handler was called\n"); }
 
-DEATH_TEST_CASE("a SIGSEGV that is sent ends the process, though no instruction is repeated",
+DEATH_TEST_CASE("a SIGSEGV that is sent instead of raised by a fault ends the process",
                 "about to be ended") {
   weft::Runtime runtime({.workers = 1});
   runtime.run([] {});
@@ -245,7 +246,7 @@ DEATH_TEST_CASE("an overflow is reported after an earlier handler has taken a ra
   });
 }
 
-DEATH_TEST_CASE("overflows are reported after a signal was sent that was ignored",
+DEATH_TEST_CASE("overflows are reported after a sent signal was ignored",
                 "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, SIG_IGN);
   weft::run({.workers = 1}, [] {

@@ -31,7 +31,7 @@ DEATH_TEST_CASE("parking inside a NoSwitch scope ends the process",
   });
 }
 
-DEATH_TEST_CASE("yielding inside a NoSwitch scope ends the process, even without another fiber",
+DEATH_TEST_CASE("yielding inside a NoSwitch scope ends the process, even if no other fiber exists",
                 "'the culprit' parked or yielded inside a NoSwitch scope") {
   run_named([] {
     const NoSwitch here;

@@ -169,7 +169,7 @@ dns::ResolverOptions patient(std::vector<Address> servers) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a resolved name has the addresses of both kinds that the name server returns") {
+FIBER_TEST_CASE("a resolved name has the addresses of both families that the name server returns") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto [found, error] = resolver.resolve("host.test", 80);
@@ -181,7 +181,7 @@ FIBER_TEST_CASE("a resolved name has the addresses of both kinds that the name s
   CHECK(resolver.resolve("::1", 8).value.at(0) == Address::loopback_v6(8));
 }
 
-FIBER_TEST_CASE("errors for missing addresses are those of getaddrinfo") {
+FIBER_TEST_CASE("errors for missing addresses are the errors of getaddrinfo") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto answer = [&](std::string_view name) { return resolver.resolve(name, 80).error; };
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("errors for missing addresses are those of getaddrinfo") {
   CHECK(answer({"localhost\0.test", 15}) == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("a deadline or a stop request ends the question to a silent server") {
+FIBER_TEST_CASE("a deadline or a stop request ends a query to a silent server") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(20ms)).error == Errc::timed_out);
@@ -207,7 +207,7 @@ FIBER_TEST_CASE("a deadline or a stop request ends the question to a silent serv
   CHECK_FALSE(resolver.resolve("host.test", 80).error);
 }
 
-FIBER_TEST_CASE("the resolver tries the next server after a silent one, and finally gives up") {
+FIBER_TEST_CASE("the resolver tries the next server after a silent server, and finally gives up") {
   NameServer server;
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
@@ -219,7 +219,7 @@ FIBER_TEST_CASE("the resolver tries the next server after a silent one, and fina
   CHECK(alone.resolve("here.test.", 80).error == given_up);
 }
 
-FIBER_TEST_CASE("addresses of one kind do not wait long for the other kind") {
+FIBER_TEST_CASE("addresses of one family do not wait long for the other family") {
   NameServer server;
   // A caller that waits for it waits for five minutes.
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
@@ -241,7 +241,7 @@ FIBER_TEST_CASE("an answer that is too long for a datagram arrives by TCP") {
   CHECK(has(found, address("192.0.2.99:80")));
 }
 
-FIBER_TEST_CASE("many questions are open at once, from fibers and from plain threads") {
+FIBER_TEST_CASE("fibers and plain threads have many queries pending at once") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   std::stop_source stop;
@@ -256,7 +256,7 @@ FIBER_TEST_CASE("many questions are open at once, from fibers and from plain thr
   for (auto& one : silent) CHECK(one.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end its wait") {
+THREAD_TEST_CASE("a plain thread of a runtime may resolve names, and limits end its wait") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(5ms)).error == Errc::timed_out);
@@ -266,12 +266,12 @@ THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end its wait")
   CHECK(has(resolver.resolve("host.test", 80).value, address("192.0.2.1:80")));
 }
 
-TEST_CASE("the resolver returns an error without a runtime") {
+TEST_CASE("without a runtime, the resolver returns an error") {
   dns::Resolver resolver;
   CHECK(resolver.resolve("host.test", 80).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("names in /etc/hosts are answered from that file, as by getaddrinfo") {
+FIBER_TEST_CASE("names in /etc/hosts are resolved from that file, as by getaddrinfo") {
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
   dns::Resolver resolver(patient({deaf.local_address().value}));
@@ -291,7 +291,7 @@ FIBER_TEST_CASE("names in /etc/hosts are answered from that file, as by getaddri
   }
 }
 
-FIBER_TEST_CASE("dial asks the resolver that it is given") {
+FIBER_TEST_CASE("dial uses the resolver that its caller passes") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   TcpListener listener = listen_anywhere();
@@ -304,7 +304,7 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
 }
 
 // No server listens at the address that comes first.
-FIBER_TEST_CASE("dial waits for the addresses of the kind that arrives later, and tries them") {
+FIBER_TEST_CASE("dial waits for addresses of the family that arrives later, and tries them") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   TcpListener listener = listen_anywhere();
@@ -325,7 +325,7 @@ FIBER_TEST_CASE("dial waits for the addresses of the kind that arrives later, an
   CHECK(resolver.resolve_rest("only4.test", v4, Deadline::after(1ms)).error == Errc::timed_out);
 }
 
-TEST_CASE("the resolver resolves a host of a simulation by the host's name") {
+TEST_CASE("the resolver resolves the name of a simulated host") {
   const TestGuard guard("the resolver resolves a host of a simulation");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("bank", [] {});

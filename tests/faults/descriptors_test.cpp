@@ -194,7 +194,7 @@ TEST_CASE("a program whose end cannot be awaited is killed") {
 }
 
 // As one that has left its group.
-FIBER_TEST_CASE("a program is killed even if its group cannot be") {
+FIBER_TEST_CASE("a program is killed even if its process group cannot be killed") {
   weft::test::arm({Call::kill_process, ESRCH}, 1);
   const auto ran = weft::io::run_command({"sleep", "1000"}, {}, Deadline::past());
   CHECK(weft::test::disarm());

@@ -33,7 +33,7 @@ bool can_be_read(const char* address) {
   return read;
 }
 
-TEST_CASE("every stack is guarded by mprotect without lightweight guards") {
+TEST_CASE("without lightweight guards every stack is guarded by mprotect") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   {
     StackSpace space(&never_started);
@@ -61,7 +61,7 @@ TEST_CASE("a stack without a guard is not used") {
   if (second != nullptr) CHECK(!can_be_read(second->lowest - 1));
 }
 
-TEST_CASE("a stack is used once its missing guard could be set") {
+TEST_CASE("a stack whose guard could not be set is used after a later attempt sets the guard") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   StackSpace space(&never_started);
   CHECK(disarm());

@@ -153,13 +153,13 @@ TEST_CASE("requests and answers survive each failing allocation") {
   sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 // A second call fails, too, while the first failure is reported.
-TEST_CASE("an error is answered without memory, or the connection ends") {
+TEST_CASE("a server without memory answers with an error or ends the connection") {
   for (const unsigned times : {2U, 3U, 5U}) {
     sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM, times}}, kOtherSide);
   }
 }
 
-TEST_CASE("connections that no request needs are ended, at once without memory") {
+TEST_CASE("idle connections are closed, and at once if an allocation fails") {
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 

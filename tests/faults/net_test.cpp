@@ -99,7 +99,7 @@ void echo_server() {
   });
 }
 
-TEST_CASE("an echo server survives each failing call of its sockets, or returns its error") {
+TEST_CASE("an echo server survives each failing call on its sockets, or returns the call's error") {
   sweep(&echo_server,
         {{Call::make_socket, EMFILE},
          {Call::bind_socket, EADDRINUSE},
@@ -138,7 +138,7 @@ TEST_CASE("an echo server survives each failing transfer") {
          {Call::send, ENOBUFS}},
         kOtherSide);
 }
-TEST_CASE("an echo server survives each failing call of its poller") {
+TEST_CASE("an echo server survives each failing call on its poller") {
   sweep(&echo_server,
         {{Call::create_epoll, EMFILE},
          {Call::control_epoll, ENOSPC},

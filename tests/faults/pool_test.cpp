@@ -66,7 +66,7 @@ TEST_CASE("a task is accepted and runs, or is refused, for each failing allocati
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
   }
 }
-TEST_CASE("a pool survives each failing call of the system under it") {
+TEST_CASE("a pool survives any failing system call") {
   sweep(&submit_and_queue, {{Call::map, ENOMEM},
                             {Call::protect, ENOMEM},
                             {Call::futex_wait, EINTR},
@@ -127,7 +127,7 @@ void call_function() {
            "what was accepted has ended");
   });
 }
-TEST_CASE("a call of a FunctionPool with per_worker() returns or throws when an allocation fails") {
+TEST_CASE("a call to a FunctionPool with per_worker() returns or throws when an allocation fails") {
   for (const auto scenario :
        {&call_function<1>, &call_function<2>, &call_function<3>, &call_function<8>}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);

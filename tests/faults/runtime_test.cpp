@@ -62,7 +62,7 @@ void begin_with_dumps() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {});
 }
-TEST_CASE("a runtime with a dump signal starts, or throws the reason, for each failing call") {
+TEST_CASE("a runtime with a dump signal starts, or its constructor throws, whichever call fails") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
@@ -95,7 +95,7 @@ void dump() {
   });
   weft::dump_fibers(all);
 }
-TEST_CASE("a dump is written or throws") {
+TEST_CASE("a dump is written, or dump() throws, for each failing call") {
   sweep(&dump, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
@@ -205,7 +205,7 @@ void wake_from_outside() {
   demand(through.load() == spawned, "all have gone through");
   if (failure) std::rethrow_exception(failure);
 }
-TEST_CASE("waking from outside succeeds for each failing allocation") {
+TEST_CASE("a plain thread's wakes succeed for each failing allocation") {
   sweep(&wake_from_outside, {{Call::allocate, ENOMEM}});
 }
 
@@ -245,7 +245,7 @@ void wait_for_each_other() {
     demand(sum == 380, "every number was doubled");
   });
 }
-TEST_CASE("fibers that wait for each other continue, whatever calls fail") {
+TEST_CASE("fibers that wait for each other continue, whatever call fails") {
   sweep(&wait_for_each_other, {{Call::allocate, ENOMEM},
                                {Call::futex_wait, EINTR},
                                {Call::wait_epoll, EINTR},
@@ -272,7 +272,7 @@ void use_timers() {
   demand(runtime.wait_idle_for(10s), "all calls are made");
   demand(calls.load() == 2, "both calls were made");
 }
-TEST_CASE("timers work, or setting one throws") {
+TEST_CASE("timers work, or setting a timer throws, for each failing call") {
   sweep(&use_timers, {{Call::allocate, ENOMEM},
                       {Call::futex_wait, EINTR},
                       {Call::wait_epoll, EINTR},
@@ -297,7 +297,7 @@ void block() {
     demand(weft::blocking([] { return 7; }) == 7, "a call alone is made");
   });
 }
-TEST_CASE("a blocking call is made or refused") {
+TEST_CASE("a blocking call is made or refused for each failing call below it") {
   sweep(&block,
         {{Call::allocate, ENOMEM},
          {Call::start_thread, EAGAIN},
@@ -331,7 +331,7 @@ void group() {
     demand(context.is_over(), "it is cancelled");
   });
 }
-TEST_CASE("groups, parallel loops, locals and contexts work or throw") {
+TEST_CASE("groups, parallel loops, locals and contexts work or throw for each failing allocation") {
   sweep(&group, {{Call::allocate, ENOMEM}});
 }
 }  // namespace

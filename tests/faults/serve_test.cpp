@@ -152,7 +152,7 @@ void dial() {
                                              {.resolver = &resolver}, Deadline::after(20s));
   expect_none(undialled);
 }
-TEST_CASE("a name is dialled, or an error is returned") {
+TEST_CASE("dial() connects to a name, or returns an error, for each failing call") {
   sweep_in_runtime(&dial,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -163,7 +163,7 @@ TEST_CASE("a name is dialled, or an error is returned") {
                     {Call::allocate, ENOMEM}},
                    kOtherSide);
 }
-TEST_CASE("a resolver's errors are returned") {
+TEST_CASE("dial() returns the resolver's errors") {
   sweep_in_runtime(&dial, {{Call::look_up, -EAI_AGAIN}, {Call::look_up, -EAI_MEMORY}},
                    {std::error_code(EAI_AGAIN, weft::net::resolver_category()),
                     std::error_code(EAI_MEMORY, weft::net::resolver_category())});

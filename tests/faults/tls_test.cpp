@@ -85,7 +85,7 @@ void contexts() {
   expect_no_error(made.server.reload());
   expect_no_error(made.client.reload());
 }
-TEST_CASE("contexts are made and reloaded, or an error is returned") {
+TEST_CASE("TLS contexts are made and reloaded, or an error is returned, for each failing call") {
   (void)certificates();
   sweep_in_runtime(&contexts,
                    {{Call::open_file, EMFILE},
@@ -176,7 +176,7 @@ void visits() {
 
 const Documented kOtherSide = weft::test::of_other_side({kRefused, tls::Errc::truncated});
 
-TEST_CASE("TLS connections survive each failing call of their sockets, or return its error") {
+TEST_CASE("TLS connections survive any failing system call, or return an error") {
   (void)certificates();
   sweep_in_runtime(&visits,
                    {{Call::receive, EINTR, 3},

@@ -71,7 +71,7 @@ TEST_CASE("the calls of a parked stack are found repeatedly, and its fiber conti
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("no unwinding is tried on a stack without room for it") {
+TEST_CASE("a stack without room for an unwinder is not unwound") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(0, 1));
   REQUIRE(coroutine.stack != nullptr);

@@ -78,7 +78,7 @@ TEST_CASE("the calls in a copy of a stack are found by the program's unwind tabl
   CHECK(names(calls_in(image), deepest));
 }
 
-TEST_CASE("a stack is copied up to its top, and no more of it than there is room for") {
+TEST_CASE("a stack is copied up to its top, as far as the buffer has room") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, ThreadImage::kMostWords + 2> stack{};
   const char* begin = reinterpret_cast<const char*>(stack.data());
@@ -95,7 +95,7 @@ TEST_CASE("a stack is copied up to its top, and no more of it than there is room
   CHECK(image.count == ThreadImage::kMostWords);
 }
 
-TEST_CASE("a stack whose pointer has left it is copied from its lowest word on") {
+TEST_CASE("a stack is copied from its lowest word on if the stack pointer lies below the stack") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, 8> stack{1, 2, 3, 4, 5, 6, 7, 8};
   const char* begin = reinterpret_cast<const char*>(stack.data());
@@ -119,7 +119,7 @@ TEST_CASE("a walk of an unreadable stack returns at most as many calls as there 
   CHECK(calls_in(image).count == Backtrace::kMostFrames);
 }
 
-TEST_CASE("a copy with arbitrary contents is read without harm") {
+TEST_CASE("a walk of a copy with arbitrary contents ends and returns a bounded number of calls") {
   if (weft::test::kSanitized) return;
   static ThreadImage original;
   static ThreadImage torn;

@@ -29,7 +29,7 @@ ColdStacks with_blocks(std::size_t blocks) {
   return cold;
 }
 
-TEST_CASE("whole blocks are stripped from above, and some stacks keep their guards") {
+TEST_CASE("guards are stripped from the highest whole blocks, and some stacks keep their guards") {
   ColdStacks cold = with_blocks(8);
   const ColdStacks::Run run = cold.find_blocks(3, 2 * kBlock);
   CHECK(run.first == 5 * kBlock);
@@ -58,7 +58,7 @@ TEST_CASE("a block with a stack in use is not stripped") {
   CHECK(cold.find_blocks(2, 0).count == 2 * kBlock);
 }
 
-TEST_CASE("stacks with guards are taken first once sorted, and refused ones last") {
+TEST_CASE("sorted stacks with guards are taken before stacks without guards") {
   ColdStacks cold = with_blocks(2);
   cold.strip(cold.find_blocks(1, 0));
   cold.sort();
@@ -75,7 +75,7 @@ TEST_CASE("stacks with guards are taken first once sorted, and refused ones last
 }
 
 // Compared with sets.
-TEST_CASE("no stack is lost, taken twice or taken for guarded, in any order of calls") {
+TEST_CASE("no stack is lost, taken twice or mistaken for a guarded stack, in any order of calls") {
   weft::test::Random random;
   ColdStacks cold = with_blocks(6);
   std::set<std::uint32_t> guarded(cold.indices().begin(), cold.indices().end());

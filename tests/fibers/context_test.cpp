@@ -133,7 +133,7 @@ BARE_TEST_CASE("values in registers survive a thousand jumps") {
   }
 }
 
-BARE_TEST_CASE("messages arrive on both sides") {
+BARE_TEST_CASE("jumps pass messages in both directions") {
   Partner partner([](Arrival arrival) {
     int sum = 0;
     for (;;) {
@@ -178,7 +178,7 @@ struct Visited {
   Context arrived_from = nullptr;
 };
 
-BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets what it returns") {
+BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets the visitor's return value") {
   Partner partner(&scramble_for_ever);
   partner.visit(nullptr);  // A stack that has begun, and no other, can be visited.
   const char* end = weft::fibers::end_of(partner.context());
@@ -201,7 +201,7 @@ BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets what it re
   }
 }
 
-BARE_TEST_CASE("a visitor that leaves is passed on to the owner of the stack later") {
+BARE_TEST_CASE("a visitor that jumps away later passes the next jump on to the stack's owner") {
   Partner partner(&return_for_ever);
   int first = 0;
   int second = 0;

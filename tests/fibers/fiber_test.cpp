@@ -13,7 +13,7 @@ constexpr std::int64_t kTick = Fiber::kTick;
 
 TEST_SUITE_BEGIN("fibers/fiber");
 
-TEST_CASE("the place of a fiber's spawn is known before and after it is bound") {
+TEST_CASE("the place of a fiber's spawn is known before and after the fiber is bound to a stack") {
   Fiber fiber;
   Stack stack;
   CHECK(fiber.site_hint() == nullptr);
@@ -45,7 +45,7 @@ TEST_CASE("the time at which a fiber became ready is known to one tick") {
   }
 }
 
-TEST_CASE("a fiber without a time counts as ready forever") {
+TEST_CASE("a fiber that has not set a time counts as ready since time 0") {
   Fiber fiber;
   Stack stack;
   fiber.site_or_time.store(~std::uint32_t{0}, weft::detail::relaxed);  // A site.

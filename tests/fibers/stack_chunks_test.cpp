@@ -23,7 +23,7 @@ std::size_t reserved_pages() {
   return pages;
 }
 
-TEST_CASE("addresses are reserved as more stacks are taken, and each leads to its stack") {
+TEST_CASE("addresses are reserved as more stacks are taken, and each address leads to its stack") {
   constexpr unsigned kSize = weft::fibers::kStackSizes - 1;
   const std::size_t before = reserved_pages();
   StackSpace space(&Coroutine::entry);

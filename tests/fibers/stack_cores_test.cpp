@@ -29,7 +29,7 @@ constexpr std::size_t kTaken = 8 * kBlock;
 
 TEST_SUITE_BEGIN("fibers/stack_cores");
 
-TEST_CASE("core files have the stacks in use, and leave free and unused ones out") {
+TEST_CASE("core files contain the stacks in use, and no free or unused stacks") {
   if (!shows_flags_of_mappings()) return;
   StackSpace space(&Coroutine::entry, kBlock);
   Stack* all = take_stacks(space, kTaken);
@@ -65,7 +65,7 @@ TEST_CASE("core files have the stacks in use, and leave free and unused ones out
   space.cool(one);
 }
 
-TEST_CASE("a core is made small for as many stacks as mappings are allowed") {
+TEST_CASE("unused parts of stacks stay out of a core for as many stacks as mappings allow") {
   if (!shows_flags_of_mappings()) return;
   constexpr std::size_t kParked = 32;  // As many as are taken at once.
   constexpr std::size_t kCut = 7;

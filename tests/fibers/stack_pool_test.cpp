@@ -20,7 +20,7 @@ using weft::test::Coroutine;
 
 TEST_SUITE_BEGIN("fibers/stack_pool");
 
-TEST_CASE("the stack given last is taken first, without asking the depot") {
+TEST_CASE("the stack given last is taken first, without a call to the depot") {
   StackDepot depot(&Coroutine::entry);
   StackPool pool(depot);
   CHECK(pool.take_hot(2) == nullptr);
@@ -55,7 +55,7 @@ TEST_CASE("stacks of different sizes are not mixed") {
   }
 }
 
-TEST_CASE("stacks that one owner leaves serve the next, until they are trimmed") {
+TEST_CASE("an owner gets the stacks that an earlier owner left, until they are trimmed") {
   StackDepot depot(&Coroutine::entry);
   constexpr std::size_t kCount = 200;
   for (int round = 0; round < 3; ++round) {

@@ -97,7 +97,7 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
   }
 }
 
-TEST_CASE("an access below a stack of any size is fatal, and one at its end is not") {
+TEST_CASE("an access below a stack of any size is fatal, and an access at its end is not") {
   StackSpace space(&Coroutine::entry);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     for (Stack* stack : unchain(space.take(size_class, 2))) {
@@ -122,7 +122,7 @@ TEST_CASE("a guard stays when the stack is released and reused") {
   CHECK(space.counts().carved == 1);
 }
 
-TEST_CASE("released stacks are reused before new ones are made, and are zero again") {
+TEST_CASE("released stacks are reused before new stacks are made, and are zero again") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = space.take(2, 20);
   const std::vector<Stack*> stacks = unchain(chain);
@@ -148,7 +148,7 @@ TEST_CASE("released stacks are reused before new ones are made, and are zero aga
   }
 }
 
-TEST_CASE("a chain longer than one system call takes is released, too") {
+TEST_CASE("a chain with more stacks than a system call takes is released") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = nullptr;
   for (int i = 0; i < 40; ++i) {
@@ -218,7 +218,7 @@ TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
   }
 }
 
-TEST_CASE("a random history of taking and releasing returns no stack twice") {
+TEST_CASE("no stack is taken twice in a random history of takes and releases") {
   StackSpace space(&Coroutine::entry);
   weft::test::Random random(2);
   std::set<Stack*> held;

@@ -47,7 +47,7 @@ TEST_CASE("two stacks switch to each other alternately") {
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("the action of a switch runs once, on the other side") {
+TEST_CASE("the action of a switch runs once, on the stack that the switch enters") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   weft::test::ThreadStack& mine = weft::test::this_thread();

@@ -108,7 +108,7 @@ static_assert(!std::is_copy_constructible_v<Task>);
 static_assert(std::is_nothrow_move_constructible_v<Task>);
 static_assert(!std::is_constructible_v<Task, int>);
 
-TEST_CASE("an empty task is false, and so is one that was moved from or run") {
+TEST_CASE("a task that is empty, moved from or already run converts to false") {
   Task empty;
   CHECK(!empty);
   const Task moved(std::move(empty));
@@ -164,7 +164,7 @@ TEST_CASE("a task inside a task runs and is destroyed with it") {
   CHECK(census.alive == 0);
 }
 
-TEST_CASE("a callable may be stricter about alignment than the task") {
+TEST_CASE("a callable may have a stricter alignment than the task") {
   struct alignas(64) Aligned {
     char bytes[64] = {};
   };
@@ -179,7 +179,7 @@ TEST_CASE("a callable may be stricter about alignment than the task") {
   CHECK(aligned);
 }
 
-TEST_CASE("a function pointer and an lvalue callable are tasks too") {
+TEST_CASE("a function pointer or an lvalue callable makes a task") {
   static int calls = 0;
   calls = 0;
   Task(+[] { ++calls; }).run();
@@ -189,7 +189,7 @@ TEST_CASE("a function pointer and an lvalue callable are tasks too") {
   CHECK(calls == 3);
 }
 
-TEST_CASE("a random history of moves loses and duplicates nothing") {
+TEST_CASE("a random history of moves loses and duplicates no task") {
   weft::test::Random random(1);
   Census small_census;
   Census large_census;

@@ -55,7 +55,7 @@ TEST_CASE("all ways to define a frame are supported") {
   CHECK(!rules_of({0x0F, 1, 0x9C, 0x0C, 7, 8}, 0).by_expression);
 }
 
-TEST_CASE("rules for a register are applied, restored and remembered") {
+TEST_CASE("rules for a register are applied, saved and restored") {
   const UnwindRules saved = rules_of({0x86, 2}, 0);
   CHECK(saved.registers[6].kind == UnwindRule::Kind::saved);
   CHECK(saved.registers[6].offset == -16);

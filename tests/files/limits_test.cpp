@@ -98,7 +98,7 @@ void give_up(const Folder& folder, const Until& until, Error expected) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a limit ends the wait for a thread, and a call that has not begun never does") {
+FIBER_TEST_CASE("a limit ends the wait for a thread, and a call that has not begun never begins") {
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);
   std::stop_source stop;

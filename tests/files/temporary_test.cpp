@@ -79,7 +79,7 @@ FIBER_TEST_CASE("a temporary directory is removed with its contents, even after 
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("a temporary file of a context that has ended is removed all the same") {
+FIBER_TEST_CASE("a temporary file is removed even if its context has ended") {
   const Folder folder;
   {
     Context context;
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a temporary file of a context that has ended is removed all the
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("a caller that gives up while its temporary file is made leaves none") {
+FIBER_TEST_CASE("a caller that gives up while its temporary file is made leaves no file") {
   const Folder folder;
   // The limit comes at any moment: before the thread begins, while it makes the file, or after.
   for (int i = 0; i < 100; ++i) {
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a caller that gives up while its temporary file is made leaves 
   while (!files::list_directory(folder.path()).value.empty()) std::this_thread::yield();
 }
 
-FIBER_TEST_CASE("a temporary file that cannot be made is an error") {
+FIBER_TEST_CASE("a temporary file that cannot be made causes an error") {
   const Folder folder;
   constexpr std::errc kRefused = std::errc::invalid_argument;
   CHECK(TemporaryFile::create({.folder = folder / "none"}).error ==

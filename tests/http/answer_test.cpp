@@ -37,7 +37,7 @@ std::string all_of(const HttpServer& server, std::string_view request) {
 
 TEST_SUITE_BEGIN("http/answer");
 
-FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete one") {
+FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete answer") {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   std::fputs("abc", file.get());
   std::fflush(file.get());
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("no continuation is requested in the middle of an answer") {
   }
 }
 
-FIBER_TEST_CASE("a promised body that is not sent is answered with 500") {
+FIBER_TEST_CASE("a handler that promises a body and sends none causes an answer with 500") {
   std::vector<std::string> lines;
   {
     const HttpServer server(
@@ -114,7 +114,7 @@ FIBER_TEST_CASE("a promised body that is not sent is answered with 500") {
         std::vector<std::string>{"GET /send 500", "GET /nothing 500", "HEAD /nothing 200"});
 }
 
-FIBER_TEST_CASE("the access log has the head of a request whose body came with the next one") {
+FIBER_TEST_CASE("the access log has the head of a request whose body came with the next request") {
   // In a buffer that is used again, and in one that is replaced by a larger one.
   for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("the access log has the head of a request whose body came with t
   }
 }
 
-FIBER_TEST_CASE("answers to refused heads are logged, too") {
+FIBER_TEST_CASE("the access log records answers to refused heads") {
   std::vector<std::string> lines;
   const auto hello = [](http::Request&, http::Response& response) { (void)response.send("hello"); };
   {
@@ -320,7 +320,7 @@ FIBER_TEST_CASE("an event stream ends when its client disconnects") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("headers of an answer are replaced and removed until it begins") {
+FIBER_TEST_CASE("headers of an answer can be replaced and removed until the answer begins") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("A", "1");
     response.add_header("B", "2");

@@ -19,7 +19,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_calls");
 
-FIBER_TEST_CASE("a Host that the caller gives is sent instead of the URL's, once") {
+FIBER_TEST_CASE("a caller's Host header is sent once, instead of the URL's host") {
   Script script({kGood + "|" + kGood});
   http::Client client;
   for (const char* host : {"weft.example", "[::1]:81"}) {
@@ -31,7 +31,7 @@ FIBER_TEST_CASE("a Host that the caller gives is sent instead of the URL's, once
                                  "GET / HTTP/1.1\r\nHost: [::1]:81\r\nA: b\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("an invalid Host, or several, are not sent") {
+FIBER_TEST_CASE("a request with an invalid Host header, or with several, is refused") {
   http::Client client;
   http::Call call{.url = "http://127.0.0.1:9/"};
   for (const char* host : {"a b", "a, b", "a:b", "u@a", "[::1", "[fe80::1%25lo]", "a/"}) {
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a body with an expectation is not sent if an answer comes first
   server.join();
 }
 
-FIBER_TEST_CASE("a body with an expectation is sent after the wait to a silent server") {
+FIBER_TEST_CASE("a body with an expectation is sent to a silent server after a wait") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\nbody");
     send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n" + kGood);  // As one that is late.
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a call without a body sends no expectation") {
             "\r\nContent-Length: 0\r\n\r\n");
 }
 
-FIBER_TEST_CASE("a call whose expectation is refused is repeated without it, once") {
+FIBER_TEST_CASE("a call whose expectation is refused is repeated once, without the expectation") {
   const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
   Script script({refused, kGood, refused, refused});
   // One connection at a time: the refusal must not keep the only place.

@@ -29,7 +29,7 @@ void answer(http::Request& request, http::Response& response) {
 
 TEST_SUITE_BEGIN("http/client_limits");
 
-FIBER_TEST_CASE("a stop request ends the wait for a connection, and the next one gets it") {
+FIBER_TEST_CASE("a stop request ends a wait for a connection, which the next caller gets") {
   const HttpServer server(answer);
   http::Client client({.max_per_host = 1});
   // No caller reads the body of this answer yet.

@@ -79,7 +79,7 @@ class TunnelProxy {
 
 TEST_SUITE_BEGIN("http/client_proxy");
 
-FIBER_TEST_CASE("a client's requests for http go to its proxy with the whole URL") {
+FIBER_TEST_CASE("a client sends requests for http URLs to its proxy with the whole URL") {
   const HttpServer proxy(&tell);
   const std::string url = "http://" + proxy.address().to_string();
   http::Client client({.proxy = url, .proxy_authorization = "Basic eA=="});
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a client's requests for http go to its proxy with the whole URL
   CHECK(open.get("http://[::1]:9/").value.read_all().value == "http://[::1]:9/ [::1]:9 none");
 }
 
-FIBER_TEST_CASE("a client's requests for https go through a tunnel of its proxy") {
+FIBER_TEST_CASE("a client sends requests for https URLs through a tunnel of its proxy") {
   const HttpServer origin(&tell);
   const TunnelProxy proxy(origin.address(), "HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 Fine\r\n\r\n");
   http::Client client(
@@ -106,7 +106,7 @@ FIBER_TEST_CASE("a client's requests for https go through a tunnel of its proxy"
         "Proxy-Authorization: Basic eA==\n");
 }
 
-FIBER_TEST_CASE("a proxy that opens no tunnel is an error") {
+FIBER_TEST_CASE("a request through a proxy that opens no tunnel fails") {
   const HttpServer refusing(&tell);  // It does not know CONNECT.
   const auto error_of = [](const std::string& url) {
     http::Client client({.secure = &make_clear_layer, .proxy = url});

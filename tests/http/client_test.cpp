@@ -153,7 +153,7 @@ FIBER_TEST_CASE("redirects are followed where allowed, up to the limit") {
   CHECK(stays.get(url_of(server, "/loop")).value.status() == 302);
 }
 
-FIBER_TEST_CASE("a closed kept connection is replaced if the request may be repeated") {
+FIBER_TEST_CASE("a kept connection that was closed is replaced if the request may be repeated") {
   Script script({kGood + "|", kGood + "|", kGood});
   http::Client client;
   CHECK(client.get(script.url()).value.read_all().value == "ok");
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("a closed kept connection is replaced if the request may be repe
   script.join();
 }
 
-FIBER_TEST_CASE("ambiguous answers are errors") {
+FIBER_TEST_CASE("an ambiguous answer causes an error") {
   using enum http::Errc;
   const std::vector<std::pair<std::string, http::Errc>> answers = {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", malformed_length},
@@ -239,7 +239,7 @@ FIBER_TEST_CASE("the length of an absent body is known only if the server sends 
   script.join();
 }
 
-FIBER_TEST_CASE("the client gives up a server that sends endless interim answers or tiny chunks") {
+FIBER_TEST_CASE("a client gives up on a server that sends endless interim answers or tiny chunks") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -271,7 +271,7 @@ SIM_TEST_CASE("an unused connection is closed automatically") {
   CHECK(world.now() < 49h);
 }
 
-SIM_TEST_CASE("a connection is reused within its idle time of an hour, and not after it") {
+SIM_TEST_CASE("a connection is reused within its idle time of an hour, and not later") {
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     {.limits = {.idle = 48h}});
   http::Client client({.idle = 1h});
@@ -366,7 +366,7 @@ SIM_TEST_CASE("a deadline and a stop request end a call and the reading of its b
   CHECK(body == "part");
 }
 
-FIBER_TEST_CASE("plain threads make requests, too") {
+FIBER_TEST_CASE("plain threads make requests") {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("x"); });
   http::Client client;

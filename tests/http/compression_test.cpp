@@ -87,7 +87,7 @@ http::ServerOptions compressing() { return {.compression = http::Compression{}};
 
 TEST_SUITE_BEGIN("http/compression");
 
-TEST_CASE("qualities decide whether an answer may be compressed") {
+TEST_CASE("quality values decide whether an answer may be compressed") {
   CHECK(accepts("gzip"));
   CHECK(accepts("deflate, GZip;q=0.5 , br"));
   CHECK(accepts("x-gzip"));
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("an answer is compressed only if the client accepts it") {
   }
 }
 
-FIBER_TEST_CASE("a small, already encoded or unlisted answer is not compressed") {
+FIBER_TEST_CASE("an answer that is short, encoded or of an unlisted type is not compressed") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/short", "/png", "/done", "/fixed"}) {
     const auto answers = ask(server, get(path));
@@ -178,7 +178,7 @@ FIBER_TEST_CASE("an aborted compressed body has no end mark") {
   CHECK_FALSE(all.ends_with("\r\n0\r\n\r\n"));
 }
 
-FIBER_TEST_CASE("HEAD has the same headers, and the ETag of a compressed answer is weak") {
+FIBER_TEST_CASE("HEAD gets the headers of GET, and a compressed answer has a weak ETag") {
   const HttpServer server(answer, compressing());
   const auto answers =
       ask(server, "HEAD /tagged HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" +
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("HEAD has the same headers, and the ETag of a compressed answer 
   CHECK(answers[2].has("ETag: \"one\""));
 }
 
-FIBER_TEST_CASE("a partial or unsent file has the headers of the whole file") {
+FIBER_TEST_CASE("an answer with part of a file or without its body has the whole file's headers") {
   std::string folder = std::filesystem::temp_directory_path() / "weft-compression-XXXXXX";
   CHECK(::mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/text.html") << kText;

@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a handler reads the cookies of a request and sets several") {
   CHECK(answer.has("Set-Cookie: y=2"));
 }
 
-FIBER_TEST_CASE("a jar sends cookies to the domains and paths that they are for") {
+FIBER_TEST_CASE("a jar sends each cookie to the cookie's domain and path") {
   Jar jar;
   jar.store("http://a.weft.example/x/y", "host=1")
       .store("http://a.weft.example/x/y", "all=2; Domain=.WEFT.example; Path=/")
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a jar sends cookies to the domains and paths that they are for"
   CHECK(jar.sends("http://a.localhost/") == "");
 }
 
-FIBER_TEST_CASE("a jar keeps secure cookies from plain connections") {
+FIBER_TEST_CASE("a jar sends no secure cookie over a plain connection") {
   Jar jar;
   jar.store("https://weft.example/", "s=1; Secure; Path=/").store("http://weft.example/", "s=2");
   jar.store("http://weft.example/", "t=1; Secure");
@@ -152,7 +152,7 @@ FIBER_TEST_CASE("a full jar drops the cookie that has been unused for longest") 
   CHECK(jar.sends("http://c.example/") == "e=1");
 }
 
-SIM_TEST_CASE("a cookie of a jar expires with its age") {
+SIM_TEST_CASE("a cookie of a jar expires at its age") {
   Jar jar;
   jar.store("http://a.example/", "a=1; Max-Age=60").store("http://a.example/", "b=1");
   world.run_for(std::chrono::seconds(59));

@@ -54,7 +54,7 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
 
 TEST_SUITE_BEGIN("http/corpus");
 
-TEST_CASE("the table of requests has at least 300 invalid ones") {
+TEST_CASE("the table of requests has at least 300 invalid requests") {
   std::size_t refused = 0;
   for (const CorpusCase& one : read_corpus()) refused += one.statuses.back() >= 400 ? 1 : 0;
   MESSAGE(refused << " requests to refuse");

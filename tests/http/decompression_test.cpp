@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a client decompresses an answer, however its bytes arrive") {
   CHECK(client.get(empty.url("/")).value.read_all().value.empty());
 }
 
-FIBER_TEST_CASE("a compressed answer with a flaw, or that becomes too large, is an error") {
+FIBER_TEST_CASE("a compressed answer that is malformed or becomes too large is an error") {
   const std::string whole = gzipped(std::string(100'000, 'x'));
   http::Client client({.body_bytes = 50'000, .decompress = true});
   CHECK(client.get(CodedServer(whole).url("/")).value.read_all().error ==

@@ -170,7 +170,7 @@ FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal has a m
   }
 }
 
-FIBER_TEST_CASE("a folder is served with any parameter name, and without a route") {
+FIBER_TEST_CASE("a folder is served by a route with any parameter name, and without a route") {
   const Site site;
   http::Router router;
   router.get("/static/{file...}", http::serve_folder(site.folder()))
@@ -218,7 +218,7 @@ TEST_CASE("dates in the current form are parsed and rejected correctly") {
   }
 }
 
-TEST_CASE("dates in the two obsolete forms are parsed, too") {
+TEST_CASE("dates in the two obsolete forms are parsed") {
   constexpr std::int64_t kNow = 1'700'000'000;  // In 2023.
   const auto parse = [](std::string_view text) { return http::parse_http_date(text, kNow); };
   CHECK(parse("Sunday, 06-Nov-94 08:49:37 GMT") == 784111777);

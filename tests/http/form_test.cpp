@@ -46,7 +46,7 @@ std::string part(const std::string& name, const std::string& text) {
 
 TEST_SUITE_BEGIN("http/form");
 
-TEST_CASE("a form of one text is parsed within its limits") {
+TEST_CASE("a URL-encoded form is parsed within its limits") {
   const auto [fields, error] = http::parse_form("a=1&&b=x+y%21&c&=d&a=%zz");
   CHECK_FALSE(error);
   std::string all;
@@ -56,7 +56,7 @@ TEST_CASE("a form of one text is parsed within its limits") {
   CHECK(http::parse_form("abc", {.bytes = 2}).error == http::Errc::form_too_large);
 }
 
-TEST_CASE("a form of parts is read in the same way however its bytes arrive") {
+TEST_CASE("a multipart form is read in the same way however its bytes arrive") {
   const std::string text =
       "preamble\r\n--xY \r\n"
       "content-disposition: form-data; filename=\"C:\\a\\\"b.txt\"; name=f\r\n"
@@ -74,7 +74,7 @@ TEST_CASE("a form of parts is read in the same way however its bytes arrive") {
   }
 }
 
-TEST_CASE("a form of parts that breaks the rules is an error that stays") {
+TEST_CASE("each read of a malformed or unsupported multipart form returns the error") {
   const std::string head = "--xY\r\nContent-Disposition: form-data; name=a";
   for (const std::string& text :
        {std::string(), std::string("--xZ--"), std::string("x--xY--"), std::string("--xY"),
@@ -96,7 +96,7 @@ TEST_CASE("a form of parts that breaks the rules is an error that stays") {
   }
 }
 
-TEST_CASE("a form of parts ends at each of its limits") {
+TEST_CASE("a multipart form that exceeds one of its limits returns an error") {
   const std::string text = part("a", "12345") + part("b", std::string(20'000, 'x')) + "--xY--";
   CHECK(read_parts(text, 100).second == Errc::end_of_stream);
   using http::Errc::form_too_large;

@@ -39,7 +39,7 @@ void ask_and_wait(const HttpServer& server, const std::string& path) {
 
 TEST_SUITE_BEGIN("http/metrics");
 
-FIBER_TEST_CASE("the metrics have a server's figures, and its answers by route and status") {
+FIBER_TEST_CASE("the metrics have a server's figures, and count its answers by route and status") {
   http::Router router;
   router.get("/users/{id}", [](http::Request& request, http::Response& response) {
     if (request.parameter("id") == "0") response.set_status(500);
@@ -103,7 +103,7 @@ FIBER_TEST_CASE_WITH("a connection for which no fiber may be spawned gets 503 an
   CHECK(ask_once(later, kGet).status == 200);
 }
 
-FIBER_TEST_CASE("the metrics have the figures of a server of connections with a name") {
+FIBER_TEST_CASE("the metrics have the figures of a named server of connections") {
   const net::Server nameless([](net::TcpStream&) {});
   const net::Server named([](net::TcpStream&) {}, {.name = "mail"});
   const std::string page = prometheus_page();

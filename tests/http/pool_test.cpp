@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/pool");
 
-FIBER_TEST_CASE("a refusal tells whether the connection stays open") {
+FIBER_TEST_CASE("a refusal of a closed pool states whether the connection stays open") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;

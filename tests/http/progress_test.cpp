@@ -66,7 +66,7 @@ SIM_TEST_CASE("a steady upload that takes longer than the limit of a body is acc
   CHECK(world.now() >= 160s);
 }
 
-SIM_TEST_CASE("an upload of one byte each second is answered with 408") {
+SIM_TEST_CASE("an upload of one byte per second is answered with 408") {
   const HttpServer server(answer_with_size, with_grace());
   CHECK(upload(server, kPart, 1, 1s).status == 408);
   CHECK(world.now() >= 1min);
@@ -94,7 +94,7 @@ SIM_TEST_CASE("a client that reads steadily beyond the write limit gets the whol
   }
 }
 
-SIM_TEST_CASE("a client that reads one byte each second is disconnected") {
+SIM_TEST_CASE("a client that reads one byte per second is disconnected") {
   std::error_code error;
   Event ended;
   const HttpServer server(

@@ -38,7 +38,7 @@ std::string post_chunk(std::string_view path) {
 
 TEST_SUITE_BEGIN("http/route_limits");
 
-FIBER_TEST_CASE("a route's body limit applies to that route only, within the server's") {
+FIBER_TEST_CASE("a route's body limit applies to that route only, within the server's limit") {
   bool was_called = false;
   http::Router router;
   router.use([](http::Request& request, http::Response& response, const http::Handler& next) {
@@ -114,7 +114,7 @@ SIM_TEST_CASE("a route's time limit applies although middleware has used the con
   const auto wait = [&](http::Request& request, http::Response& response) {
     CHECK(request.context().is_within(*outer));
     CHECK(*request.context().get(key) == 7);
-    // The calls of the handler have it, too.
+    // The calls that the handler makes have it, too.
     CHECK_FALSE(this_fiber::sleep_for(1h, Until::ambient()));
     (void)response.send(request.context().status() == weft::Errc::timed_out ? "late" : "gone");
   };

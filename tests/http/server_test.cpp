@@ -133,7 +133,7 @@ FIBER_TEST_CASE("an unrequested body ends the connection after the answer") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("an unread small body is discarded, and a large one closes the connection") {
+FIBER_TEST_CASE("an unread small body is discarded, and a large body closes the connection") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").body ==
@@ -185,7 +185,7 @@ FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
   CHECK(receive_all(stream).ends_with("\r\n\r\n01234"));
 }
 
-FIBER_TEST_CASE("an answer without a length to HTTP/1.0 ends with the connection") {
+FIBER_TEST_CASE("an answer without a length to an HTTP/1.0 request ends with the connection") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.write("one"));
     CHECK(response.write("two"));
@@ -197,7 +197,7 @@ FIBER_TEST_CASE("an answer without a length to HTTP/1.0 ends with the connection
   CHECK(text.ends_with("\r\n\r\nonetwo"));
 }
 
-FIBER_TEST_CASE("204 and 304 have no body") {
+FIBER_TEST_CASE("answers with 204 or 304 have no body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(request.path() == "/204" ? 204 : 304);
     (void)response.send("nothing of this");
@@ -244,7 +244,7 @@ FIBER_TEST_CASE("a handler that throws is answered with 500, and reported") {
   CHECK(reports == 3);
 }
 
-FIBER_TEST_CASE("the log of accesses records each answer") {
+FIBER_TEST_CASE("the access log records each answer") {
   std::vector<std::string> lines;
   http::ServerOptions options;
   options.on_access = [&](const http::Access& access) {
@@ -307,7 +307,7 @@ FIBER_TEST_CASE(
   CHECK(loop.join());
 }
 
-THREAD_TEST_CASE("a plain thread serves, and another one stops the server") {
+THREAD_TEST_CASE("a plain thread serves, and another plain thread stops the server") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
   http::Server server([](http::Request&, http::Response& response) { (void)response.send("x"); });

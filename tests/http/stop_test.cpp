@@ -1,4 +1,4 @@
-// Servers that stop while somebody has just come, or stays for long.
+// Servers that stop while somebody has just come, or stays for a long time.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -119,7 +119,7 @@ FIBER_TEST_CASE("an upgraded connection gets a stop request when its server stop
   CHECK(receive_all(stream) == "good-bye");
 }
 
-FIBER_TEST_CASE("a shutdown without grace ends another one's longer wait") {
+FIBER_TEST_CASE("a shutdown without grace ends the longer wait of another shutdown") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response&) {
     begun.set();
@@ -134,7 +134,7 @@ FIBER_TEST_CASE("a shutdown without grace ends another one's longer wait") {
   (void)patient.join();
 }
 
-FIBER_TEST_CASE("a handler that shuts its server down does not wait for itself") {
+FIBER_TEST_CASE("a handler that shuts its server down does not wait for its own end") {
   // A client has its answer before the handler gives its place back: three, so that none is
   // refused.
   for (const std::size_t max_running : {std::size_t{3}, kUnlimited}) {
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a handler can still answer after its shutdown's deadline") {
   closed.set();
 }
 
-FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
+FIBER_TEST_CASE("a talk that shuts its server down does not wait for its own end") {
   http::Server* stopped = nullptr;
   HttpServer server([&](http::Request&, http::Response& response) {
     (void)response.upgrade("quit", [&](http::Upgraded upgraded) {
@@ -207,7 +207,7 @@ FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
   CHECK(receive_all(stream) == "bye");
 }
 
-FIBER_TEST_CASE("a handler's shutdown does not wait for requests that wait for its slot") {
+FIBER_TEST_CASE("a handler's shutdown does not wait for requests that need the handler's slot") {
   Event begun;
   Event go_on;
   http::ServerOptions options;
@@ -256,7 +256,7 @@ FIBER_TEST_CASE("serve returns after stop() when pending requests have been answ
   CHECK(server.server().stats().connections == 0);
 }
 
-FIBER_TEST_CASE("a stop request of the options gives pending requests only the grace") {
+FIBER_TEST_CASE("a stop request in the options gives pending requests no more than the grace") {
   std::stop_source stop;
   Event begun;
   Event closed;  // Until then no answer gets ahead of the close.

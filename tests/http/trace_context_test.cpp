@@ -19,7 +19,7 @@ using http::TraceContext;
 
 TEST_SUITE_BEGIN("http/trace_context");
 
-TEST_CASE("a traceparent is read as the W3C specifies, and written the same") {
+TEST_CASE("a traceparent is read as the W3C specifies, and written in the same form") {
   const std::string given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   const auto parsed = TraceContext::parse(given);
   REQUIRE(parsed);

@@ -72,7 +72,7 @@ TEST_CASE("URLs are parsed, and formatted canonically") {
   CHECK(http::Url::parse("http://a b").error == http::Errc::malformed_url);
 }
 
-TEST_CASE("a Host header has no zone of an address") {
+TEST_CASE("a Host header omits the zone of an IPv6 address") {
   CHECK(http::Url::parse("http://[fe80::1%25eth0]:81/").value.authority() == "[fe80::1]:81");
   CHECK(http::Url::parse("http://[fe80::1%eth0]/").value.host == "fe80::1%eth0");
 }

@@ -93,7 +93,7 @@ TEST_CASE("frames, pings, reserved bits and opcodes are parsed as RFC 6455 requi
   });
 }
 
-TEST_CASE("fragments are joined, with control frames between them, and refused out of order") {
+TEST_CASE("fragments are joined, also around control frames, and refused out of order") {
   check({
       {"5.1", frame(0x09, "x"), "refused=1002"},
       {"5.2", frame(0x0a, "x"), "refused=1002"},
@@ -121,7 +121,7 @@ TEST_CASE("fragments are joined, with control frames between them, and refused o
   });
 }
 
-TEST_CASE("a text that cannot become UTF-8 is refused with 1007 at once") {
+TEST_CASE("a text that cannot be valid UTF-8 is refused with 1007 at once") {
   check({
       {"6.1.1", frame(0x01, "") + frame(0x00, "") + frame(0x80, ""), "text= "},
       {"6.2.3: a character in two frames", frame(0x01, "\xce") + frame(0x80, "\xba"),
@@ -187,7 +187,7 @@ TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is i
   }
 }
 
-TEST_CASE("an end of permessage-deflate keeps a context only if neither end forbids it") {
+TEST_CASE("an endpoint keeps a compression context only if neither endpoint forbids it") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };
@@ -243,7 +243,7 @@ TEST_CASE(
   CHECK(http::MessageInflater(kept).inflate(second, 1000, refused) == http::Inflated::corrupt);
 }
 
-TEST_CASE("compressed messages are read up to the limit, and refused when they are broken") {
+TEST_CASE("compressed messages are accepted unless they are corrupt or exceed the limit") {
   if (!http::can_deflate()) return;
   const auto deflated = [](std::string_view text, int bits = 15) {
     std::string out;

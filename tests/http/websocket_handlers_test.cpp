@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a WebSocket with handlers holds no stack while it waits for a m
   while (answering.closed == 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the last handler of a WebSocket is called however its connection ends") {
+FIBER_TEST_CASE("the last handler of a WebSocket is called however the connection ends") {
   Answering answering;
   net::TcpStream left;
   {

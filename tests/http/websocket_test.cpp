@@ -72,7 +72,7 @@ FIBER_TEST_CASE("a WebSocket server refuses wrong handshakes and frames") {
   CHECK(receive_frame(stream).empty());
 }
 
-FIBER_TEST_CASE("a WebSocket server compresses what a client offers to read") {
+FIBER_TEST_CASE("a WebSocket server compresses its messages if the client offers compression") {
   if (!http::can_deflate()) return;
   const HttpServer server(serve_echo);
   std::string head;
@@ -99,7 +99,7 @@ SIM_TEST_CASE("a silent WebSocket is pinged, and ends when no pong comes") {
   CHECK(world.now() < 100s);
 }
 
-SIM_TEST_CASE("a server's close waits for its client's part, but not beyond the deadline") {
+SIM_TEST_CASE("a server's close waits for the client's close, but not beyond the deadline") {
   const bool answers = world.seed() % 2 == 0;
   std::error_code closed;
   {
@@ -244,7 +244,7 @@ FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both requ
   }
 }
 
-SIM_TEST_CASE("a message that its peer does not complete in time ends the connection with 1008") {
+SIM_TEST_CASE("a message that the peer does not complete in time ends the connection with 1008") {
   const bool waits = world.seed() % 2 == 0;
   std::error_code error;
   const auto talk = [&](http::WebSocket& socket) { error = socket.receive().error; };

@@ -76,7 +76,7 @@ FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
   }
 }
 
-FIBER_TEST_CASE("a wait for an edge ends with a new edge and not with an old state") {
+FIBER_TEST_CASE("a wait for an edge ends with a new edge, and not because of an earlier state") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a wait for an edge ends with a new edge and not with an old sta
   CHECK(watch.wait_for_edge(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("the owner of a borrowed descriptor keeps using it, and an adopted one is closed") {
+FIBER_TEST_CASE("a borrowed descriptor stays with its owner, and an adopted descriptor is closed") {
   Foreign foreign;
   {
     auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("a hang-up, a stop, a deadline and a close end a wait for a desc
   CHECK(watch.wait(Ready::read).error == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread waits for a descriptor, and closing ends that") {
+THREAD_TEST_CASE("a plain thread waits for a descriptor, and closing the watch ends the wait") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -220,7 +220,7 @@ FIBER_TEST_CASE("a regular file and the null device are read and written by a wa
   ::close(released);
 }
 
-FIBER_TEST_CASE("a set waits for many descriptors and returns the ready ones") {
+FIBER_TEST_CASE("a set waits for many descriptors and returns the ready descriptors") {
   auto [set, error] = WatchSet::create();
   REQUIRE(error == std::error_code{});
   std::array<Foreign, 50> all;
@@ -252,7 +252,7 @@ FIBER_TEST_CASE("a set waits for many descriptors and returns the ready ones") {
   CHECK(waiter.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("a hang-up of a descriptor without requested events is one event") {
+FIBER_TEST_CASE("a hang-up of a descriptor without requested events is reported once") {
   Foreign foreign;
   auto [set, error] = WatchSet::create();
   CHECK(error == std::error_code{});

@@ -10,7 +10,7 @@ using weft::net::Address;
 
 TEST_SUITE_BEGIN("net/address");
 
-TEST_CASE("an address parses its own text") {
+TEST_CASE("an address is parsed from its own text") {
   for (const char* text : {"127.0.0.1:8080", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80",
                            "[::]:0", "[2001:db8::7]:443", "[fe80::1%2]:80"}) {
     const auto [address, error] = Address::parse(text);
@@ -64,7 +64,7 @@ TEST_CASE("the usual addresses have factory functions") {
   CHECK(Address::loopback_v6(4).is_v6());
 }
 
-TEST_CASE("an address with another port is not equal") {
+TEST_CASE("addresses with different ports are not equal") {
   const Address first = Address::loopback_v6(80);
   const Address second = first.with_port(8080);
   CHECK(second.port() == 8080);

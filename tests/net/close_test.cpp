@@ -31,7 +31,7 @@ FIBER_TEST_CASE("closing a stream ends a read that waits") {
   CHECK(reader.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("closing a stream ends a read with a deadline that waits") {
+FIBER_TEST_CASE("closing a stream ends a waiting read with a deadline") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a closed stream stays closed and can be closed again") {
   CHECK(listener.local_address().error == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread closes what a fiber waits for") {
+THREAD_TEST_CASE("a plain thread closes a stream for which a fiber waits") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -106,7 +106,7 @@ THREAD_TEST_CASE("a plain thread closes what a fiber waits for") {
   CHECK(reader.join() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a fiber closes what a plain thread waits for") {
+THREAD_TEST_CASE("a fiber closes a stream for which a plain thread waits") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&stream = client] {
     this_fiber::sleep_for(1ms);
@@ -117,7 +117,7 @@ THREAD_TEST_CASE("a fiber closes what a plain thread waits for") {
   closer.join();
 }
 
-FIBER_TEST_CASE("closing a stream during a transfer never affects its successor") {
+FIBER_TEST_CASE("closing a stream during a transfer never affects the next stream") {
   // Numbers of descriptors and records of handles are reused at once: were a late reader of a
   // closed stream let loose on the next one, it would steal the byte meant for that.
   const unsigned rounds = 2000 / kSlowdown;

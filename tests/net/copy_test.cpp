@@ -73,7 +73,7 @@ FIBER_TEST_CASE("a copy between streams without descriptors passes through a buf
   copy_much(in, out, from, out.first);
 }
 
-FIBER_TEST_CASE("a copy from a buffered reader begins with what was read ahead") {
+FIBER_TEST_CASE("a copy from a buffered reader begins with the buffered bytes") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   CHECK(in.first.write_all(bytes("head\nbody")).value == 9);
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a relay continues in one direction after the other has ended") 
   CHECK(relayed.value.backward == 9);
 }
 
-FIBER_TEST_CASE("a buffered relay ends both directions when one fails") {
+FIBER_TEST_CASE("a buffered relay ends both directions when one direction fails") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   Wrapped first{client.second};

@@ -94,7 +94,7 @@ FIBER_TEST_CASE("a deadline in the past makes a call poll") {
   CHECK(listener.accept(Deadline::past()).error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a stream's deadline bounds every later read until it is lifted") {
+SIM_TEST_CASE("a stream's deadline bounds every later read until the deadline is lifted") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   client.set_read_deadline(Deadline::after(1h));

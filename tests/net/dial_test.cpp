@@ -72,7 +72,7 @@ class LateResolver final : public net::AnyResolver {
 
 }  // namespace
 
-FIBER_TEST_CASE("a name is resolved to its addresses, and an address to itself") {
+FIBER_TEST_CASE("a name is resolved to its addresses, and an address is resolved to itself") {
   net::Resolver resolver;
   const auto [local, error] = resolver.resolve("localhost", 80);
   CHECK(error == std::error_code{});
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a name is resolved to its addresses, and an address to itself")
   }
 }
 
-TEST_CASE("a host and a port are parsed") {
+TEST_CASE("a text with a host and a port is parsed, and any other text is refused") {
   CHECK(net::parse_host_port("example.org:443").value.host == "example.org");
   CHECK(net::parse_host_port("example.org:443").value.port == 443);
   CHECK(net::parse_host_port("[::1]:80").value.host == "::1");
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("dial connects to the first address that answers") {
   CHECK(net::dial(std::span(addresses).first(0)).error == std::errc::invalid_argument);
 }
 
-SIM_TEST_CASE("an address that does not answer delays the next one only by the pause") {
+SIM_TEST_CASE("an address that does not answer delays the next address only by the pause") {
   TcpListener listener = listen_anywhere();
   const FullListener full;
   const std::vector<Address> addresses{full.address(), listener.local_address().value};

@@ -55,7 +55,7 @@ FIBER_TEST_CASE("a burst of resets ends only the reset connections") {
   CHECK(serving->stats().refused == 0);
 }
 
-SIM_TEST_CASE("silent or stalled peers end by the read deadline, and others continue") {
+SIM_TEST_CASE("a read deadline disconnects silent or stalled peers, and other peers continue") {
   std::atomic<int> gave_up = 0;
   Serving serving({}, [&](TcpStream& stream) {
     stream.set_read_deadline(Deadline::after(1min));
@@ -78,7 +78,7 @@ SIM_TEST_CASE("silent or stalled peers end by the read deadline, and others cont
   CHECK(gave_up == kSilent);
 }
 
-FIBER_TEST_CASE("peers that do not read end by the write deadline") {
+FIBER_TEST_CASE("a write deadline disconnects peers that do not read") {
   std::atomic<int> gave_up = 0;
   const std::string much(1'000'000, 'm');
   Serving serving({}, [&](TcpStream& stream) {
@@ -96,7 +96,7 @@ FIBER_TEST_CASE("peers that do not read end by the write deadline") {
   CHECK(gave_up == kPeers);
 }
 
-FIBER_TEST_CASE("SIGTERM under load: every request that was read is answered") {
+FIBER_TEST_CASE("after SIGTERM under load, every request that was read is answered") {
   std::atomic<int> handled = 0;
   std::atomic<int> answered = 0;
   Serving serving({.grace = 1h}, [&](Connection& connection) {

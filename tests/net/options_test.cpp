@@ -69,7 +69,7 @@ FIBER_TEST_CASE("the system returns each socket option that was set") {
   CHECK(stream.set_user_timeout(1s) == Errc::closed);
 }
 
-FIBER_TEST_CASE("a stream with reset-on-close resets, and another one ends normally") {
+FIBER_TEST_CASE("a stream with reset-on-close resets, and another stream ends normally") {
   for (const bool resets : {false, true}) {
     auto pair = connected_pair();
     CHECK(pair.server.set_reset_on_close(resets));
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a stream with reset-on-close resets, and another one ends norma
   }
 }
 
-FIBER_TEST_CASE("a connection uses the requested local address, also with fast open") {
+FIBER_TEST_CASE("a connection uses the requested local address, even with fast open") {
   for (const bool fast_open : {false, true}) {
     net::TcpListener listener = listen_anywhere({.fast_open_queue = fast_open ? 16 : 0});
     const auto local = net::Address::parse("127.0.0.2:0").value;
@@ -99,7 +99,7 @@ FIBER_TEST_CASE("a connection uses the requested local address, also with fast o
   }
 }
 
-FIBER_TEST_CASE("gathered pieces arrive in order, and are read scattered") {
+FIBER_TEST_CASE("gathered pieces arrive in order, and are read into scattered buffers") {
   auto pair = connected_pair();
   // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
   shrink_buffers(pair.client, 32'768);
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a file is sent over a connection from an offset to its end") {
   CHECK(send() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread sends pieces and files, and reads scattered") {
+THREAD_TEST_CASE("a plain thread sends pieces and files, and reads into scattered buffers") {
   auto [ends, refused] = net::UnixStream::pair();
   CHECK(refused == std::error_code{});
   const std::string text(1'000'000, 't');

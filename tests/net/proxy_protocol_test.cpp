@@ -87,7 +87,7 @@ TEST_CASE("an address is in a network if it shares the bits of its prefix") {
   CHECK_FALSE(Networks({"unix:"}).empty());
 }
 
-TEST_CASE("texts that are no network, or have bits beyond their prefix, are refused") {
+TEST_CASE("text that is not a network, or has bits beyond its prefix, is refused") {
   for (const char* text :
        {"", "a", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "10.1.0.0/8", "::1/129",
         "2001:db8::1/64", "fe80::1%1", "[::1]", "10.0.0", "10.0.0.0:80", "0.0.0.1/0"}) {
@@ -97,7 +97,7 @@ TEST_CASE("texts that are no network, or have bits beyond their prefix, are refu
   CHECK_THROWS_AS(Networks({"10.0.0.0/8", "b"}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a PROXY header of either version is read, and no byte behind it") {
+FIBER_TEST_CASE("a PROXY header of either version is read, and no byte after it") {
   CHECK(read_header(kLine) == "192.0.2.1:4711 rest");
   CHECK(read_header("PROXY TCP6 2001:db8::1 ::1 4711 443\r\n") == "[2001:db8::1]:4711 rest");
   CHECK(read_header("PROXY TCP4 1.1.1.1 2.2.2.2 0 443\r\n") == "1.1.1.1:0 rest");
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a PROXY header of either version is read, and no byte behind it
   CHECK(read_header(binary('\x20', '\x11', kV4)) == "none rest");
 }
 
-FIBER_TEST_CASE("bytes that are no PROXY header are refused") {
+FIBER_TEST_CASE("bytes that are not a PROXY header are refused") {
   for (const std::string& bytes : std::vector<std::string>{
            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
            "proxy TCP4 1.1.1.1 2.2.2.2 1 443\r\n",

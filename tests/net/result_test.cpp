@@ -17,7 +17,7 @@ namespace net = weft::net;
 
 TEST_SUITE_BEGIN("net/result");
 
-FIBER_TEST_CASE("each result of a stream is true after success, and only then") {
+FIBER_TEST_CASE("a result of a stream converts to true only after success") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 1> byte{};
   CHECK_FALSE(client.wait_readable(Deadline::past()));

@@ -115,7 +115,7 @@ FIBER_TEST_CASE_WITH("a dump shows how long a fiber has run and its current call
   spinning.join();
 }
 
-TEST_CASE("fibers that have waited for long, while more begin to wait, are a leak") {
+TEST_CASE("fibers that wait for a long time, while more begin to wait, are reported as a leak") {
   const auto waiting = [](const char* reason, std::chrono::minutes age) {
     weft::observe::FiberEntry fiber;
     fiber.reason = reason;

@@ -67,7 +67,7 @@ TEST_CASE("a profile of tcmalloc is folded") {
                           "MAPPED_LIBRARIES:\n") == "0x1f;0xf 1000\n0x2f 100\n");
 }
 
-TEST_CASE("the heap page shows what a fiber holds, or how to enable that") {
+TEST_CASE("the heap page shows what a fiber holds, or how to enable heap profiles") {
   weft::test::TestGuard guard("the page of the heap");
   const bool is_expected = std::getenv("WEFT_EXPECTS_HEAP") != nullptr;
   Answer answer;

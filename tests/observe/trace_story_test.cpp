@@ -94,7 +94,7 @@ TEST_CASE("facts about a reused record are not shown for a later fiber") {
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE("a trace begins where all workers still have their events") {
+TEST_CASE("a trace begins at a time from which all workers still have their events") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));

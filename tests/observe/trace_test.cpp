@@ -109,7 +109,7 @@ THREAD_TEST_CASE("a trace is well-formed, and contains the events") {
                     "--expect 'submit: mail' --expect thread_name"));
 }
 
-THREAD_TEST_CASE("a trace may be written while it is recorded, and its rings overflow") {
+THREAD_TEST_CASE("a trace may be written while it is recorded and its rings overflow") {
   const TraceFile file;
   weft::trace::start({.events_per_worker = 256});
   std::thread worker([&runtime] { runtime.run(do_various_things); });
@@ -154,7 +154,7 @@ TEST_CASE("a trace that exceeds memory is refused") {
   }
 }
 
-TEST_CASE("a full ring leaves out events that may be overwritten") {
+TEST_CASE("a reading of a full ring omits events that may be overwritten meanwhile") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   for (std::uint64_t put = 1; put <= 200; ++put) {
     ring.put({put - 1, weft::detail::TraceKind::run, 1, 2, {}});

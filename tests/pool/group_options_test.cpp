@@ -38,7 +38,7 @@ struct Stoppable {
 
 TEST_SUITE_BEGIN("pool/group_options");
 
-FIBER_TEST_CASE("tasks of a group may have options, which go with them into the pool") {
+FIBER_TEST_CASE("tasks of a group may have options, which apply in the pool") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::vector<int> order;  // One task at a time appends to it.
   TaskGroup group(pool);
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
   group.join();
 }
 
-FIBER_TEST_CASE("a task of a group receives its own stop request and timeout, and no other does") {
+FIBER_TEST_CASE("the stop request and the timeout of a group's task reach no other task") {
   FiberPool pool({.capacity = 3});
   TaskGroup group(pool);
   ResultGroup<int> results(pool);
@@ -133,7 +133,7 @@ FIBER_TEST_CASE(
   stream.finish();
 }
 
-FIBER_TEST_CASE("tasks of a stream have options, and their results their order") {
+FIBER_TEST_CASE("tasks of a stream have options, and the stream keeps the order of their results") {
   FiberPool pool({.capacity = 2, .queue_capacity = 20});
   std::vector<int> started;  // By the tasks, of which the key lets one run at a time.
   std::vector<int> delivered;

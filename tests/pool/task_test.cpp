@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a handle reports whether it is valid and ready") {
   CHECK(!moved.valid());
 }
 
-FIBER_TEST_CASE("a dropped handle leaves its task alone") {
+FIBER_TEST_CASE("a task runs although its handle was dropped") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 50});
   for (int i = 0; i < 50; ++i) (void)pool.async([&] { ran.fetch_add(1); });
@@ -126,7 +126,7 @@ FIBER_TEST_CASE("a queued task that is cancelled never runs and its waiters cont
   CHECK(stats.completed == 1);
 }
 
-FIBER_TEST_CASE("cancel races with the start of the task: one of them wins") {
+FIBER_TEST_CASE("either a cancel or the start of the task wins a race between them") {
   const int rounds = 2000 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   std::uint64_t cancelled = 0, ran = 0;
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a refused async or run throws the code that submit would return
   CHECK(code_of([&] { pool.run([] {}); }) == Errc::closed);
 }
 
-FIBER_TEST_CASE("run() returns once its task has ended, not before and not without it") {
+FIBER_TEST_CASE("run() returns once its task has ended, and not before") {
   WaitGroup callers;
   std::atomic<int> sum{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 2});

@@ -71,7 +71,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with semaphores",
   group.wait();
 }
 
-FIBER_TEST_CASE("a semaphore lets one fiber or thread through for each post") {
+FIBER_TEST_CASE("each post of a semaphore lets one fiber or thread through") {
   if (!has_hooks()) return;
   Semaphore work(0);
   Semaphore done(0);
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("a wait for a semaphore shared between processes blocks and is c
   CHECK(times_blocked("sem_timedwait", "shared by processes") == before + 1);
 }
 
-FIBER_TEST_CASE("a context ends timed waits for a semaphore but not untimed ones") {
+FIBER_TEST_CASE("a context ends timed waits for a semaphore, but no untimed waits") {
   if (!has_hooks()) return;
   const Scope scope;
   weft::Context context(weft::Deadline::after(1ms));

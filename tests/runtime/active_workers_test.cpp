@@ -101,7 +101,7 @@ TEST_CASE("workers leave and return as the number of processors changes") {
   }
 }
 
-TEST_CASE("without a descriptor to read the quota the number of workers stays") {
+TEST_CASE("without a descriptor to read the quota, the number of workers stays the same") {
   const TestGuard guard("the number stays if it is not known");
   std::atomic<unsigned> processors{2};
   std::atomic<unsigned> looks{0};
@@ -115,7 +115,7 @@ TEST_CASE("without a descriptor to read the quota the number of workers stays") 
   CHECK(busy.shared().active().at_work() == 2);
 }
 
-TEST_CASE("a number that the program has set does not follow the processors") {
+TEST_CASE("a number of workers that the program has set does not follow the processors") {
   const TestGuard guard("a number that was set does not follow");
   std::atomic<unsigned> looks{0};
   SchedulerOptions options = following([&] { return looks.fetch_add(1) % 2 + 1; });

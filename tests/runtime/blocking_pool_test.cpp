@@ -75,7 +75,7 @@ class CallingThread {
 
 }  // namespace
 
-TEST_CASE("a helper that was idle for long ends, and the next call starts another") {
+TEST_CASE("a helper that was idle for a long time ends, and the next call starts another helper") {
   const weft::test::TestGuard guard("idle helpers");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
@@ -116,7 +116,7 @@ TEST_CASE("the helper that became idle last makes the next call") {
   CHECK(next == longer);
 }
 
-TEST_CASE("no helper is started while one is idle") {
+TEST_CASE("no helper is started while a helper is idle") {
   const weft::test::TestGuard guard("an idle helper is enough");
   BlockingPool pool(4, 1h);
   for (int i = 0; i < 10; ++i) {
@@ -126,7 +126,7 @@ TEST_CASE("no helper is started while one is idle") {
   CHECK(pool.size_hint() == 1);
 }
 
-TEST_CASE("an idle helper does not leave while it is owed to a call that has not come yet") {
+TEST_CASE("an idle helper does not leave while it is reserved for a call that is still to come") {
   const weft::test::TestGuard guard("expected calls");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
@@ -154,7 +154,7 @@ TEST_CASE("at the limit calls are made in their order") {
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("calls race with helpers that give up waiting, and none is forgotten") {
+TEST_CASE("calls race with helpers that give up waiting, and no call is lost") {
   const weft::test::TestGuard guard("races with idle helpers");
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   BlockingPool pool(3, 1us);

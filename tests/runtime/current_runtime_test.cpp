@@ -89,7 +89,7 @@ TEST_CASE("fibers spawned by a plain thread run while runtimes come and go") {
   CHECK(joined > 0);
 }
 
-TEST_CASE("a delayed call and its timer belong to one runtime, although the first one changes") {
+TEST_CASE("a delayed call and its timer keep their runtime when the first runtime changes") {
   const weft::test::TestGuard guard("delayed calls");
   std::atomic<bool> stop{false};
   std::atomic<unsigned> made{0};

@@ -145,7 +145,7 @@ TEST_CASE("a parent whose inlined child waits for it is part of the deadlock") {
   CHECK(holds(reports.last, "2 fibers"));
 }
 
-TEST_CASE("a second deadlock is reported too") {
+TEST_CASE("a second deadlock is also reported") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -156,7 +156,7 @@ TEST_CASE("a second deadlock is reported too") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("calls of the handler of a deadlock behave as on a plain thread") {
+TEST_CASE("calls by the handler of a deadlock behave as on a plain thread") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;

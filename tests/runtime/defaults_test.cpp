@@ -16,7 +16,7 @@ TEST_CASE("a pool has as many workers by default as processors may be used") {
   CHECK(weft::PoolOptions{}.capacity == weft::base::usable_processors());
 }
 
-TEST_CASE("empty braces mean default options, and not an object to copy") {
+TEST_CASE("empty braces are default options, and not an object to copy") {
   weft::Runtime runtime({});
   weft::FiberPool pool({});
   CHECK(pool.capacity() == weft::PoolOptions{}.capacity);

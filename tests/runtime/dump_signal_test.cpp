@@ -130,7 +130,7 @@ TEST_CASE("a queued signal's number requests a profile, which the runtime's end 
         std::string::npos);
 }
 
-TEST_CASE("the handler that was there before is put back when the last runtime has ended") {
+TEST_CASE("the earlier handler is restored when the last runtime has ended") {
   const weft::test::TestGuard guard("the handler that was there before is put back");
   const OldHandler before(SIGUSR2);
   {
@@ -153,7 +153,7 @@ TEST_CASE("a handler that was installed later is left in place") {
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a second signal, and one that cannot be handled, are refused without side effects") {
+TEST_CASE("a second signal, or a signal that cannot be handled, is refused without side effects") {
   const weft::test::TestGuard guard("a second signal is refused without a trace");
   for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                            SIGABRT, 32, 12345, -1}) {

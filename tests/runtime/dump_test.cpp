@@ -65,7 +65,7 @@ FIBER_TEST_CASE(
   await_others(runtime);
 }
 
-FIBER_TEST_CASE("fibers spawned in one place share a site and others do not") {
+FIBER_TEST_CASE("fibers spawned in one place share a site, and other fibers do not") {
   weft::Channel<int> channel;
   const auto receive = [&] { (void)channel.receive(); };
   for (int i = 0; i < 10; ++i) weft::go(receive);

@@ -96,7 +96,7 @@ TEST_CASE("the oldest of several runtimes is current") {
   CHECK(outer.stats().spawned == 2);
 }
 
-TEST_CASE("fibers of two runtimes talk through channels") {
+TEST_CASE("fibers of two runtimes exchange values through channels") {
   const TestGuard guard("two runtimes");
   weft::Channel<int> there;
   weft::Channel<int> back(2);

@@ -53,7 +53,7 @@ int use_a_runtime() {
 
 TEST_SUITE_BEGIN("runtime/limits");
 
-TEST_CASE("a runtime without descriptors is refused by an exception that names them") {
+TEST_CASE("a runtime without descriptors is refused by an exception that names the descriptors") {
   // A sanitizer looks at objects by descriptors of its own.
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
@@ -121,7 +121,7 @@ bool forbid(int call, unsigned error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST_CASE("an accept that a rule forbids ends with the error") {
+TEST_CASE("an accept that a system call filter forbids returns the error") {
   const int status = status_of_child([] {
     if (!forbid(SYS_accept4, EPERM)) return kNotPossibleHere;
     return weft::run({.workers = 1}, [] {
@@ -153,7 +153,7 @@ TEST_CASE("a runtime without threads names the refused thread and the limit") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a process that was stopped continues where it was") {
+TEST_CASE("a process continues where it was after SIGSTOP and SIGCONT") {
   int beats[2] = {};
   REQUIRE(pipe(beats) == 0);
   const pid_t child = fork();

@@ -54,7 +54,7 @@ TEST_CASE("a number of workers is parsed strictly") {
   }
 }
 
-TEST_CASE("WEFT_WORKERS counts only if the program sets no number") {
+TEST_CASE("WEFT_WORKERS counts only if the program sets no number of workers") {
   const weft::test::TestGuard guard("WEFT_WORKERS");
   const char* before = std::getenv("WEFT_WORKERS");
   const std::string kept = before != nullptr ? before : "";
@@ -189,7 +189,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("runtime/dump");
 
-THREAD_TEST_CASE("a dump shows every fiber with its name, its state and why it waits") {
+THREAD_TEST_CASE("a dump shows every fiber with its name, its state and the reason for its wait") {
   weft::Channel<int> channel;
   weft::Semaphore semaphore(0);
   weft::go({.name = "the receiver"}, [&] { (void)channel.receive(); });

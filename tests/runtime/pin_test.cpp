@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a fiber stays on its thread while a Pin lives") {
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("an inner Pin does not end the outer one, nor that of the spawner") {
+FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the spawner's Pin") {
   std::atomic<int> moved{0};
   const auto body = [&] {
     const pid_t home = this_thread();

@@ -12,7 +12,7 @@ using weft::Runtime;
 
 TEST_SUITE_BEGIN("runtime/runtime_order");
 
-TEST_CASE("a newer runtime stays when an older one ends, and takes over") {
+TEST_CASE("a newer runtime becomes the current runtime when an older runtime ends") {
   const weft::test::TestGuard guard("older one ends");
   auto older = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto newer = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
@@ -27,7 +27,7 @@ TEST_CASE("a newer runtime stays when an older one ends, and takes over") {
   newer.reset();
 }
 
-TEST_CASE("when all runtimes have ended, in whatever order, none is current") {
+TEST_CASE("no runtime is current after all runtimes have ended, in whatever order") {
   const weft::test::TestGuard guard("none is current");
   auto first = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto second = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});

@@ -44,7 +44,7 @@ TEST_CASE("a park is as old as the first census that saw it") {
   CHECK(fiber.reason() == static_cast<std::uint8_t>(WaitReason::mutex));
 }
 
-TEST_CASE("a fiber that has run, or parks again, has no age") {
+TEST_CASE("a fiber that has run has no parked time until the next census finds it parked") {
   FiberStore store(nullptr, 1'000);
   FiberCache cache(store);
   Fiber& fiber = *cache.take();
@@ -60,7 +60,7 @@ TEST_CASE("a fiber that has run, or parks again, has no age") {
   CHECK(parked_time(fiber, at(12s)) == 2s);
 }
 
-TEST_CASE("a step visits some slabs, and a census all of them") {
+TEST_CASE("a step visits some of the slabs, and a census visits all") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::vector<Fiber*> fibers;

@@ -83,7 +83,7 @@ THREAD_TEST_CASE_WITH("idle memory of any amount is freed within a period",
   CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
 }
 
-TEST_CASE("chains needed in every period stay, and of the others no more than needed are freed") {
+TEST_CASE("chains that each period needs stay, and only unneeded chains are freed") {
   weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
   constexpr unsigned kClass = weft::fibers::kDefaultSizeClass;
   std::vector<weft::fibers::Stack*> chains;

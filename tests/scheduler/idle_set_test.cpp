@@ -25,7 +25,7 @@ TEST_CASE("no worker is woken when none sleeps") {
   CHECK(idle.work_added() == IdleSet::kNobody);
 }
 
-TEST_CASE("while a worker searches no other is woken") {
+TEST_CASE("no worker is woken while another worker searches") {
   IdleSet idle(4);
   for (unsigned worker = 0; worker < 4; ++worker) idle.begin_sleep(worker);
   const int chosen = idle.work_added();
@@ -36,7 +36,7 @@ TEST_CASE("while a worker searches no other is woken") {
   CHECK(idle.work_added() != IdleSet::kNobody);
 }
 
-TEST_CASE("every sleeper is chosen once, up to the last one there may be") {
+TEST_CASE("every sleeping worker is chosen once, for any number of workers") {
   for (const unsigned workers : {1U, 63U, 64U, 65U, IdleSet::kMaxWorkers}) {
     IdleSet idle(workers);
     for (unsigned worker = 0; worker < workers; ++worker) idle.begin_sleep(worker);
@@ -62,7 +62,7 @@ TEST_CASE("a sleeper that wakes by itself is not chosen") {
   CHECK(idle.end_search());
 }
 
-TEST_CASE("at most half of the workers may search, and always at least one") {
+TEST_CASE("half of the workers, rounded up, may search") {
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     IdleSet idle(workers);
     unsigned searching = 0;

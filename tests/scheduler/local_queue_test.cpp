@@ -65,7 +65,7 @@ TEST_CASE("fibers that are woken or yield leave the queue in order, whatever the
   }
 }
 
-TEST_CASE("the fiber woken last is next, but only once in a row while others wait") {
+TEST_CASE("the fiber woken last is next, but only once in a row while other fibers are queued") {
   LocalQueue queue(true);
   Records records(4, 4);
   queue.push_last(records[0]);
@@ -92,7 +92,7 @@ TEST_CASE("a fiber that is displaced from the next place goes to the end") {
   CHECK(queue.pop() == &records[1]);
 }
 
-TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is reached") {
+TEST_CASE("of spilled new fibers the newest chain runs first, and reach_oldest finds the oldest") {
   LocalQueue queue(true);
   constexpr std::size_t kCount = 2'000;
   Records records(kCount);
@@ -109,7 +109,7 @@ TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is 
   CHECK(reached);
 }
 
-TEST_CASE("new fibers that did not fit begin when no begun fiber waits") {
+TEST_CASE("new fibers that did not fit start when no started fiber is queued") {
   LocalQueue queue(true);
   constexpr std::size_t kNew = 2'000;
   constexpr std::size_t kStarted = 1'000;
@@ -126,7 +126,7 @@ TEST_CASE("new fibers that did not fit begin when no begun fiber waits") {
   CHECK(begun == kNew);
 }
 
-TEST_CASE("only a few new fibers are reached at a time") {
+TEST_CASE("reach_oldest brings only a few new fibers at a time") {
   LocalQueue queue(true);
   Records records(50'000);
   for (std::size_t i = 0; i < records.size(); ++i) spawn(queue, records[i]);
@@ -138,7 +138,7 @@ TEST_CASE("only a few new fibers are reached at a time") {
   }
 }
 
-TEST_CASE("a new fiber goes after waiting ones, and new ones go first come, first served") {
+TEST_CASE("new fibers run after the started fibers in the queue, and in FIFO order") {
   LocalQueue queue(true);
   constexpr std::size_t kStarted = RunQueue::kCapacity + 100;
   Records records(kStarted + 100, kStarted);
@@ -167,7 +167,7 @@ TEST_CASE("a stolen chain of new fibers runs after the fibers already queued") {
   CHECK(left == kCount);
 }
 
-TEST_CASE("a chain of new fibers runs when a worker without any steals it") {
+TEST_CASE("a chain of new fibers runs when a worker with an empty queue steals it") {
   constexpr std::size_t kCount = 400;
   LocalQueue victim(true);
   Records records(kCount);
@@ -183,7 +183,7 @@ TEST_CASE("a chain of new fibers runs when a worker without any steals it") {
 
 // A fiber that is woken or yields among n fibers waits for at most 2 n + 64 runs of others, though
 // each of them spawns another fiber whenever it runs.
-TEST_CASE("new fibers do not overtake waiting ones more than once each") {
+TEST_CASE("new fibers at most double the time between two runs of a started fiber") {
   for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
     LocalQueue queue(true);
     Records records(count + 20 * count, count);
@@ -206,7 +206,7 @@ TEST_CASE("new fibers do not overtake waiting ones more than once each") {
   }
 }
 
-TEST_CASE("a thief takes the fibers that have waited longest") {
+TEST_CASE("a thief takes the fibers that became ready first, in the ring or beyond it") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   constexpr std::size_t kCount = 1'000;
@@ -222,7 +222,7 @@ TEST_CASE("a thief takes the fibers that have waited longest") {
   CHECK(thief.pop() == &records[0]);
 }
 
-TEST_CASE("a thief takes half of the fibers that wait beyond the ring, rounded up") {
+TEST_CASE("a thief takes half of the fibers beyond the ring, rounded up") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
@@ -233,7 +233,7 @@ TEST_CASE("a thief takes half of the fibers that wait beyond the ring, rounded u
   CHECK(thief.pop() == nullptr);
 }
 
-TEST_CASE("each time that new fibers do not fit is counted") {
+TEST_CASE("the queue counts how often new fibers do not fit") {
   LocalQueue queue(true);
   Records records(2 * RunQueue::kCapacity);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) spawn(queue, records[i]);
@@ -242,7 +242,7 @@ TEST_CASE("each time that new fibers do not fit is counted") {
   CHECK(queue.spills() == 2);  // Half of them makes room each time.
 }
 
-TEST_CASE("fibers that have waited longest elsewhere go before fibers that wait here") {
+TEST_CASE("stolen fibers that became ready earlier run before own fibers beyond the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -261,7 +261,7 @@ TEST_CASE("fibers that have waited longest elsewhere go before fibers that wait 
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("the queue whose oldest fiber is older waits longer, beyond the ring") {
+TEST_CASE("of two queues, the queue with the older fiber beyond its ring waits longer") {
   LocalQueue one(true);
   LocalQueue other(true);
   constexpr std::size_t kCount = RunQueue::kCapacity + 1;
@@ -281,7 +281,7 @@ TEST_CASE("the queue whose oldest fiber is older waits longer, beyond the ring")
 }
 
 // Alternately, 100 fibers become ready in one queue, then 100 in the other.
-TEST_CASE("fibers that are taken from another queue go among waiting ones by age") {
+TEST_CASE("stolen fibers are placed by age among a queue's fibers beyond the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kTogether = 100;
@@ -305,7 +305,7 @@ TEST_CASE("fibers that are taken from another queue go among waiting ones by age
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("fibers that are taken from a ring go before waiting ones") {
+TEST_CASE("fibers stolen from a ring run before a queue's own fibers beyond the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -320,7 +320,7 @@ TEST_CASE("fibers that are taken from a ring go before waiting ones") {
   CHECK(queue.pop() == &records[RunQueue::kCapacity]);
 }
 
-TEST_CASE("fibers that are taken from a ring alternate with a queue's own where none wait") {
+TEST_CASE("fibers stolen from a ring alternate with own fibers if none is beyond the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 50;
@@ -336,7 +336,7 @@ TEST_CASE("fibers that are taken from a ring alternate with a queue's own where 
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("everything can be taken out at once") {
+TEST_CASE("all fibers of a queue can be taken out at once") {
   LocalQueue queue(true);
   Records records(3'000, 1'000);
   for (std::size_t i = 0; i < 1'000; ++i) queue.push_last(records[i]);
@@ -348,7 +348,7 @@ TEST_CASE("everything can be taken out at once") {
 }
 
 // The owner works by plain stores until the queue is opened under its hands.
-TEST_CASE("a queue that is opened while its owner works loses and duplicates no fiber") {
+TEST_CASE("a queue that is opened to thieves while its owner works loses no fiber") {
   if (!weft::base::prepare_barriers()) {
     MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
     return;

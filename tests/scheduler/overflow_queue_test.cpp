@@ -35,7 +35,7 @@ TEST_CASE("an empty queue has nothing at either end") {
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("an oldest chain is not adopted if that would need memory") {
+TEST_CASE("a fiber is not pushed as the oldest chain if that would need memory") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(2);
   CHECK_FALSE(queue.try_push_oldest(fibers[0]));
@@ -75,7 +75,7 @@ TEST_CASE("fibers that come one by one make chains of 128, oldest first") {
   check(queue.take_newest(), 128, 256);
 }
 
-TEST_CASE("only a chain that grew fiber by fiber grows") {
+TEST_CASE("only a chain that was made fiber by fiber accepts further fibers") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(8);
   const auto push = [&](std::size_t i) {

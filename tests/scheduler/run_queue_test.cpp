@@ -83,7 +83,7 @@ TEST_CASE("a thief takes no more than the requested number") {
 
 bool is_any(const Fiber&) { return true; }
 
-TEST_CASE("take_recent removes the newest match, and the others keep their order") {
+TEST_CASE("take_recent removes the newest match, and the other fibers keep their order") {
   constexpr std::size_t kCount = 10;
   for (std::size_t wanted = 0; wanted < kCount; ++wanted) {
     RunQueue queue;
@@ -244,7 +244,7 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
   CHECK(doubled == 0);
 }
 
-TEST_CASE("with one owner and thieves every fiber is taken exactly once") {
+TEST_CASE("an owner and thieves together take every fiber exactly once") {
   weft::test::TestGuard guard("owner and thieves");
   for (const unsigned thieves : {1U, 2U, 5U}) {
     check_owner_against_thieves(thieves, 300'000 / kSlowdown);

@@ -90,7 +90,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
 // Of two workers, the sleeping one has the watch, and no other worker could see to the timer.
-TEST_CASE("a worker that sleeps indefinitely fires the timer of one that computes") {
+TEST_CASE("a worker that sleeps indefinitely fires the timer of a worker that computes") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");
     NoEvents events;
@@ -139,7 +139,7 @@ Search ask_about_search(weft::scheduler::EventSource& events, unsigned workers, 
   return found;
 }
 
-TEST_CASE("a worker searches only while another worker is awake that may have work") {
+TEST_CASE("a worker searches only while another awake worker may have work") {
   const TestGuard guard("a search is made only if it may be of use");
   NoEvents none;
   CHECK(!ask_about_search(none, 1, 1, 0).is_worthwhile);
@@ -156,7 +156,7 @@ TEST_CASE("a worker searches only while another worker is awake that may have wo
   CHECK(two_looks.time < full.time);
 }
 
-TEST_CASE("the destructor waits for a thread that is about to leave after a wake") {
+TEST_CASE("the destructor of a scheduler waits for a thread that is about to leave after a wake") {
   const TestGuard guard("the destructor waits for a thread that leaves");
   std::optional<Scheduler> scheduler;
   const Scheduler* address = nullptr;

@@ -39,7 +39,7 @@ FIBER_TEST_CASE("fibers queued by a blocked spare worker are run by another work
   CHECK(innermost_ran.load());
 }
 
-THREAD_TEST_CASE("a runtime whose spare is at rest counts as idle") {
+THREAD_TEST_CASE("a runtime whose spare worker rests counts as idle") {
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> innermost_ran{false};
     weft::WaitGroup all;

@@ -150,7 +150,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost
   });
 }
 
-TEST_CASE("a fiber that yields while fibers wait for a stack switches no more often than alone") {
+TEST_CASE("a fiber that yields switches no more often because fibers wait for a stack") {
   with_crowd({.monitor = false}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
@@ -173,7 +173,7 @@ TEST_CASE("a fiber that yields while fibers wait for a stack switches no more of
   });
 }
 
-TEST_CASE("a stack that becomes free goes to the fiber that has waited longest for one") {
+TEST_CASE("a free stack goes to the fiber that has waited longest for a stack") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
@@ -199,7 +199,7 @@ TEST_CASE("a stack that becomes free goes to the fiber that has waited longest f
   });
 }
 
-TEST_CASE("fibers that spawn another as they end do not keep their stacks from waiting ones") {
+TEST_CASE("fibers that spawn at their end do not withhold their stacks from waiting fibers") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     // Each spawns the next until the whole crowd has started.
     struct Chain {
@@ -220,7 +220,7 @@ TEST_CASE("fibers that spawn another as they end do not keep their stacks from w
   });
 }
 
-TEST_CASE("fibers that wait for a stack start when the system has some again") {
+TEST_CASE("fibers that wait for a stack start when the system has stacks again") {
   for_each_number_of_workers([](unsigned workers) {
     weft::Runtime runtime({.workers = workers});
     settle(runtime);
@@ -251,7 +251,7 @@ TEST_CASE("a pinned fiber that waits for a stack is served by the end of any oth
   });
 }
 
-TEST_CASE("spawns are refused while a fiber waits for a stack when the options say so") {
+TEST_CASE("spawns are refused while a fiber waits for a stack, if the options request that") {
   with_crowd({.refuse_without_stacks = true}, [](weft::Runtime& runtime, Crowd& crowd) {
     bool refused = false;
     try {

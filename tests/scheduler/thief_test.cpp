@@ -49,7 +49,7 @@ struct Watcher {
 
 TEST_SUITE_BEGIN("scheduler/thief");
 
-TEST_CASE("a thief takes a ring only if its owner needs longer for it than a move costs") {
+TEST_CASE("a thief takes a ring only if its owner needs longer for the ring than a move costs") {
   struct Row {
     std::int64_t elapsed;
     std::uint32_t run;
@@ -74,13 +74,13 @@ TEST_CASE("a thief takes a ring only if its owner needs longer for it than a mov
   }
 }
 
-TEST_CASE("a thief looks twice at a worker, 5 us apart") {
+TEST_CASE("a thief's two looks at a worker are 5 us apart") {
   const Watcher watcher;
   CHECK(!watcher.thief.may_look(1, kStart + tuning::kBetweenLooks - 1));
   CHECK(watcher.thief.may_look(1, kStart + tuning::kBetweenLooks));
 }
 
-TEST_CASE("a thief takes the next fiber of a worker that has run no other one between two looks") {
+TEST_CASE("a thief takes the next fiber of a worker that ran no other fiber between two looks") {
   std::array<weft::fibers::Fiber, 2> fibers;
   Watcher watcher;
   std::int64_t now = kStart;
@@ -106,7 +106,7 @@ TEST_CASE("visits are 200 us apart") {
   CHECK(thief.begin_visits(kStart + tuning::kVisitPeriod));
 }
 
-TEST_CASE("a visitor takes half of the difference from a worker whose fibers wait for long") {
+TEST_CASE("a visitor takes half the difference from a worker whose fibers wait for a long time") {
   struct Row {
     std::int64_t queued;
     std::int64_t mine;
@@ -172,7 +172,7 @@ TEST_CASE("a visitor takes half of the fibers of a worker that computes or is bl
   }
 }
 
-TEST_CASE("a visitor asks the kernel no more than once in 2 ms what a thread waits for") {
+TEST_CASE("a visitor asks the kernel at most once in 2 ms what a thread waits for") {
   Watcher watcher;
   watcher.sight.queued = 1;
   const std::int64_t period = tuning::kAskPeriod;

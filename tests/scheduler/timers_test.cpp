@@ -101,7 +101,7 @@ TEST_CASE("an empty wheel never has a due timer") {
   CHECK(!timers.due_hint(std::int64_t{1} << 60));
 }
 
-TEST_CASE("a deadline of any distance is met to the tick") {
+TEST_CASE("a timer of any duration fires within a tick of its deadline") {
   for (int bit = 0; bit < 62; ++bit) {
     for (const std::int64_t start : {std::int64_t{0}, std::int64_t{987654321987654}}) {
       const std::int64_t span = std::int64_t{1} << bit;
@@ -127,7 +127,7 @@ TEST_CASE("a deadline of any distance is met to the tick") {
   }
 }
 
-TEST_CASE("a deadline in the past fires at the next tick") {
+TEST_CASE("a timer with a deadline in the past fires at the next tick") {
   Timers timers(100 * kTick);
   Timer timer;
   timers.add(timer, Deadline::past());
@@ -135,7 +135,7 @@ TEST_CASE("a deadline in the past fires at the next tick") {
   CHECK(timers.expire(101 * kTick) == &timer);
 }
 
-TEST_CASE("a deadline before the epoch has passed like any other") {
+TEST_CASE("a timer with a deadline before the epoch fires at the next tick") {
   Timers timers(100 * kTick);
   Timer timer;
   timers.add(timer, Deadline::at_nanoseconds(-5));
@@ -143,7 +143,7 @@ TEST_CASE("a deadline before the epoch has passed like any other") {
   CHECK(timers.expire(101 * kTick) == &timer);
 }
 
-TEST_CASE("the last deadline before never does not fire") {
+TEST_CASE("a timer set to the last deadline before Deadline::never() does not fire early") {
   Timers timers(0);
   Timer timer;
   timers.add(timer, Deadline::at_nanoseconds(std::numeric_limits<std::int64_t>::max() - 1));
@@ -251,7 +251,7 @@ TEST_CASE("a million timers fire once each and in the right tick") {
 
 // One thread adds and cancels, another expires, as in the scheduler. The claims of the clock and of
 // the canceller must add up.
-TEST_CASE("a timer that is cancelled while it fires has one winner") {
+TEST_CASE("either the cancel or the expiry of a timer that fires wins") {
   weft::test::TestGuard guard("timers race");
   const int rounds = 20'000 / static_cast<int>(kSlowdown);
   struct Wait {

@@ -40,7 +40,7 @@ std::size_t resident(std::uintptr_t from) {
 
 TEST_SUITE_BEGIN("scheduler/trim_stack");
 
-FIBER_TEST_CASE("a fiber gives back what a deep call has left, and keeps its frames") {
+FIBER_TEST_CASE("a fiber gives back the pages that a deep call has used, and keeps its frames") {
   unsigned char own[2 * kPage];
   std::memset(own, 42, sizeof own);
   for (int again = 0; again < 3; ++again) {
@@ -54,7 +54,7 @@ FIBER_TEST_CASE("a fiber gives back what a deep call has left, and keeps its fra
   }
 }
 
-FIBER_TEST_CASE("a fiber whose stack is shallow, or that has just trimmed it, may trim it") {
+FIBER_TEST_CASE("repeated trims of a shallow stack do no harm") {
   for (int again = 0; again < 3; ++again) weft::this_fiber::trim_stack();
   CHECK(weft::this_fiber::is_fiber());
 }
@@ -120,7 +120,7 @@ void wait_within() {
   return lost;
 }
 
-TEST_CASE("a fiber that waits on a stack inside its own keeps the frames below that") {
+TEST_CASE("a fiber that waits on a stack inside its own keeps the frames below that stack") {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: sanitizers are not told of such stacks");
     return;

@@ -51,7 +51,7 @@ net::Result<std::string> ask(http::Client& client, const std::string& body,
 
 }  // namespace
 
-TEST_CASE("clients, a server and its pool work unchanged, and the same way each time") {
+TEST_CASE("clients, a server and its pool work unchanged, and in the same way in each run") {
   const weft::test::TestGuard guard("clients, a server and its pool work unchanged");
   const sim::Report report = sim::check_determinism({.seeds = 30}, [](sim::World& world) {
     world.network().latency(1ms, 20ms).loss(0.02);
@@ -153,7 +153,7 @@ TEST_CASE("dates of answers follow the virtual clock") {
   });
 }
 
-TEST_CASE("a server shows the date of its host, and its limits go by that clock") {
+TEST_CASE("a server shows the date of its host, and its limits follow the host's clock") {
   const weft::test::TestGuard guard("a server shows the date of its host");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     world.host("server", [] {

@@ -208,7 +208,7 @@ TEST_CASE("exceptions of the body and of detached fibers fail the run") {
         }).starts_with("an exception left a fiber of 'world': of a fiber"));
 }
 
-TEST_CASE("a body that never ends meets the limits of turns and of time") {
+TEST_CASE("a body that never ends reaches the limit of turns or of time") {
   const weft::test::TestGuard guard("a body that never ends meets the limits");
   const sim::Options options{.time_limit = 1h, .max_turns = 10'000, .shrinks = false};
   CHECK(reason_of(

@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/barrier");
 
-TEST_CASE("a barrier may be made that expects no caller") {
+TEST_CASE("a barrier may expect no caller") {
   int completed = 0;
   {
     const Barrier barrier(0, [&]() noexcept { ++completed; });
@@ -33,7 +33,7 @@ TEST_CASE("a barrier may be made that expects no caller") {
 
 // A value moves from cell to cell: a fiber that runs ahead of the others, or lags, sees a wrong
 // one.
-THREAD_TEST_CASE("no phase begins before all callers have ended the previous one") {
+THREAD_TEST_CASE("no phase begins before all callers have ended the previous phase") {
   constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);
   Barrier barrier(kCallers);
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("a completion function may park") {
   last.join();
 }
 
-THREAD_TEST_CASE("an arrival need not wait at once, and its wait ends with its phase") {
+THREAD_TEST_CASE("a caller may wait later than it arrives, and its wait ends with its phase") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   CHECK(!barrier.wait_for(token, 10us));

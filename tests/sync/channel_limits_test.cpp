@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a batch takes the queued values in order, and no more than requ
   CHECK(channel.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a batch waits for one value only") {
+FIBER_TEST_CASE("a batch waits for its first value only") {
   Channel<int> channel(8);
   auto receiver = weft::spawn([&] {
     std::vector<int> values;
@@ -122,7 +122,7 @@ FIBER_TEST_CASE("a batch ends with the channel, at the deadline, and by a stop r
 
 // --- Loops ---------------------------------------------------------------------------------------
 
-FIBER_TEST_CASE("a loop over a channel ends when that is closed and drained") {
+FIBER_TEST_CASE("a loop over a channel ends when the channel is closed and drained") {
   Channel<std::unique_ptr<int>> channel(3);
   auto sender = weft::spawn([&] {
     for (int i = 0; i < 20; ++i) CHECK(channel.send(std::make_unique<int>(i)));
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a loop over a channel ends when that is closed and drained") {
 
 // --- Stop requests -------------------------------------------------------------------------------
 
-THREAD_TEST_CASE("a stop request ends receives and sends that wait, of fibers and threads") {
+THREAD_TEST_CASE("a stop request ends receives and sends of fibers and threads that wait") {
   Channel<int> empty;
   Channel<int> full(1);
   CHECK(full.send(0));
@@ -176,7 +176,7 @@ THREAD_TEST_CASE("a stop request ends receives and sends that wait, of fibers an
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a stop request stays, and ends only what would have to wait") {
+FIBER_TEST_CASE("a stop request remains, and ends only calls that would have to wait") {
   Channel<int> channel(1);
   std::stop_source source;
   source.request_stop();
@@ -194,7 +194,7 @@ FIBER_TEST_CASE("a stop request stays, and ends only what would have to wait") {
   CHECK(channel.receive_until(value, token) == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("of a deadline and a stop request, the first ends the wait") {
+FIBER_TEST_CASE("the earlier of a deadline and a stop request ends the wait") {
   Channel<int> channel;
   std::stop_source source;
   const std::stop_token token = source.get_token();

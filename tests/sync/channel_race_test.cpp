@@ -156,7 +156,7 @@ FIBER_TEST_CASE_WITH("a channel behaves as a deque in a random history without w
   }
 }
 
-FIBER_TEST_CASE("when a close races with sends, sent values arrive and later ones are refused") {
+FIBER_TEST_CASE("when a close races with sends, sent values arrive and later values are refused") {
   const int rounds = 60 / static_cast<int>(kSlowdown) + 5;
   for (int round = 0; round < rounds; ++round) {
     weft::test::Random random(static_cast<std::uint64_t>(round));

@@ -71,7 +71,7 @@ THREAD_TEST_CASE("a bounded queue between fibers and threads loses and duplicate
   CHECK(sum.load() == 4L * each * (each + 1) / 2);
 }
 
-THREAD_TEST_CASE("notify_all wakes all waiters, fibers and threads") {
+THREAD_TEST_CASE("notify_all wakes all waiters, both fibers and threads") {
   Mutex mutex;
   ConditionVariable condition;
   int waiting = 0;
@@ -150,7 +150,7 @@ FIBER_TEST_CASE_WITH("a caller that waits again is notified after all earlier wa
 }
 
 // The notifier waits itself, at once, while the one it notified is still on its way.
-FIBER_TEST_CASE("a caller that begins to wait after a notify does not take it") {
+FIBER_TEST_CASE("a caller that begins to wait after a notify does not consume the notify") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     Mutex mutex;
     ConditionVariable condition;

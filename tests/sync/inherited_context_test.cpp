@@ -49,7 +49,7 @@ bool has_no_context() { return weft::this_fiber::context() == nullptr; }
 
 }  // namespace
 
-FIBER_TEST_CASE("a deadline travels to what the caller joins, and on to what that joins") {
+FIBER_TEST_CASE("a deadline applies to everything that the caller waits for, directly or not") {
   Channel<int> never;
   const auto receive = [&] { return receive_nothing(never); };
   FiberPool pool({.capacity = 2});
@@ -104,7 +104,7 @@ FIBER_TEST_CASE("the end of a context ends fibers, tasks and steps below it, how
   CHECK(in_group.join() == ChannelStatus::stopped);
 }
 
-FIBER_TEST_CASE("detached fibers and tasks have no context, nor does what starts under NoCancel") {
+FIBER_TEST_CASE("fibers and tasks have no context if they are detached or start under NoCancel") {
   FiberPool pool({.capacity = 1, .on_full = weft::OnFull::caller_runs});
   Context context;
   const ContextScope scope(context);

@@ -30,7 +30,7 @@ THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for it") {
   CHECK(latch.try_wait());
 }
 
-THREAD_TEST_CASE("a latch opens with the last count, and shows earlier effects") {
+THREAD_TEST_CASE("a latch opens with the last count, after which earlier effects are visible") {
   constexpr std::size_t kCount = 20;
   Latch latch(kCount);
   std::vector<int> results(kCount, 0);

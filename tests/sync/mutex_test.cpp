@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a lock may be held across a park and unlocked on another thread
   }
 }
 
-FIBER_TEST_CASE("try_lock takes a free mutex and no other") {
+FIBER_TEST_CASE("try_lock takes a free mutex and no locked mutex") {
   Mutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -130,7 +130,7 @@ THREAD_TEST_CASE("timed locks with tiny limits lose no unlock and share no lock"
 }
 
 // A caller that takes the mutex again and again may overtake a waiter once, not forever.
-FIBER_TEST_CASE("a waiter that was overtaken is handed the mutex next") {
+FIBER_TEST_CASE("a waiter that was overtaken gets the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
     std::atomic<bool> served{false};

@@ -40,7 +40,7 @@ FIBER_TEST_CASE("results are delivered one by one, in the order of the submits")
   for (int i = 0; i < 200; ++i) CHECK(delivered[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("a task that throws stops the others; results from before it are delivered") {
+FIBER_TEST_CASE("a task that throws stops the other tasks; earlier results are delivered") {
   std::vector<int> delivered;
   OrderedStream<int> stream(8, [&](int value) { delivered.push_back(value); });
   for (int i = 0; i < 3; ++i) {

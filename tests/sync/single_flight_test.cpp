@@ -23,7 +23,7 @@ using Flights = SingleFlight<int, std::string>;
 
 TEST_SUITE_BEGIN("sync/single_flight");
 
-FIBER_TEST_CASE("concurrent calls for a key share one run, and later ones begin another") {
+FIBER_TEST_CASE("concurrent calls for a key share one run, and later calls begin another run") {
   Flights flights;
   Event open;
   std::atomic<int> runs{0};
@@ -61,7 +61,7 @@ FIBER_TEST_CASE("all callers get the exception of the run they share") {
   CHECK(flights.run(7, [] { return std::string("good"); }) == "good");
 }
 
-FIBER_TEST_CASE("a caller that gives up, also the first one, leaves the run to the other callers") {
+FIBER_TEST_CASE("any caller that gives up, even the first, leaves the run to the other callers") {
   Flights flights;
   Event open;
   const auto load = [&] {
@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a caller that gives up, also the first one, leaves the run to t
   CHECK(second.join() == "free");
 }
 
-FIBER_TEST_CASE("a key that is forgotten has a new run, and the old one ends for its callers") {
+FIBER_TEST_CASE("a forgotten key has a new run, and the callers of the old run get its result") {
   Flights flights;
   Event open;
   auto old = weft::spawn([&] {
@@ -101,7 +101,7 @@ FIBER_TEST_CASE("a key that is forgotten has a new run, and the old one ends for
   CHECK(old.join() == "old");
 }
 
-FIBER_TEST_CASE("the destructor waits for a run that all callers have left") {
+FIBER_TEST_CASE("the destructor of a SingleFlight waits for a run that all callers have left") {
   std::atomic<bool> has_ended{false};
   Event open;
   auto opener = weft::spawn([&] {

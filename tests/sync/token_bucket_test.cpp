@@ -114,7 +114,7 @@ THREAD_TEST_CASE("fibers and plain threads share a rate") {
   CHECK(Clock::now() - begin >= 5500us);
 }
 
-FIBER_TEST_CASE("a rate may be as large or as small as numbers are, and is exact") {
+FIBER_TEST_CASE("a rate may be as large or as small as its type allows, and is exact") {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   TokenBucket large({.tokens = kMost, .per = 1ns, .burst = kMost});
   for (int i = 0; i < 3; ++i) large.take(kMost / 2);

@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a notify that comes while the user's unlock() is parked ends th
   CHECK(timed.join() == std::cv_status::no_timeout);
 }
 
-THREAD_TEST_CASE("the user's unlock() may notify the condition variable that it is for") {
+THREAD_TEST_CASE("the user's unlock() may notify the condition variable that calls it") {
   Mutex mutex;
   ConditionVariable condition;
   EventfulLock lock{mutex, [&] { condition.notify_all(); }};
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a deadline or a stop during the user's unlock() ends the wait")
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("when the user's unlock() throws, the next waiter gets what was notified") {
+FIBER_TEST_CASE("when the user's unlock() throws, the next waiter gets the notify") {
   Mutex mutex;
   ConditionVariable condition;
   bool is_listed = false;
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("when the user's unlock() throws, the next waiter gets what was 
   condition.notify_all();
 }
 
-THREAD_TEST_CASE("no notify is lost between waiters whose unlock() takes its time") {
+THREAD_TEST_CASE("no notify is lost between waiters with a slow unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

@@ -13,7 +13,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/caller_runs_chain");
 
-FIBER_TEST_CASE("2 000 tasks that each run in the previous one's submit have enough stack") {
+FIBER_TEST_CASE("2 000 tasks that each run in the previous task's submit have enough stack") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   pool.go([&] { hold.wait(); });

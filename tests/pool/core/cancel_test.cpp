@@ -52,7 +52,7 @@ FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
   task.get();
 }
 
-FIBER_TEST_CASE("a task that stops waiting for its own pool has its slot back") {
+FIBER_TEST_CASE("a task whose wait for its own pool is stopped has its slot back") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   Flag started;
   Flag hold;

@@ -43,7 +43,7 @@ FIBER_TEST_CASE("the handler receives the exception of a task") {
   CHECK(pool.stats().failed == 10);
 }
 
-FIBER_TEST_CASE("a worker survives its task's exception, and its handler's") {
+FIBER_TEST_CASE("a worker survives an exception of a task and an exception of the handler") {
   std::atomic<int> handled{0};
   FiberPool pool(
       {.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr thrown) {
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("an exception without a handler is reported and the pool continu
   CHECK(pool.stats().failed == 2);
 }
 
-FIBER_TEST_CASE("a handler that takes a TaskInfo learns which task it was, and where it ran") {
+FIBER_TEST_CASE("a handler that takes a TaskInfo gets the task's number, pool, fiber and type") {
   struct Throws {
     void operator()() const { throw 1; }
   };
@@ -107,7 +107,7 @@ FIBER_TEST_CASE("each task that throws has a number of its own") {
   for (std::uint64_t i = 1; i <= kTasks; ++i) CHECK(seen[i].load() == 1);
 }
 
-FIBER_TEST_CASE("the logger receives the lines, and may throw") {
+FIBER_TEST_CASE("the logger receives the lines of the reports, and may throw") {
   std::vector<std::string> lines;
   bool logger_throws = false;
   const std::function<void(std::exception_ptr)> nobody;
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("the logger receives the lines, and may throw") {
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("an exception of the handler goes to the logger") {
+FIBER_TEST_CASE("the logger receives an exception of the handler") {
   std::vector<std::string> lines;
   FiberPool pool({.capacity = 1,
                   .on_exception = [](std::exception_ptr thrown,
@@ -158,7 +158,7 @@ FIBER_TEST_CASE("a handler may park and use the pool") {
   CHECK(ran.load() == 10);
 }
 
-FIBER_TEST_CASE("an exception of a task that runs in its caller goes to the handler") {
+FIBER_TEST_CASE("the handler receives an exception of a task that runs in its caller") {
   std::atomic<int> handled{0};
   Flag release;
   FiberPool pool({.capacity = 1,

@@ -29,7 +29,7 @@ nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
 
 TEST_SUITE_BEGIN("pool/timings");
 
-TEST_CASE("an empty histogram is all zero") {
+TEST_CASE("all values of an empty histogram are 0") {
   const Histogram none;
   CHECK(none.count() == 0);
   CHECK(none.min() == 0ns);
@@ -122,7 +122,7 @@ SIM_TEST_CASE("the wait of a task begins with the call that was parked for room"
   CHECK(pool.timings().queue_wait.max() >= released - parked);
 }
 
-FIBER_TEST_CASE("tasks of every kind are measured, also throwing ones; dropped ones are not") {
+FIBER_TEST_CASE("tasks of every kind are measured, also if they throw; dropped tasks are not") {
   weft::test::Flag release;
   const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also throwing ones; dropped o
   CHECK(pool.timings().run_time.count() == pool.stats().completed + pool.stats().failed);
 }
 
-FIBER_TEST_CASE("tasks that were parked for room, or came in one call, are all measured") {
+FIBER_TEST_CASE("tasks that waited for room, or were submitted in bulk, are all measured") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .timings = true});
   std::vector<JoinHandle<void>> submitters;
   for (int i = 0; i < 8; ++i) {
@@ -169,7 +169,7 @@ FIBER_TEST_CASE("tasks that were parked for room, or came in one call, are all m
   CHECK(timings.first <= timings.total);
 }
 
-FIBER_TEST_CASE("without the option nothing is measured") {
+FIBER_TEST_CASE("without the option no time is measured") {
   FiberPool pool({.capacity = 1});
   pool.run([] {});
   CHECK(pool.timings().run_time.count() == 0);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/nested");
 
-FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {
+FIBER_TEST_CASE("a task of a pool of one may run another task and wait for it") {
   FiberPool pool({.capacity = 1});
   const int result =
       pool.run([&] { return 1 + pool.run([&] { return 2 + pool.run([] { return 4; }); }); });
@@ -23,7 +23,7 @@ FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task of a full pool may submit: its slot is given back while it is blocked") {
+FIBER_TEST_CASE("a task of a full pool may submit, and gives its slot back while it is blocked") {
   for (const std::size_t queue : {0u, 1u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 1, .queue_capacity = queue});
@@ -36,7 +36,7 @@ FIBER_TEST_CASE("a task of a full pool may submit: its slot is given back while 
   }
 }
 
-FIBER_TEST_CASE("a tree of tasks that wait for each other ends, and only the capacity runs") {
+FIBER_TEST_CASE("a tree of tasks that wait for each other ends within the capacity") {
   const int depth = kSanitized ? 7 : 11;
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
@@ -73,7 +73,7 @@ FIBER_TEST_CASE_WITH("a task that waited gets the next free slot, however many t
   CHECK(order == std::vector<int>{1, 3, 2, 4, 5, 6, 7});
 }
 
-FIBER_TEST_CASE("a wait with a deadline inside a task ends in time and gets its slot back") {
+FIBER_TEST_CASE("a wait with a deadline inside a task ends in time, and regains the task's slot") {
   Flag release;
   FiberPool pool({.capacity = 1});
   pool.run([&] {
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a wait with a deadline inside a task ends in time and gets its 
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of slots") {
+FIBER_TEST_CASE("two pools whose tasks wait for each other's tasks do not run out of slots") {
   WaitGroup done;
   FiberPool left({.capacity = 2}), right({.capacity = 2});
   done.add(10);
@@ -102,7 +102,7 @@ FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of s
   done.wait();
 }
 
-FIBER_TEST_CASE("close(discard) frees a task that waits for a queued one") {
+FIBER_TEST_CASE("close(discard) ends a task's wait for a queued task") {
   Flag released;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto outer = pool.async([&] {

@@ -86,7 +86,7 @@ FIBER_TEST_CASE("a task in the slot of its caller may wait and throw, and has it
   CHECK(pool.stats().completed == 3);
 }
 
-FIBER_TEST_CASE("a task does not overtake queued ones in the slot of its caller") {
+FIBER_TEST_CASE("a task that run() makes inside a task does not overtake queued tasks") {
   std::vector<int> order;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   pool.run([&] {
@@ -97,7 +97,7 @@ FIBER_TEST_CASE("a task does not overtake queued ones in the slot of its caller"
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-FIBER_TEST_CASE("a nested call of a FunctionPool uses the object of a worker") {
+FIBER_TEST_CASE("a nested call to a FunctionPool uses the object of a worker") {
   std::atomic<int> made{0};
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(per_worker([&] {

@@ -55,7 +55,7 @@ TEST_CASE("items leave in FIFO order, however the queue grows") {
   }
 }
 
-TEST_CASE("each pop makes room when the queue reports that it does") {
+TEST_CASE("while each_pop_makes_room() is true, each pop makes room for a push") {
   Random random;
   SegmentQueue queue;
   int last_run = 0;
@@ -117,7 +117,7 @@ TEST_CASE("an empty queue frees the memory by which it has grown") {
   CHECK(pop_number(queue, last_run) == 7);
 }
 
-TEST_CASE("a queue with reserved room has one ring for it, also after a trim") {
+TEST_CASE("a queue keeps its reserved room in one ring, even after a trim") {
   SegmentQueue queue;
   queue.begin_with(5000);
   for (int round = 0; round < 2; ++round) {

@@ -79,7 +79,7 @@ TEST_CASE("a busy key costs the same with any number of waiting tasks") {
   CHECK(is_same());  // With a walk past the others it is 50 times as much, or more.
 }
 
-TEST_CASE("the heap of late tasks stays shallow, and the first task leaves first") {
+TEST_CASE("tasks inserted out of order keep the heap shallow, and the oldest task leaves first") {
   constexpr std::uint64_t kLate = 2'000;
   std::vector<PoolItem> items;
   pool::PriorityLevel level;
@@ -99,7 +99,7 @@ TEST_CASE("the heap of late tasks stays shallow, and the first task leaves first
   }
 }
 
-TEST_CASE("tasks of many keys leave in the order of acceptance, each after the one before it") {
+TEST_CASE("tasks of each key leave in the order of acceptance, one at a time") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     test::Random random(seed);
     TaskQueue queue;
@@ -139,7 +139,7 @@ TEST_CASE("tasks of many keys leave in the order of acceptance, each after the o
   }
 }
 
-TEST_CASE("a task is passed over by the same number of higher priorities, whatever left before") {
+TEST_CASE("earlier tasks do not change how many higher priorities pass over a task") {
   const auto turns_before_normal = [](int left_before) {
     TaskQueue queue;
     for (int i = 0; i <= left_before; ++i) push(queue, {.priority = Priority::normal});
