@@ -1,9 +1,12 @@
 #include "base/cgroups.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -16,11 +19,51 @@ namespace {
 // Version 1 shows "no limit" as the largest number of whole pages.
 constexpr std::size_t kNoMemoryLimit = std::size_t{1} << 62;
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  (void)std::getline(file, line);
+// A file that is open for reading, or none if it cannot be opened.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) noexcept
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (descriptor_ >= 0) (void)::close(descriptor_);
+  }
+  // Returns the number of bytes read; 0 or less at the end, after a failure, or without a file.
+  [[nodiscard]] ssize_t read(char* buffer, std::size_t size) const noexcept {
+    for (;;) {
+      const ssize_t length = ::read(descriptor_, buffer, size);
+      if (length >= 0 || errno != EINTR) return length;
+    }
+  }
+
+ private:
+  const int descriptor_;
+};
+
+// Returns the contents of the file, as far as it can be read. Streams are avoided: they would add
+// 10 KB to each program.
+std::string contents(const std::string& path) {
+  std::string text;
+  const OpenFile file(path);
+  char part[4096];
+  for (ssize_t length = 0; (length = file.read(part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(length));
+  return text;
+}
+
+// Takes the first line from `text`; nothing if no line is left.
+std::optional<std::string> take_line(std::string_view& text) {
+  if (text.empty()) return std::nullopt;
+  const std::size_t length = std::min(text.find('\n'), text.size());
+  std::string line(text.substr(0, length));
+  text.remove_prefix(std::min(length + 1, text.size()));
   return line;
+}
+
+std::string first_line(const std::string& path) {
+  const std::string text = contents(path);
+  return text.substr(0, text.find('\n'));
 }
 
 std::size_t memory_limit_in(const std::string& path) {
@@ -54,7 +97,7 @@ bool lists(std::string_view list, std::string_view name) {
 }
 
 // Returns the path of a group below a mount that shows the group `mounted` and its subgroups;
-// nothing if the group is not below it.
+// nothing if the group is not below `mounted`.
 std::optional<std::string> path_below(std::string_view mounted, std::string_view path) {
   if (path == "/") path = {};
   if (mounted == "/") mounted = {};
@@ -81,19 +124,22 @@ auto smallest_on_path(const std::string& mount, std::string path, LimitIn limit_
 }  // namespace
 
 Cgroups::Cgroups(std::string root) : root_(std::move(root)) {
-  std::string line;
   std::vector<Membership> memberships;
-  for (std::ifstream file(root_ + "/proc/self/cgroup"); std::getline(file, line);) {
-    const auto controllers = line.find(':');
+  const std::string groups = contents(root_ + "/proc/self/cgroup");
+  std::string_view rest = groups;
+  while (const std::optional<std::string> line = take_line(rest)) {
+    const auto controllers = line->find(':');
     if (controllers == std::string::npos) continue;
-    const auto path = line.find(':', controllers + 1);
+    const auto path = line->find(':', controllers + 1);
     if (path == std::string::npos) continue;
     memberships.push_back(
-        {line.substr(controllers + 1, path - controllers - 1), line.substr(path + 1)});
+        {line->substr(controllers + 1, path - controllers - 1), line->substr(path + 1)});
   }
   if (memberships.empty()) return;
-  for (std::ifstream file(root_ + "/proc/self/mountinfo"); std::getline(file, line);) {
-    if (line.find(" - cgroup") != std::string::npos) read_mount(line, memberships);
+  const std::string mounts = contents(root_ + "/proc/self/mountinfo");
+  rest = mounts;
+  while (const std::optional<std::string> line = take_line(rest)) {
+    if (line->find(" - cgroup") != std::string::npos) read_mount(*line, memberships);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "base/shake.hpp"
 
-#include <time.h>
-
 #include <cstdlib>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/simulated.hpp>
@@ -15,7 +13,7 @@ using detail::relaxed;
 
 namespace {
 
-// Returns the average number of decisions for each positive one.
+// Returns the average number of decisions per positive decision.
 std::uint32_t rarity_of(Point point) noexcept {
   switch (point) {
     case Point::delay:
@@ -49,7 +47,7 @@ std::uint64_t choose_seed() noexcept {
 detail::Atomic<std::uint32_t> stills{0};
 
 // A thread's number follows from the seed and from the order in which threads first draw. Not
-// inlined, so that no caller keeps the generator's address over a switch.
+// inlined, so that no caller keeps the generator's address across a switch.
 [[gnu::noinline]] std::uint32_t draw(std::uint32_t bound) noexcept {
   static constinit detail::Atomic<std::uint64_t> threads{0};
   static thread_local Random random((seed() + threads.fetch_add(1, relaxed)) *
@@ -79,8 +77,7 @@ void delay() noexcept {
   if (!chance(Point::delay)) return;
   const std::uint32_t kind = draw(16);
   if (kind == 0) {
-    const timespec pause{0, static_cast<long>(draw(100'000))};
-    (void)nanosleep(&pause, nullptr);
+    sleep_thread(static_cast<long>(draw(100'000)));
   } else if (kind < 8) {
     yield_processor();
   } else {

@@ -7,13 +7,13 @@
 
 namespace weft::detail {
 
-// Backs off for longer and longer. The guarded sections are so short that the holder completes
+// Backs off for increasing times. The guarded sections are so short that the holder completes
 // dozens of them while the cache lines of the lock and its data stay with it. If the owners
 // alternated at each section, each section would cost several transfers of cache lines. If that
-// does not help, the holder has lost its processor, and the caller yields the processor. A caller
-// whose priority (SCHED_FIFO) yields to no other thread then sleeps. In the child of a fork that a
-// fiber made, the holder may be a thread that only the parent has. The function reports that after
-// a while.
+// does not help, the holder has lost its processor, and the caller yields the processor. After more
+// rounds the caller sleeps, because with a real-time priority (SCHED_FIFO) it might yield to no
+// other thread. In the child of a fork that a fiber made, the holder may be a thread that only the
+// parent has. The function reports such a deadlock after a while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;
@@ -25,7 +25,7 @@ void SpinLock::lock_contended() noexcept {
     if (try_lock()) return;
     pauses = std::min(pauses * 2, kLongestPause);
     if (round >= kRoundsBeforeSleep) {
-      base::sleep_briefly();
+      base::sleep_thread(50'000);
       WEFT_CHECK(
           round < kRoundsOfPatience || !base::is_forked_fiber(),
           "deadlock in a forked child: the lock is held by a thread that fork() did not copy; "

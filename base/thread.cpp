@@ -63,7 +63,7 @@ const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
 
 unsigned count_threads() noexcept {
   char text[kLongestStat];
-  // The /proc/self/stat that emulators make up lacks this field; they pass this file through.
+  // Emulators make up a /proc/self/stat without this field, but pass the file below through.
   const char* at = read_stat("/proc/thread-self/stat", text);
   // The 20th field; 18 blanks lead from the name to it.
   for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');
@@ -133,10 +133,9 @@ bool is_forked_fiber() noexcept {
   return thread != 0 && thread == ::gettid();
 }
 
-void sleep_briefly() noexcept {
+void sleep_thread(long nanoseconds) noexcept {
   const int saved = errno;
-  const timespec pause{0, 50'000};
-  // A raw call, because weft-posix intercepts nanosleep() and would park a fiber that spins.
+  const timespec pause{0, nanoseconds};
   (void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
   errno = saved;
 }

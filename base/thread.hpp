@@ -32,18 +32,20 @@ void set_thread_name(const char* name) noexcept;
 // Returns how long the calling thread has had a processor, in nanoseconds.
 [[nodiscard]] std::int64_t thread_processor_time() noexcept;
 
-// Returns errno. The function is compiled by itself, because compilers keep errno's address over a
+// Returns errno. The function is never inlined, because compilers keep errno's address across a
 // switch. The thread sanitizer does not watch it, because errno does not belong to a fiber.
 [[nodiscard]] int last_error() noexcept;
 
 // Lets another thread have this processor.
 void yield_processor() noexcept;
-// Does the same even if the caller's priority is above that of all others; takes some 0.1 ms.
-void sleep_briefly() noexcept;
+// Suspends the calling thread, even if the caller is a fiber in a scope of weft-posix: the fiber
+// may hold a SpinLock, so it must not park. Makes a raw call, which weft-posix does not intercept.
+// Keeps errno.
+void sleep_thread(long nanoseconds) noexcept;
 
-// Called in the child of a fork that a fiber made. The thread that is left calls the first function
-// when the child begins; the second returns whether the caller is that thread. Such a fiber may
-// wait for a lock that a missing thread held.
+// Called in the child of a fork that a fiber made. The only thread of the child calls the first
+// function when the child begins; the second returns whether the caller is that thread. Such a
+// fiber may wait for a lock that a missing thread held.
 void note_forked_fiber() noexcept;
 [[nodiscard]] bool is_forked_fiber() noexcept;
 

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,8 @@ class Fetcher {
       : set_(checked(weft::io::WatchSet::create())),
         wake_(checked(weft::io::make_pipe())),
         multi_(curl_multi_init()) {
+    // With CURLOPT_NOSIGNAL libcurl leaves this signal, which OpenSSL can cause, to the program.
+    std::signal(SIGPIPE, SIG_IGN);
     if (const std::error_code error =
             set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake)) {
       throw std::system_error(error);

@@ -194,8 +194,10 @@ json figures_of(std::string_view name, const Sizes& sizes) {
 }  // namespace
 
 nlohmann::json run_case(std::string_view name, const Sizes& sizes) {
-  json figures = weft::run(weft::RuntimeOptions{.workers = sizes.workers},
-                           [&] { return figures_of(name, sizes); });
+  // Measured loops compute for a long time on purpose, so a stall is no news.
+  const weft::RuntimeOptions options{
+      .workers = sizes.workers, .on_stall = [](const auto&) {}, .stall_calls = false};
+  json figures = weft::run(options, [&] { return figures_of(name, sizes); });
   figures["peak_rss_bytes"] = peak_memory();
   return figures;
 }

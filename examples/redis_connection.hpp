@@ -5,6 +5,7 @@
 #include <hiredis/hiredis.h>
 
 #include <chrono>
+#include <csignal>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,8 @@ class RedisConnection {
   // `place` is the path of a Unix socket.
   explicit RedisConnection(const std::string& place)
       : context_(redisConnectUnixNonBlock(place.c_str())) {
+    // hiredis writes by write(), which would end the process if the server has gone.
+    std::signal(SIGPIPE, SIG_IGN);
     if (context_ == nullptr || context_->err != 0) throw RedisError("no connection to " + place);
     auto [watch, error] = weft::io::Watch::borrow(context_->fd);
     if (error) throw RedisError(error.message());
@@ -83,7 +86,11 @@ class RedisConnection {
       unsent_.wait();
       unsent_.reset();
       for (int done = 0; done == 0;) {
-        if (const std::string error = write_some(done); !error.empty()) return lose(error);
+        if (const std::string error = write_some(done); !error.empty()) {
+          // A server that refuses a client says why before it closes the connection.
+          const std::string reason = read_some();
+          return lose(reason.empty() ? error : reason);
+        }
         if (done == 0 && watch_.wait(weft::io::Ready::write).error) return;
       }
     }
@@ -98,7 +105,9 @@ class RedisConnection {
   std::string write_some(int& done) {
     const std::lock_guard lock(mutex_);
     if (!lost_.empty()) return lost_;
-    return redisBufferWrite(context_, &done) == REDIS_OK ? "" : context_->errstr;
+    if (redisBufferWrite(context_, &done) == REDIS_OK) return "";
+    context_->err = 0;  // Otherwise hiredis refuses to read what has arrived.
+    return context_->errstr;
   }
   // The same.
   std::string read_some() {

@@ -36,14 +36,14 @@ std::size_t end_of_hops(const Options& options) {
     ring.spawn([&, i, &in = links[i], &out = links[(i + 1) % options.fibers]] {
       for (const std::uint64_t hops_left : in) {
         if (hops_left == 0) {
-          winner.send(i);
+          (void)winner.send(i);
         } else {
-          out.send(hops_left - 1);
+          (void)out.send(hops_left - 1);
         }
       }
     });
   }
-  links.front().send(options.hops);
+  (void)links.front().send(options.hops);
   const std::size_t last = winner.receive().value();
   for (Link& link : links) link.close();  // Ends the loops.
   ring.join();

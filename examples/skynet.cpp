@@ -21,7 +21,7 @@ constexpr std::uint64_t kChildren = 10;
 // Sends first + (first + 1) + ... for `leaves` leaves to `parent`.
 void node(Sums& parent, std::uint64_t first, std::uint64_t leaves) {
   if (leaves == 1) {
-    parent.send(first);
+    (void)parent.send(first);
     return;
   }
   Sums sums(kChildren);  // With a place for each child, so that none has to wait for its parent.
@@ -31,7 +31,7 @@ void node(Sums& parent, std::uint64_t first, std::uint64_t leaves) {
   }
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < kChildren; ++i) sum += sums.receive().value();
-  parent.send(sum);
+  (void)parent.send(sum);
 }
 
 int run(unsigned workers, std::uint64_t leaves) {

@@ -22,7 +22,7 @@ void ColdStacks::add(std::span<const std::uint32_t> indices) noexcept {
 
 void ColdStacks::add_bare(std::span<const std::uint32_t> indices) noexcept {
   indices_.insert(indices_.begin(), indices.begin(), indices.end());
-  for (const std::uint32_t index : indices) is_bare_[index] = true;
+  for (const std::uint32_t index : indices) is_bare_[index] = 1;
   bare_ += indices.size();
 }
 
@@ -32,11 +32,11 @@ ColdStacks::Taken ColdStacks::take(std::span<std::uint32_t> taken) noexcept {
   indices_.resize(indices_.size() - count);
   const auto first_bare =
       std::stable_partition(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(count),
-                            [this](std::uint32_t index) { return !is_bare_[index]; });
+                            [this](std::uint32_t index) { return is_bare_[index] == 0; });
   const auto guarded = static_cast<std::size_t>(first_bare - taken.begin());
   for (const std::uint32_t index : taken.first(guarded)) --blocks_[index / kBlock];
   for (const std::uint32_t index : taken.subspan(guarded, count - guarded)) {
-    is_bare_[index] = false;
+    is_bare_[index] = 0;
     if (blocks_[index / kBlock] == kStripped) blocks_[index / kBlock] = 0;
   }
   bare_ -= count - guarded;
@@ -54,7 +54,8 @@ ColdStacks::Run ColdStacks::find_blocks(std::size_t most, std::size_t kept) cons
 }
 
 void ColdStacks::strip(const Run& run) noexcept {
-  std::fill_n(is_bare_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
+  std::fill_n(is_bare_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count,
+              std::uint8_t{1});
   std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(run.first / kBlock), run.count / kBlock,
               kStripped);
   bare_ += run.count;
@@ -70,7 +71,7 @@ ColdStacks::Run ColdStacks::with_neighbours(const Run& run) const noexcept {
 
 void ColdStacks::sort() noexcept {
   (void)std::partition(indices_.begin(), indices_.end(),
-                       [this](std::uint32_t index) { return is_bare_[index]; });
+                       [this](std::uint32_t index) { return is_bare_[index] != 0; });
 }
 
 }  // namespace weft::fibers

@@ -16,7 +16,7 @@ namespace weft::fibers {
 //       of the block is cold and bare.
 class ColdStacks {
  public:
-  // The page tables of a block are 18 pages, for stacks of the default size.
+  // For stacks of the default size, the page tables of a block occupy 18 pages.
   static constexpr std::size_t kBlock = 256;
 
   // Makes room for all stacks with indices below `usable`, so that the other functions do not fail.
@@ -31,8 +31,8 @@ class ColdStacks {
   void add(std::span<const std::uint32_t> indices) noexcept;
   // Adds stacks without guards, which are taken last.
   void add_bare(std::span<const std::uint32_t> indices) noexcept;
-  // Fills `taken`, the ones with guards first, and removes these stacks. Returns how many there
-  // are, and how many of them have guards.
+  // Moves cold stacks to `taken`, stacks with guards first. Returns how many stacks it has moved,
+  // and how many of them have guards.
   struct Taken {
     unsigned count = 0;
     unsigned guarded = 0;
@@ -44,23 +44,26 @@ class ColdStacks {
     std::size_t first = 0;
     std::size_t count = 0;
   };
-  // Returns the highest whole blocks with guards, at most `most` of them, that leave `kept` stacks
-  // with guards; none if there are no such blocks. strip() records that their guards are gone.
+  // Returns the highest whole blocks with guards, at most `most`. At least `kept` stacks with
+  // guards remain; returns none if that is not possible. strip() records that their guards are
+  // gone.
   [[nodiscard]] Run find_blocks(std::size_t most, std::size_t kept) const noexcept;
   void strip(const Run& run) noexcept;
   [[nodiscard]] bool has_whole_block(std::size_t block) const noexcept {
     return block < blocks_.size() && blocks_[block] >= kBlock;
   }
-  // Returns the run with stripped neighbours: adjacent blocks share page tables.
+  // Returns the run extended by adjacent stripped blocks: adjacent blocks share page tables.
   [[nodiscard]] Run with_neighbours(const Run& run) const noexcept;
-  // Makes stacks with guards the first to be taken again. Takes some milliseconds for a million.
+  // Makes stacks with guards the first to be taken again. Takes some milliseconds for a million
+  // stacks.
   void sort() noexcept;
 
  private:
   static constexpr std::uint16_t kStripped = 0xffff;
 
   std::vector<std::uint32_t> indices_;
-  std::vector<bool> is_bare_;          // By index; false for stacks that are not cold.
+  // By index; 0 for stacks that are not cold. Bytes, as std::vector<bool> adds 2 KB to programs.
+  std::vector<std::uint8_t> is_bare_;
   std::vector<std::uint16_t> blocks_;  // I1
   std::size_t bare_ = 0;
 };

@@ -1,4 +1,4 @@
-// Where fiber records come from.
+// The store that provides the records of fibers.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace weft::fibers {
 
 inline constexpr std::size_t kSlabBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kFibersPerChain = 256;
-// Records beyond the limit, because some are in the caches of workers that do not need them.
+// Records beyond the limit: workers that do not need records have some in their caches.
 inline constexpr std::uint32_t kSpareFibers = 2 * kFibersPerChain;
 
 // A slab is aligned to its size, so that a record's address leads to its slab, and the slab to its
@@ -79,9 +79,10 @@ class FiberStore {
     (refusing_[0] == nullptr ? refusing_[0] : refusing_[1]) = &count;
   }
 
-  // Makes take_chain() return null if it needs a new slab and `may_grow(context)` returns false.
-  // Call it before the store is used.
-  using MayGrow = bool (*)(void* context) noexcept;
+  // Makes take_chain() return null if it needs a new slab and `may_grow(context, bytes)`, where
+  // `bytes` is the present size of all records, returns false. The call may not use the store. Call
+  // this before the store is used.
+  using MayGrow = bool (*)(void* context, std::size_t bytes) noexcept;
   void ask_before_growth(MayGrow may_grow, void* context) noexcept {
     may_grow_ = may_grow;
     context_ = context;
@@ -90,14 +91,15 @@ class FiberStore {
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
   [[nodiscard]] std::size_t bytes() noexcept;
 
-  // Calls visit(const Fiber&) for every record, free ones too, until it returns false. The records
-  // may be stale. Returns false, without a call, if `patience` ended before the mutex was free.
+  // Calls visit(const Fiber&) for every record, including free records, until it returns false. The
+  // records may be stale. Returns false, without a call, if `patience` ended before the mutex was
+  // free.
   template <class Visit>
   [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
     return hold_until(patience, [&](auto for_each) { for_each(visit); });
   }
-  // Calls use(for_each), where for_each(visit) is as above, any number of times under one lock.
-  // Meanwhile no census marks a fiber.
+  // Calls use(for_each). It may call for_each(visit), which visits as for_each_until() does, any
+  // number of times under one lock. Meanwhile no census marks a fiber.
   template <class Use>
   [[nodiscard]] bool hold_until(Deadline patience, Use use) WEFT_NOT_ANALYZED {
     // Not analyzed: see lock_until().
@@ -141,7 +143,7 @@ class FiberStore {
 
   void* const owner_;
   const std::size_t max_fibers_;
-  // Null entries stand for none.
+  // Null: an unused entry.
   std::array<const detail::Atomic<std::size_t>*, 2> refusing_{};
   MayGrow may_grow_ = nullptr;  // Null: always.
   void* context_ = nullptr;
@@ -166,7 +168,7 @@ class FiberCache {
   FiberCache(const FiberCache&) = delete;
   FiberCache& operator=(const FiberCache&) = delete;
 
-  // Returns null at the limit; throws as FiberStore::take_chain().
+  // Returns null at the limit; throws what FiberStore::take_chain() throws.
   [[nodiscard]] Fiber* take() {
     if (Fiber* fiber = magazine_.take()) [[likely]]
       return fiber;

@@ -25,13 +25,14 @@ bool has_header(char* start, unsigned size_class) noexcept {
          (is_present & 1) != 0;
 }
 
-// Returns where the used part of the stack begins if a parked fiber has it, otherwise its guard.
-// Relaxed: a fiber that is resumed meanwhile hardly reaches another page before the process ends.
+// Returns where the used part of the stack begins if a parked fiber has the stack; otherwise the
+// stack's guard. Relaxed: a fiber that is resumed meanwhile hardly reaches another page before the
+// process ends.
 const char* first_used(const Stack* stack, const char* start) noexcept {
   const Fiber* fiber = stack->fiber;
   const Stack* own = fiber == nullptr ? nullptr : fiber->stack.load(relaxed);
   // An inlined child has the context, and a header of its own, below that of its parent. The child
-  // may end meanwhile: then the header is readable, but has any bytes.
+  // may end meanwhile: then the header is readable, but may contain any bytes.
   while (own != stack) {
     if (own == nullptr || own > stack || reinterpret_cast<const char*>(own) < start) return start;
     stack = own;
@@ -55,8 +56,8 @@ void StackSpace::bring_into_cores(Range& range, unsigned size_class, const Picks
   constexpr std::size_t kBlock = ColdStacks::kBlock;
   for (const std::uint32_t index : std::span(picks.indices).first(picks.count)) {
     const std::size_t block = index / kBlock;
-    if (range.in_cores[block]) continue;
-    range.in_cores[block] = true;
+    if (range.in_cores[block] != 0) continue;
+    range.in_cores[block] = 1;
     (void)range.advise({block * kBlock, kBlock}, size_class, MADV_DODUMP);
   }
 }
@@ -69,9 +70,9 @@ bool StackSpace::leave_out_of_cores() noexcept {
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     Range& range = ranges_[size_class];
     for (std::size_t block = 0; block < range.in_cores.size(); ++block) {
-      if (!range.in_cores[block] || !range.cold.has_whole_block(block)) continue;
+      if (range.in_cores[block] == 0 || !range.cold.has_whole_block(block)) continue;
       if (left-- == 0) return true;
-      range.in_cores[block] = false;
+      range.in_cores[block] = 0;
       (void)range.advise({block * kBlock, kBlock}, size_class, MADV_DONTDUMP);
     }
   }

@@ -23,7 +23,7 @@ void StackDepot::give_chain(Stack* chain) noexcept {
   if (!warm_[chain->size_class].give(chain)) space_.cool(chain);
 }
 
-bool StackDepot::trim(unsigned chains) noexcept {
+[[gnu::cold]] bool StackDepot::trim(unsigned chains) noexcept {
   for (Depot<Stack>& warm : warm_) {
     while (Stack* chain = warm.take()) {
       space_.cool(chain);
@@ -39,7 +39,7 @@ void StackDepot::begin_decay_period() noexcept {
   if (++periods_ % kPeriodsOfTables == 0) are_tables_due_ = true;
 }
 
-bool StackDepot::decay(unsigned chains) noexcept {
+[[gnu::cold]] bool StackDepot::decay(unsigned chains) noexcept {
   for (unsigned i = 0; i < kStackSizes; ++i) {
     for (; due_[i] > 0; --due_[i]) {
       if (chains == 0) return true;

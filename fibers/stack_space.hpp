@@ -1,4 +1,4 @@
-// Where stacks come from.
+// The address space from which stacks are carved.
 #pragma once
 
 #include <sys/uio.h>
@@ -23,7 +23,7 @@ using StackMain = void (*)(Arrival);
 // the frame is on another stack.
 void give_back_below(const Stack& stack, const void* frame) noexcept;
 
-// How the pages below a stack are made to fault.
+// The ways to make the pages below a stack fault.
 enum class GuardKind : std::uint8_t {
   lightweight,  // madvise(MADV_GUARD_INSTALL), Linux 6.13 and later: no mapping of its own.
   protection,   // mprotect(PROT_NONE): two mappings a stack, of which the kernel allows 65 530.
@@ -36,14 +36,14 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 // One range of stacks per size. It grows by chunks of reserved addresses, each as large as all
 // before it together. A chunk is made usable piece by piece. Every stack has a guard below it.
 // Stacks are never unmapped one by one. A free stack without memory is cold; it is handed out again
-// before a new one is carved. Any thread may call; a mutex guards the bookkeeping, as no hot path
-// comes here.
+// before a new stack is carved. Any thread may call; a mutex guards the bookkeeping, because no hot
+// path uses it.
 // Invariants, per range
 //   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
 //       have never been used.
 //   I2  A cold stack is in `cold`, its pages are gone, and nothing refers to it.
 //   I3  Core files have each block of ColdStacks::kBlock stacks that has a stack in use, unless the
-//       system has refused the advice. Unchecked: only the kernel's list of mappings tells.
+//       system has refused the advice. Unchecked: only the kernel's list of mappings shows it.
 class StackSpace {
  public:
   // Cold stacks of each size that keep their guards and page tables, 288 bytes each.
@@ -54,7 +54,7 @@ class StackSpace {
   StackSpace(const StackSpace&) = delete;
   StackSpace& operator=(const StackSpace&) = delete;
 
-  // Returns up to `count` stacks of the size, 32 at most, linked through `next`, cold ones first.
+  // Returns up to `count` stacks of the size, 32 at most, linked through `next`, cold stacks first.
   // Returns null if the system refuses memory or mappings, or the range is used up.
   [[nodiscard]] Stack* take(unsigned size_class, unsigned count);
   // Gives the memory of a chain of free stacks back to the system and keeps their addresses.
@@ -80,7 +80,7 @@ class StackSpace {
   // how many mappings are left, or 0 once the system refuses.
   std::size_t leave_unused_parts_out_of_core(const void* kept, std::size_t mappings) const noexcept;
 
-  // Returns how many stacks have a guard by protection, each of which divides mappings.
+  // Returns how many stacks have a guard by protection; each such guard divides mappings.
   [[nodiscard]] std::size_t protected_hint() const noexcept {
     return protected_.load(detail::relaxed);
   }
@@ -105,7 +105,7 @@ class StackSpace {
  private:
   // The place of an address: in the memory of the stack of this number, or in the guard below it.
   struct Place {
-    char* start = nullptr;  // The beginning of the guard; null if in none.
+    char* start = nullptr;  // The beginning of the guard; null if the address is in no stack.
     unsigned size_class = 0;
     std::size_t index = 0;
     bool in_guard = false;
@@ -126,12 +126,13 @@ class StackSpace {
     //   [range]  pick stores carved (release) -> find_place loads it (acquire): the chunks of these
     //            stacks are set, and the pages may be touched.
     std::array<Chunk, kMostChunks> chunks;
-    std::size_t share = 0;     // Stacks that all chunks may have together; 0 before the first one.
+    // Stacks that all chunks may have together; 0 before the first chunk.
+    std::size_t share = 0;
     std::size_t reserved = 0;  // Stacks that the chunks have.
     std::size_t usable = 0;    // Stacks whose pages may be touched.
     detail::Atomic<std::size_t> carved{0};
     ColdStacks cold;
-    std::vector<bool> in_cores = {};  // I3; the index is that of a block in `cold`.
+    std::vector<std::uint8_t> in_cores = {};  // I3, by block of `cold`: 1 or 0.
 
     // Returns the lowest address of the guard of a stack that has been reserved.
     [[nodiscard]] char* start_of(std::size_t index, unsigned size_class) const noexcept;
@@ -177,10 +178,11 @@ class StackSpace {
   StackMain entry_;
   const std::size_t tables_kept_;
   GuardKind guard_kind_;
-  // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
+  // The number of guards that are mappings of their own. Relaxed: a sum, which the destructor
+  // subtracts from the sum of all.
   detail::Atomic<std::size_t> protected_{0};
-  // Whether the kernel takes such advice about several ranges at once. Relaxed: a thread that the
-  // kernel refuses clears it.
+  // Whether the kernel accepts advice about several ranges at once. Relaxed: a thread whose call
+  // the kernel refuses clears the flag.
   detail::Atomic<bool> can_provide_{true};
   detail::Atomic<bool> can_give_back_{true};
   // Relaxed: a hint.

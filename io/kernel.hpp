@@ -52,10 +52,12 @@ class Kernel {
   virtual void close(int descriptor) noexcept = 0;
 
   [[nodiscard]] virtual FileKernel& files() noexcept = 0;
-  // Returns whether the descriptor is the simulation's; others are the system's.
+  // Returns whether the descriptor is the simulation's; other descriptors are the system's.
   [[nodiscard]] virtual bool owns(int descriptor) const noexcept = 0;
-  // Returns the IPv4 addresses of a host, in network byte order; none if there is no such host.
-  [[nodiscard]] virtual std::vector<std::uint32_t> look_up(const std::string& host) = 0;
+  // Fills in the IPv4 addresses of a host, in network byte order; none if there is no such host.
+  // Returns 0, or an error of getaddrinfo().
+  [[nodiscard]] virtual int look_up(const std::string& host,
+                                    std::vector<std::uint32_t>& addresses) = 0;
   // The simulation calls it; there is one at a time. Null removes it.
   static void install(Kernel* kernel) noexcept;
   // Returns the kernel of the calling thread, which is simulated; never inlined.

@@ -34,9 +34,9 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
-// After these events, a short read or write does not mean that there is no more. The peer is gone
-// or half gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, where the system ends a
-// read early. Urgent data alone cannot be read, and wakes no caller.
+// With these events, a short read or write does not show that the next one would wait. The peer is
+// gone or half gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, where the system ends
+// a read early. Urgent data alone cannot be read, and wakes no caller.
 constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
@@ -79,7 +79,7 @@ std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) no
   return woken;
 }
 
-Poller::Poller() {
+[[gnu::cold]] Poller::Poller() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime cannot create an epoll instance");
   interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -95,7 +95,7 @@ Poller::Poller() {
   }
 }
 
-Poller::~Poller() {
+[[gnu::cold]] Poller::~Poller() {
   WEFT_CHECK(!watches_anything(),
              "a socket outlives the runtime that it belongs to: destroy or release() streams, "
              "listeners and watches before it");
@@ -112,7 +112,7 @@ std::size_t Poller::wait(Deadline deadline) noexcept {
 }
 
 std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only) noexcept {
-  // With many connections, the data of a quiet one is in no cache. Records and waiters are
+  // With many connections, the data of a quiet connection is in no cache. Records and waiters are
   // prefetched together, so that they arrive while other events are delivered.
   for (const epoll_event& event : events) {
     if (IoHandle* handle = find(event)) __builtin_prefetch(handle, 1);
@@ -164,8 +164,8 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
 void Poller::interrupt() noexcept {
   if (interrupt_pending_.exchange(true, acq_rel)) return;  // [interrupt]
   const std::uint64_t one = 1;
-  // Except for interruptions it can fail only if the counter is full, and the eventfd is readable
-  // then.
+  // Unless a signal interrupts it, the write can fail only if the counter is full. The eventfd is
+  // readable in that case.
   while (::write(interrupt_, &one, sizeof one) < 0 && base::last_error() == EINTR) {
   }
 }

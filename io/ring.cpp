@@ -1,19 +1,16 @@
 #include "io/ring.hpp"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#if __has_include(<linux/io_uring.h>)
-#include <linux/io_uring.h>
-#endif
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <span>
+#include <utility>
 #include <weft/detail/bounded_park.hpp>
 #include <weft/detail/invariant.hpp>
 #include <weft/detail/simulated.hpp>
@@ -24,7 +21,6 @@
 namespace weft::io {
 
 using detail::acquire;
-using detail::OneShot;
 using detail::OneShotEnd;
 using detail::relaxed;
 using detail::release;
@@ -32,21 +28,19 @@ using detail::seq_cst;
 
 namespace {
 
-// Relaxed: a switch for tests.
+// Relaxed: only tests change it.
 constinit detail::Atomic<bool> one_shots_allowed{true};
 
 }  // namespace
 
-#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup) && \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if WEFT_HAS_RING
 
 namespace {
 
-constexpr std::uint32_t kRequests = 4;  // The kernel takes each at once.
 // More requests may be under way; the kernel keeps completions that have no place here.
 constexpr std::uint32_t kCompletions = 1024;
 
-// The kernel's part of [mute] is a locked instruction on x86 alone. Elsewhere all signals pass, and
+// The kernel's part of [mute] is a locked instruction only on x86. Elsewhere all signals pass, and
 // each call that ends requests wakes a leader once more.
 #ifdef __x86_64__
 constexpr bool kMutes = true;
@@ -68,14 +62,26 @@ OneShotEnd end_of(const Until& until) noexcept {
 
 }  // namespace
 
-// One request of one fiber, on its stack.
-struct Ring::Operation {
-  explicit Operation(detail::WaitReason why) noexcept : reason(why) {}
+// One request and its result.
+struct Ring::Request {
+  Operation* operation = nullptr;
+  int result = -ECANCELED;
+  bool is_under_way = false;
+  bool is_cancelled = false;
+};
 
+// The requests of one fiber, on its stack.
+struct Ring::Operation {
+  Operation(std::span<Request> all, detail::WaitReason why) noexcept
+      : requests(all), reason(why), under_way(static_cast<unsigned>(all.size())) {
+    for (Request& request : all) request = {.operation = this, .is_under_way = true};
+  }
+
+  const std::span<Request> requests;
   const detail::WaitReason reason;
-  bool is_done = false;
+  bool is_done = false;    // One of the requests has ended.
   bool is_parked = false;  // In park(). The function that clears it wakes the fiber.
-  int result = 0;
+  unsigned under_way;      // Requests that have not ended.
   detail::Waker waker;
   detail::Claim* claim = nullptr;  // Null: only the ring ends the park.
   Operation* next = nullptr;
@@ -85,7 +91,7 @@ struct Ring::Operation {
 // Trivial, so that it outlives the holder: fibers may run on the thread later, in exit().
 constinit thread_local bool has_ended = false;
 
-// The thread's ring, or a mark that the system refused one.
+// The thread's ring, or a mark that the system refused to make a ring.
 struct Ring::Holder {
   std::unique_ptr<Ring> ring;
   bool is_refused = false;
@@ -128,7 +134,7 @@ bool Ring::open() noexcept {
   parameters.cq_entries = kCompletions;
   parameters.flags = IORING_SETUP_CQSIZE | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SINGLE_ISSUER |
                      IORING_SETUP_DEFER_TASKRUN;
-  ring_ = static_cast<int>(::syscall(SYS_io_uring_setup, kRequests, &parameters));
+  ring_ = static_cast<int>(::syscall(SYS_io_uring_setup, kMostTogether, &parameters));
   return ring_ >= 0 && map(&parameters) && watch();
 }
 
@@ -162,34 +168,51 @@ bool Ring::watch() noexcept {
   return true;
 }
 
-OneShot Ring::perform(io_uring_sqe& request, detail::WaitReason reason,
-                      const Until& until) noexcept {
-  Operation self(reason);
-  request.user_data = reinterpret_cast<std::uintptr_t>(&self);
+OneShotEnd Ring::perform(std::span<const io_uring_sqe> requests, std::span<int> results,
+                         detail::WaitReason reason, const Until& until) noexcept {
+  std::array<Request, kMostTogether> made;
+  const auto count = static_cast<unsigned>(requests.size());
+  Operation self(std::span<Request>(made).first(count), reason);
   if (poller_.begin_watch()) poller_.announce_watch();
   enter_list(self);
-  OneShotEnd end = submit(request, self) ? OneShotEnd::done : OneShotEnd::refused;
+  for (unsigned i = 0; i < count; ++i) {
+    io_uring_sqe& place = next_place(i);
+    place = requests[i];
+    place.user_data = reinterpret_cast<std::uintptr_t>(&made[i]);
+  }
+  const unsigned taken = submit(count, self);
+  for (Request& request : self.requests.subspan(taken)) request.is_under_way = false;
+  self.under_way -= count - taken;
+  OneShotEnd end = taken == count ? OneShotEnd::done : OneShotEnd::refused;
   while (end == OneShotEnd::done && !self.is_done) end = wait(self, until);
-  if (end != OneShotEnd::refused && !self.is_done) cancel(self);
+  if (self.under_way > 0) cancel(self);
   leave_list(self);
   poller_.end_watch();
   // Results that have arrived by now count, although the deadline has passed.
-  if (self.is_done &&
-      (end == OneShotEnd::done || (self.result != -ECANCELED && self.result != -EINTR)))
-    return {OneShotEnd::done, self.result};
-  return {end, 0};
+  bool has_result = end == OneShotEnd::done;
+  for (unsigned i = 0; i < count; ++i) {
+    results[i] = made[i].result;
+    has_result = has_result || (results[i] != -ECANCELED && results[i] != -EINTR);
+  }
+  return has_result && end != OneShotEnd::refused ? OneShotEnd::done : end;
 }
 
-bool Ring::submit(const io_uring_sqe& request, const Operation& self) noexcept {
+io_uring_sqe& Ring::next_place(std::uint32_t index) noexcept {
   // Relaxed: only this thread stores it.
   const std::uint32_t tail = word(at_.submit_tail).load(relaxed);
   WEFT_INVARIANT(word(at_.submit_head).load(acquire) == tail,  // [requests]
                  "Ring I3: the kernel has taken all requests before");
-  requests_[tail & word(at_.submit_mask).load(relaxed)] = request;
-  word(at_.submit_tail).store(tail + 1, release);  // [requests]
-  if (call_kernel(1, self) == 1) return true;
-  word(at_.submit_tail).store(tail, release);  // [requests] It was not taken.
-  return false;
+  return requests_[(tail + index) & word(at_.submit_mask).load(relaxed)];
+}
+
+// Submits the requests in the next places. Returns the number that the kernel has taken.
+unsigned Ring::submit(unsigned count, const Operation& self) noexcept {
+  const std::uint32_t tail = word(at_.submit_tail).load(relaxed);
+  word(at_.submit_tail).store(tail + count, release);  // [requests]
+  const auto taken = static_cast<unsigned>(std::max(call_kernel(count, self), 0));
+  // [requests] The kernel has not taken the others.
+  if (taken < count) word(at_.submit_tail).store(tail + taken, release);
+  return taken;
 }
 
 bool Ring::has_work() const noexcept {
@@ -211,7 +234,8 @@ void Ring::unmute() noexcept {
   if (kMutes) (void)word(at_.done_flags).exchange(0, seq_cst);  // [mute]
 }
 
-// Submits, and ends what requests can end. Returns the number that the kernel has taken.
+// Submits requests, and ends the requests that can end. Returns the number that the kernel has
+// taken.
 int Ring::call_kernel(unsigned submissions, const Operation& self) noexcept {
   mute();
   const int taken = enter(submissions);
@@ -219,9 +243,8 @@ int Ring::call_kernel(unsigned submissions, const Operation& self) noexcept {
   for (;;) {
     unmute();
     if (!has_work()) return taken;
-    // The kernel notes work a little late, so that it may have been done by then. This function
-    // does not clear such a note, and records what enter() leaves. Relaxed: enter() looks at the
-    // work itself.
+    // The kernel sets this flag a little late: the work may have been done by then, and enter()
+    // would not clear the flag. Relaxed: enter() itself checks for work.
     (void)word(at_.submit_flags).fetch_and(~std::uint32_t{IORING_SQ_TASKRUN}, relaxed);
     mute();
     (void)enter(0);
@@ -234,11 +257,14 @@ void Ring::reap(const Operation& self) noexcept {
   const std::uint32_t tail = word(at_.done_tail).load(acquire);  // [completions]
   for (; head != tail; ++head) {
     const io_uring_cqe& completion = completions_[head & word(at_.done_mask).load(relaxed)];
-    auto* ended = reinterpret_cast<Operation*>(completion.user_data);
+    auto* ended = reinterpret_cast<Request*>(completion.user_data);
     if (ended == nullptr) continue;  // The completion belongs to a cancellation.
+    Operation& operation = *ended->operation;
     ended->result = completion.res;
-    ended->is_done = true;
-    if (ended != &self) rouse(*ended);
+    ended->is_under_way = false;
+    --operation.under_way;
+    operation.is_done = true;
+    if (&operation != &self) rouse(operation);
   }
   word(at_.done_head).store(head, release);  // [completions]
 }
@@ -255,7 +281,7 @@ void Ring::rouse(Operation& operation) noexcept {
     detail::wake(operation.waker);
 }
 
-// Returns `done` when the caller should look again.
+// Returns `done` when the caller should check its requests again.
 OneShotEnd Ring::wait(Operation& self, const Until& until) noexcept {
   if (leader_ == nullptr) leader_ = &self;
   if (leader_ != &self) return park(self, until);
@@ -289,17 +315,23 @@ OneShotEnd Ring::park(Operation& self, const Until& until) noexcept {
 
 // The kernel cancels at once, unless it is about to end the request anyway.
 void Ring::cancel(Operation& self) noexcept {
-  io_uring_sqe request{};
-  request.opcode = IORING_OP_ASYNC_CANCEL;
-  request.fd = -1;
-  request.addr = reinterpret_cast<std::uintptr_t>(&self);
-  for (bool is_sent = false; !self.is_done;) {
-    if (is_sent) {
-      (void)call_kernel(0, self);
-    } else {
-      is_sent = submit(request, self);
+  while (self.under_way > 0) {
+    unsigned count = 0;
+    for (Request& request : self.requests) {
+      if (!request.is_under_way || std::exchange(request.is_cancelled, true)) continue;
+      io_uring_sqe& place = next_place(count++);
+      place = {};
+      place.opcode = IORING_OP_ASYNC_CANCEL;
+      place.fd = -1;
+      place.addr = reinterpret_cast<std::uintptr_t>(&request);
     }
-    if (!self.is_done) detail::yield();
+    if (count == 0) {
+      (void)call_kernel(0, self);
+    } else if (submit(count, self) < count) {
+      // A second cancellation finds nothing.
+      for (Request& request : self.requests) request.is_cancelled = false;
+    }
+    if (self.under_way > 0) detail::yield();
   }
 }
 
@@ -337,49 +369,5 @@ Ring* Ring::here() noexcept { return nullptr; }
 namespace weft::detail {
 
 void allow_one_shots(bool allowed) noexcept { io::one_shots_allowed.store(allowed, relaxed); }
-
-#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup) && \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-
-OneShot receive_once(int socket, ::msghdr& message, int flags, const Until& until) noexcept {
-  io::Ring* ring = io::Ring::here();
-  if (ring == nullptr) return {};
-  io_uring_sqe request{};
-  request.opcode = IORING_OP_RECVMSG;
-  request.fd = socket;
-  request.addr = reinterpret_cast<std::uintptr_t>(&message);
-  request.len = 1;
-  request.msg_flags = static_cast<std::uint32_t>(flags & ~MSG_DONTWAIT);
-  return ring->perform(request, WaitReason::readable, until);
-}
-
-OneShot poll_once(int descriptor, short events, const Until& until) noexcept {
-  // The kernel passes on all events of a socket's wake, also urgent ones that have not come, and
-  // does not wake for urgent ones alone.
-  constexpr int kAlways = POLLERR | POLLHUP | POLLNVAL;
-  constexpr int kExact = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM | POLLRDHUP | kAlways;
-  if ((events & ~kExact) != 0) return {};
-  io::Ring* ring = io::Ring::here();
-  if (ring == nullptr) return {};
-  io_uring_sqe request{};
-  request.opcode = IORING_OP_POLL_ADD;
-  request.fd = descriptor;
-  request.poll32_events = static_cast<std::uint16_t>(events);
-  const bool writes = (events & (POLLIN | POLLOUT)) == POLLOUT;
-  OneShot ended =
-      ring->perform(request, writes ? WaitReason::writable : WaitReason::readable, until);
-  if (ended.end == OneShotEnd::done && ended.value > 0) {
-    ended.value &= events | kAlways;  // Each request also ends by POLLRDHUP.
-    if (ended.value == 0) return {};
-  }
-  return ended;
-}
-
-#else
-
-OneShot receive_once(int, ::msghdr&, int, const Until&) noexcept { return {}; }
-OneShot poll_once(int, short, const Until&) noexcept { return {}; }
-
-#endif
 
 }  // namespace weft::detail

@@ -1,28 +1,42 @@
 // One worker's io_uring, for requests of fibers that keep their thread.
 #pragma once
 
+#include <sys/syscall.h>
+#if __has_include(<linux/io_uring.h>)
+#include <linux/io_uring.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/one_shot.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "io/poller.hpp"
 
+#if defined(IORING_SETUP_DEFER_TASKRUN) && defined(SYS_io_uring_setup) && \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define WEFT_HAS_RING 1
+#else
+#define WEFT_HAS_RING 0
+#endif
+
 struct io_uring_cqe;
 struct io_uring_sqe;
 
 namespace weft::io {
 
-// Made by the first request on its thread, which alone uses it, and destroyed when the thread ends.
-// The kernel finishes requests only in calls of that thread (IORING_SETUP_DEFER_TASKRUN), unless it
-// has moved a receive to a thread of its own, after many wakes without data. So the kernel usually
-// touches buffers only in these calls, and interrupts no other call of the thread. Where requests
-// could be finished it signals an eventfd, which the poller watches. One of the waiting fibers, the
-// leader, waits for that; it calls the kernel, and wakes the others whose requests have ended.
+// The first request on a thread makes its ring. Only that thread uses the ring, which is destroyed
+// when the thread ends. The kernel finishes requests only in calls of that thread
+// (IORING_SETUP_DEFER_TASKRUN). An exception is a receive that it has moved to a thread of its own,
+// after many wakes without data. So the kernel usually touches buffers only in these calls, and
+// interrupts no other call of the thread. When requests could be finished, the kernel signals an
+// eventfd, which the poller watches. One of the waiting fibers, the leader, waits for this signal.
+// It calls the kernel, and wakes the other fibers whose requests have ended.
 // Invariants
 //   I1  While a fiber is parked for a request, there is a leader.
-//   I2  A fiber leaves only after its request has ended: no request refers to a stack that is gone.
+//   I2  A fiber leaves only after its requests have ended: none refers to a stack that is gone.
 //   I3  Outside of call_kernel() the kernel has taken all requests.
 //   I4  The eventfd is open while requests are under way.
 // Order
@@ -35,18 +49,24 @@ namespace weft::io {
 //                  may signal. One of them sees the other.
 class Ring {
  public:
-  // Returns the calling worker's ring; null if the system refuses one, and on plain threads.
+  // Returns the calling worker's ring; null if the system refuses to make it, and on plain threads.
   [[nodiscard]] static Ring* here() noexcept;
 
   ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  // Submits the request, and parks until it has ended, or until `until` has cancelled it.
-  [[nodiscard]] detail::OneShot perform(io_uring_sqe& request, detail::WaitReason reason,
-                                        const Until& until) noexcept;
+  // The number of requests that a fiber may submit together.
+  static constexpr std::size_t kMostTogether = 8;
+  // Submits the requests together, and parks until one request has ended, or until `until` ends the
+  // wait. Then cancels the other requests. Stores the result of each request, which is -ECANCELED
+  // for cancelled requests.
+  [[nodiscard]] detail::OneShotEnd perform(std::span<const io_uring_sqe> requests,
+                                           std::span<int> results, detail::WaitReason reason,
+                                           const Until& until) noexcept;
 
  private:
+  struct Request;
   struct Operation;
   struct Holder;
   using Word = detail::Atomic<std::uint32_t>;
@@ -59,7 +79,8 @@ class Ring {
     return *reinterpret_cast<Word*>(words_ + offset);
   }
 
-  [[nodiscard]] bool submit(const io_uring_sqe& request, const Operation& self) noexcept;
+  [[nodiscard]] io_uring_sqe& next_place(std::uint32_t index) noexcept;
+  [[nodiscard]] unsigned submit(unsigned count, const Operation& self) noexcept;
   [[nodiscard]] bool has_work() const noexcept;
   int enter(unsigned submissions) noexcept;
   int call_kernel(unsigned submissions, const Operation& self) noexcept;
@@ -73,7 +94,7 @@ class Ring {
   void enter_list(Operation& self) noexcept;
   void leave_list(Operation& self) noexcept;
 
-  // Where the kernel has put the words that both sides use.
+  // The places of the words that the kernel and this thread share.
   struct Offsets {
     std::uint32_t submit_head, submit_tail, submit_mask, submit_flags;
     std::uint32_t done_head, done_tail, done_mask, done_flags;
@@ -88,7 +109,7 @@ class Ring {
   std::size_t requests_size_ = 0;
   const io_uring_cqe* completions_ = nullptr;
   Offsets at_{};
-  Operation* first_ = nullptr;  // All requests that have not ended.
+  Operation* first_ = nullptr;  // A list: one for each fiber in perform().
   Operation* leader_ = nullptr;
 };
 

@@ -133,10 +133,11 @@ BufferedWriter::BufferedWriter(detail::ByteSink sink, std::size_t capacity) noex
     : sink_(sink), capacity_(capacity) {}
 
 Result<std::size_t> BufferedWriter::write(std::span<const std::byte> data, const Until& until) {
-  if (data.size() > capacity_ - waiting_.size()) {
+  const bool bypasses_buffer = data.size() >= capacity_;
+  if (bypasses_buffer || data.size() > capacity_ - waiting_.size()) {
     if (const std::error_code error = flush(until)) return {.error = error};
-    if (data.size() >= capacity_) return sink_.write(sink_.stream, data, until);
   }
+  if (bypasses_buffer) return sink_.write(sink_.stream, data, until);
   waiting_.reserve(capacity_);
   waiting_.insert(waiting_.end(), data.begin(), data.end());
   return {.value = data.size()};

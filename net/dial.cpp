@@ -51,8 +51,12 @@ Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t p
 // Looks up the hosts of a simulation.
 Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::string& host,
                                             std::uint16_t port) {
+  std::vector<std::uint32_t> addresses;
+  if (const int failed = kernel.look_up(host, addresses); failed != 0) {
+    return {.error = {failed, resolver_category()}};
+  }
   Result<std::vector<Address>> result;
-  for (const std::uint32_t found : kernel.look_up(host)) {
+  for (const std::uint32_t found : addresses) {
     sockaddr_in system{};
     system.sin_family = AF_INET;
     system.sin_port = htons(port);
@@ -90,7 +94,7 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
 // The attempts and lookups of a dial, which run concurrently, each in a fiber.
 class Race {
  public:
-  // The outcome of an attempt, of a lookup of more addresses, or of either.
+  // A stream from an attempt, more addresses from a lookup, or an exception from either.
   using Outcome = std::variant<Result<TcpStream>, std::vector<Address>, std::exception_ptr>;
 
   explicit Race(std::size_t runners) : outcomes_(runners) {}
@@ -130,10 +134,11 @@ class Race {
   std::stop_source stop_;
   Channel<Outcome> outcomes_;
   std::size_t running_ = 0;
-  std::vector<JoinHandle<void>> runners_;  // Last, so joined first: they use the others.
+  // Declared last, so joined first: runners use the members above.
+  std::vector<JoinHandle<void>> runners_;
 };
 
-// Connects to one address: tries `addresses`, and others that arrive meanwhile.
+// Connects to one address: tries `addresses`, and further addresses that arrive meanwhile.
 Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& until,
                       const DialOptions& options) {
   std::error_code first_error;

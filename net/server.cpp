@@ -176,8 +176,8 @@ void Server::Core::give_away(ByteStream&& stream) noexcept {
   if (options_.on_refused) options_.on_refused(std::move(stream));
 }
 
-// Reads the PROXY header of a connection that begins with one. Returns false if it does not come
-// before the server stops.
+// Reads the PROXY header of a connection that begins with one. Returns false if the header does not
+// come before the server stops.
 bool Server::Core::read_header(Served& connection) const {
   const ProxyProtocol& protocol = options_.proxy_protocol;
   if (!std::exchange(connection.is_new, false) || protocol.networks.empty()) return true;
@@ -195,6 +195,7 @@ bool Server::Core::read_header(Served& connection) const {
 }
 
 void Server::Core::serve(Served& connection) {
+  if (!options_.run && !options_.name.empty()) this_fiber::set_name(options_.name);
   if (!read_header(connection)) return refuse(connection);
   struct Finish {
     Served* connection;
@@ -238,8 +239,8 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
     direction.set_drained(false);
     return Idle::readable;
   }
-  // A call may have consumed the edge of a drain as if it were the peer's. After that the flag is
-  // visible here; an edge that comes later stays for the watch.
+  // A call may have consumed the edge of a drain as if it were the peer's. After such a call the
+  // flag is visible here; an edge that comes later stays for the watch.
   if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   if (connections_.has_been_idle_for_long(connection)) {
     counts_.timed_out.fetch_add(1, relaxed);
@@ -263,7 +264,7 @@ void Server::Core::resume(Served& connection) {
     found = become_idle(connection);
   }
   if (found == Idle::readable) {
-    // This fiber continues like a new one; only its stack is in use already.
+    // This fiber continues like a new fiber; only its stack is in use already.
     if (options_.run || options_.stack_size != 0) {
       start(connection);
     } else {
@@ -314,7 +315,8 @@ void Server::Core::end_connections() noexcept {
   const std::stop_token taken_over = taken_over_.request.get_token();
   if (all_have_ended({Deadline::after(options_.grace), taken_over})) return;
   if (taken_over.stop_requested()) {
-    // After the grace for the other handlers, handlers that have called shutdown() have their own.
+    // After the grace for the other handlers, handlers that have called shutdown() have a grace of
+    // their own.
     const auto limit = Deadline::at_nanoseconds(taken_over_.limit.load(relaxed));
     if (wait_until(limit)) (void)connections_.wait_for_others(limit);
     if (all_have_ended(Deadline::after(options_.grace))) return;
@@ -379,7 +381,7 @@ Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size
   for (std::size_t i = 0; i < count; ++i) {
     auto [listener, error] = TcpListener::listen(shared, options);
     if (error) return {.error = error};
-    // All listeners have the first one's port, even if the system chose it.
+    // All listeners have the port of the first listener, even if the system chose it.
     if (i == 0) shared = listener.local_address().value;
     result.value.push_back(std::move(listener));
   }

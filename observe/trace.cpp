@@ -21,7 +21,7 @@ namespace {
 using observe::JsonWriter;
 using observe::TraceStory;
 
-// To the viewers, tracks are threads of one process. Times are in microseconds.
+// Viewers show tracks as threads of one process. Times are in microseconds.
 void write_head(JsonWriter& json, std::string_view phase, std::string_view name, std::size_t track,
                 std::int64_t time) {
   json.begin_object().field("ph", phase).field("name", name).field("pid", 1).field("tid", track);
@@ -85,15 +85,15 @@ namespace {
 
 // An output file that keeps its first error, which a std::ofstream would not report. It has no
 // buffer, because a JsonWriter has one.
-class File : public std::streambuf {
+class TraceFile : public std::streambuf {
  public:
-  explicit File(const std::string& path)
+  explicit TraceFile(const std::string& path)
       : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) note_error();
   }
-  ~File() override { (void)close(); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  ~TraceFile() override { (void)close(); }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
 
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
   std::error_code close() noexcept {
@@ -152,7 +152,7 @@ void write(std::ostream& out) {
 }
 
 Result<void> write_file(const std::string& path) {
-  File file(path);
+  TraceFile file(path);
   std::ostream out(&file);
   if (!file.error()) write(out);
   return file.close();

@@ -32,13 +32,13 @@ void run_worker(pool::PoolCore& core) {
   pool::Registration registration(core, item);
   pool::WorkerObjects objects = registration.make_objects();
   registration.set_objects(objects);
-  pool::run_tasks(core, item, objects);  // A join also waits for the objects of tasks.
+  pool::run_tasks(core, item, objects);  // Also destroys the objects: a join waits for that.
   core.leave();
 }
 
-// No worker of the pool lives: if the caller was one, it has been retired. If the caller has slots
-// of other pools, it gives them back while the task waits.
-void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::Worker& self) {
+// Requires that no worker of the pool lives: a caller that was a worker has been retired. If the
+// caller has slots of other pools, it gives them back while the task waits.
+void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::PoolWorker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
   while (outer != nullptr && &outer->core() == &core) outer = outer->outer();
@@ -52,14 +52,15 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .ticker = pool::run_ticker,
                                          .stranded = run_stranded};
 
-// The workers of a pool that outlives the runtime would delay the runtime's end.
+// Called when a runtime ends: idle workers of a pool that outlives the runtime would delay the end
+// of the runtime.
 void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-// Then malloc has a cached block of that size in each thread. A larger or an aligned block costs a
-// tenth of the time to make a pool, run a task, and end it; so the options have a block of their
-// own.
+// Up to this size malloc has cached blocks in each thread. A larger or an aligned block would add a
+// tenth to the time in which a pool is made, runs a task, and ends. So the options are in a
+// separate block.
 static_assert(sizeof(pool::PoolCore) <= 1032);
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
@@ -74,18 +75,18 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
                           "weft::FiberPool: " + why);
 }
 
-// Returns whether only fibers of the pool are left that run no code of the user: workers that have
-// been retired, and the library's own fibers.
+// Returns whether the pool's remaining fibers run no code of the user: they are retired workers and
+// the library's own fibers.
 bool no_user_code_is_left(const PoolState& state) noexcept {
-  // A thread may still destroy the callables of tasks that were dropped.
+  // If the pool has dropped tasks, a thread may still be destroying their callables.
   return state.closed && state.counters.cancelled == 0 && !state.counters.clears_without_place &&
          state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
 }
 
-// A task that waits until its own pool is idle or joined would wait for itself. A task of another
-// pool with the same root gives its slots back while it waits; if it does not have to wait, it
-// keeps them. `limit_of` returns the limit of the wait; its argument is no_user_code_is_left(),
-// asked by a fiber.
+// A task that waits until its own pool is idle or joined would wait for itself. If a task of
+// another pool with the same root has to wait, it gives its slots back meanwhile. `limit_of`
+// returns the limit of the wait. Its argument is true if the caller is a fiber and
+// no_user_code_is_left() returns true.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
   if (pool::called_from_worker_of(&core)) {
@@ -97,7 +98,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    // For a plain thread, a fiber that never yields may keep the workers from their end.
+    // A wait by a plain thread may need a report in any case, because a fiber that never yields may
+    // keep the workers from ending.
     only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
@@ -113,16 +115,16 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   return wait_within(core, condition, count, [&](bool) -> const Until& { return until; });
 }
 
-// Waits for the end of a closed pool, until it is time to report the wait. A worker that idled ends
-// without running code of the user, so the wait for it needs no report, and no timer.
+// Waits for the end of a closed pool, until it is time to report the wait. If only fibers are left
+// that run no code of the user, the wait needs no report, and so no timer.
 bool join_until_report(pool::PoolCore& core) {
   return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
     return only_leaves ? Until() : Until(detail::end_wait_report_time());
   });
 }
 
-// Never inlined: in a destructor, an exception must leave this frame before it ends the process. If
-// a noexcept frame has something to destroy, the exception is lost.
+// Never inlined, so that an exception in a destructor leaves this frame before it ends the process.
+// If the noexcept frame had objects to destroy, the exception would be lost.
 [[gnu::noinline]] void drain(FiberPool& pool, pool::PoolCore& core) {
   pool.close(Close::drain);
   if (join_until_report(core)) return;
@@ -168,7 +170,8 @@ void FiberPool::resize(std::size_t capacity) {
 
 void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
-  // Registered too late for this request: later ones close the pool themselves.
+  // The request was made before the callback was registered; the callback closes the pool at later
+  // requests.
   if (core_->options().stop.stop_requested()) return close(Close::cancel);
   if (was_closed) check(core_->start());
 }
@@ -181,11 +184,11 @@ PauseScope::PauseScope(FiberPool& pool) noexcept
 PauseScope::~PauseScope() {
   pool_.core_->end_pause_if([this](PoolState& state) { return state.release_pause(number_); });
 }
-bool FiberPool::is_paused() const noexcept { return core_->locked(&PoolState::paused); }
+bool FiberPool::is_paused_hint() const noexcept { return core_->locked(&PoolState::paused); }
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
-bool FiberPool::is_closed() const noexcept { return core_->locked(&PoolState::closed); }
+bool FiberPool::is_closed_hint() const noexcept { return core_->locked(&PoolState::closed); }
 std::size_t FiberPool::capacity() const noexcept { return core_->locked(&PoolState::capacity); }
-std::size_t FiberPool::available() const noexcept { return core_->available(); }
+std::size_t FiberPool::available_hint() const noexcept { return core_->available(); }
 std::stop_token FiberPool::stop_token() const noexcept { return core_->stop_token(); }
 PoolStats FiberPool::stats() const noexcept { return core_->locked(&PoolState::read); }
 PoolTimings FiberPool::timings() const noexcept { return core_->timings(); }

@@ -6,19 +6,19 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <future>
+#include <functional>
 #include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-#include <weft/detail/metrics_source.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "base/lock_owners.hpp"
 #include "base/panic.hpp"
 #include "base/printable.hpp"
 #include "base/thread.hpp"
+#include "runtime/other_thread.hpp"
 #include "runtime/symbols.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/upkeep/census.hpp"
@@ -65,8 +65,9 @@ void append_identity(const fibers::Stack& stack, std::string& text) {
 }
 
 // Relaxed throughout: a dump shows values that may be old. A fiber may end meanwhile, and its stack
-// be given back. Memory of stacks stays mapped, so at worst the dump shows a 0 or another fiber's
-// name. For an inlined fiber, it may show data that the parent has written there since.
+// may be given back. Memory of stacks stays mapped, so at worst the dump shows a 0 or another
+// fiber's name. For an inlined fiber, the dump may show data that the parent has since written
+// there.
 void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
   text.append("  fiber ");
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -222,11 +223,11 @@ std::string compose_all(Deadline patience, const Requests& requests) {
   return text;
 }
 
-// Demangling a name takes kilobytes of stack. A separate thread has them; a fiber may not.
-template <class Compose>
-std::string with_enough_stack(Compose compose_text) {
+// Demangling a name takes kilobytes of stack. A separate thread has that much stack; a fiber may
+// not.
+std::string with_enough_stack(const std::function<std::string()>& compose_text) {
   if (!this_fiber::is_fiber()) return compose_text();
-  return std::async(std::launch::async, compose_text).get();
+  return OtherThread<std::string>([&](const std::stop_token&) { return compose_text(); }).result();
 }
 
 void report_refusal(const std::exception& refusal) noexcept {
@@ -243,7 +244,7 @@ void write_report(Deadline patience, const Requests& requests) noexcept {
   }
 }
 
-// It runs on a separate thread and names no requests: the current one may hold any lock.
+// It runs on a separate thread and names no requests: the current request may hold any lock.
 void dump_after_panic() noexcept {
   try {
     std::thread([] { write_report(report_patience(), {}); }).join();
@@ -254,20 +255,6 @@ void dump_after_panic() noexcept {
 }
 
 }  // namespace
-
-std::unordered_map<std::uint64_t, RequestText> describe_requests(Deadline patience) {
-  constexpr std::size_t kMost = 256;
-  Requests requests;
-  const std::int64_t now = Deadline::now_nanoseconds();
-  for (const detail::OpenRequest& open : detail::MetricsSource::requests(kMost, patience)) {
-    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(open.age).count();
-    std::string text =
-        open.what + " from " + open.peer + ", " + open.state + ", " + std::to_string(age) + " ms";
-    base::make_printable(text);
-    requests[open.fiber] = {std::move(text), now - open.age.count()};
-  }
-  return requests;
-}
 
 Deadline report_patience() noexcept { return Deadline::after(std::chrono::milliseconds(100)); }
 

@@ -14,8 +14,8 @@ namespace weft::detail {
 
 namespace {
 
-// A thread holds it briefly, over no switch and no fork of another thread. The links of the sources
-// are guarded by it, too. Unchecked: the public header does not show this mutex.
+// A thread holds this mutex briefly: not across a switch, nor across another thread's fork. It
+// guards the links of the sources, too. Unchecked: the public header does not show this mutex.
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
@@ -31,7 +31,7 @@ auto& taken_numbers() WEFT_REQUIRES(sources_mutex) {
 }
 
 void hold_sources_over_forks() {
-  // Not analyzed: one function releases the lock that another one takes.
+  // Not analyzed: one function releases the lock that another function takes.
   [[maybe_unused]] static const bool is_held = [] {
     at_fork([]() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
             []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },
@@ -62,6 +62,7 @@ MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, L
       list_(std::move(list)),
       process_(simulated_process()) {
   hold_sources_over_forks();
+  list_requests_with(&MetricsSource::requests);
   const Guard lock(sources_mutex);
   auto& taken = taken_numbers();
   while (!taken.emplace(process_, kind_, name_, number_).second) ++number_;

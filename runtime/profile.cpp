@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <future>
 #include <stop_token>
 #include <system_error>
 #include <thread>
@@ -15,6 +14,7 @@
 #include <weft/until.hpp>
 
 #include "base/printable.hpp"
+#include "runtime/other_thread.hpp"
 #include "runtime/profile_stacks.hpp"
 #include "runtime/recording.hpp"
 #include "scheduler/processor_samples.hpp"
@@ -37,7 +37,7 @@ constexpr std::chrono::nanoseconds kRound = 5ms;
 
 std::error_code system_code(int number) { return {number, std::system_category()}; }
 
-// Why the wait for a recording ended early.
+// The reason why the wait for a recording ended early.
 std::error_code early_end() {
   const Until until = Until::ambient();
   return until.is_over() ? until.reason() : Errc::cancelled;
@@ -115,44 +115,42 @@ Profile collect_waits(const std::stop_token& end, scheduler::WaitReasons reasons
   return profile;
 }
 
-// A thread that collects until finish(), or the destructor, ends it.
+// A thread that collects until finish() or the destructor ends the collection.
 class Collection {
  public:
   using Collect = Profile (*)(const std::stop_token&);
 
-  explicit Collection(Collect collect)
-      : profile_(std::async(std::launch::async, collect, end_.get_token())) {}
-  ~Collection() { end_.request_stop(); }
-  Collection(const Collection&) = delete;
-  Collection& operator=(const Collection&) = delete;
+  explicit Collection(Collect collect) : thread_(collect) {}
 
   // Blocks for some milliseconds. Throws the exception of the thread.
   Profile finish() {
-    end_.request_stop();
-    Profile profile = profile_.get();
+    thread_.request_stop();
+    Profile profile = thread_.result();
     profile.begin = std::chrono::nanoseconds(begin_.time_since_epoch()).count();
     profile.duration = std::chrono::steady_clock::now() - since_;
     return profile;
   }
 
  private:
-  std::stop_source end_;
   const std::chrono::system_clock::time_point begin_ = std::chrono::system_clock::now();
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  std::future<Profile> profile_;
+  OtherThread<Profile> thread_;
 };
 
-Result<std::string> record(const profile::Options& options, const Wait& wait,
-                           Collection::Collect collect) {
+Result<std::string> record(std::chrono::nanoseconds duration, const Wait& wait,
+                           Collection::Collect collect, Write write) {
   Collection collection(collect);
-  const bool is_whole = wait(Deadline::after(options.duration));
+  const bool is_whole = wait(Deadline::after(duration));
   // Runs on a helper thread, because looking up names is slow and needs a large stack.
   std::string text = blocking([&] {
     const Profile profile = collection.finish();
-    if (!is_whole) return std::string();
-    return options.format == profile::Format::pprof ? as_pprof(profile) : as_folded(profile);
+    return is_whole ? write(profile) : std::string();
   });
   return {std::move(text), is_whole ? std::error_code() : early_end()};
+}
+
+Write writer_of(profile::Format format) noexcept {
+  return format == profile::Format::pprof ? &as_pprof : &as_folded;
 }
 
 bool has_samples() noexcept { return !fibers::kSanitized && !detail::is_simulated(); }
@@ -165,19 +163,24 @@ Result<std::string> record_waits(const profile::Options& options, const Wait& wa
   if (!has_samples()) return {{}, system_code(EOPNOTSUPP)};
   const RecordingTurn turn(waits_are_taken);
   if (!turn.is_mine()) return {{}, system_code(EINPROGRESS)};
-  return record(options, wait, collect);
+  return record(options.duration, wait, collect, writer_of(options.format));
 }
-
-bool sleep_until_end(Deadline end) { return this_fiber::sleep_until(end, Until::ambient()); }
 
 }  // namespace
 
+bool sleep_until_end(Deadline end) { return this_fiber::sleep_until(end, Until::ambient()); }
+
 Result<std::string> record_processor(const profile::Options& options, const Wait& wait) {
+  return record_processor(options.duration, wait, writer_of(options.format));
+}
+
+Result<std::string> record_processor(std::chrono::nanoseconds duration, const Wait& wait,
+                                     Write write) {
   if (!has_samples()) return {{}, system_code(EOPNOTSUPP)};
   const RecordingTurn turn(processor_is_taken);
   if (!turn.is_mine()) return {{}, system_code(EINPROGRESS)};
   if (!ProcessorSampler::prepare()) return {{}, system_code(EBUSY)};
-  return record(options, wait, &collect_samples);
+  return record(duration, wait, &collect_samples, write);
 }
 
 Result<std::string> record_contention(const profile::Options& options, const Wait& wait) {

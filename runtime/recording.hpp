@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <weft/deadline.hpp>
@@ -10,17 +11,25 @@
 #include <weft/profile.hpp>
 #include <weft/result.hpp>
 
+#include "runtime/profile_stacks.hpp"
+
 namespace weft::runtime {
 
 // Parks the caller until the given time. Returns false if the wait ended early.
 using Wait = std::function<bool(Deadline)>;
+// Waits with the ambient limits of the caller.
+[[nodiscard]] bool sleep_until_end(Deadline end);
+
+// Writes a profile in a format: as_folded() or as_pprof().
+using Write = std::string (*)(const Profile&);
 
 // The right to make one kind of recording, which one caller in the process has at a time. `taken`
 // is the process in which it is taken, or 0. In the child of a fork, no caller exists that would
 // release the right.
 // Order
-//   [turn]  the destructor stores 0 (release) -> the next one exchanges (acquire): the previous
-//           recording has been read. Relaxed elsewhere: a process knows its own number.
+//   [turn]  the destructor stores 0 (release) -> the next constructor exchanges (acquire): the
+//           previous recording has been read. Relaxed elsewhere: a process compares the value only
+//           with its own number.
 class RecordingTurn {
  public:
   explicit RecordingTurn(detail::Atomic<int>& taken) noexcept : taken_(taken) {
@@ -44,6 +53,10 @@ class RecordingTurn {
 // Does what profile::processor() does, with the caller's own way to wait.
 [[nodiscard]] Result<std::string> record_processor(const profile::Options& options,
                                                    const Wait& wait);
+// Does the same with a format of the caller's choice. A program that chooses one format links no
+// other format.
+[[nodiscard]] Result<std::string> record_processor(std::chrono::nanoseconds duration,
+                                                   const Wait& wait, Write write);
 // Do the same for profile::contention() and profile::blocked().
 [[nodiscard]] Result<std::string> record_contention(const profile::Options& options,
                                                     const Wait& wait);

@@ -8,16 +8,16 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <weft/profile.hpp>
 
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/recording.hpp"
 
 namespace weft::runtime {
 
 namespace {
 
-// Returns the error, if there is one. The file is private, because the names of a program's
+// Returns an empty error code on success. The file is private, because the names of a program's
 // functions are not for other users.
 std::error_code write_profile(const std::string& path, std::string_view text) noexcept {
   const int file =
@@ -33,7 +33,7 @@ void record(std::chrono::nanoseconds duration, unsigned number) {
   std::string path(folder == nullptr || *folder == '\0' ? "." : folder);
   path.append("/weft-profile-").append(std::to_string(::getpid())).append("-");
   path.append(std::to_string(number)).append(".folded");
-  const auto [text, refusal] = profile::processor({.duration = duration});
+  const auto [text, refusal] = record_processor(duration, &sleep_until_end, &as_folded);
   const std::error_code error = refusal ? refusal : write_profile(path, text);
   if (error) {
     write_to_stderr("weft: no profile in " + path + ": " + error.message() + "\n");

@@ -26,23 +26,24 @@ class Helpers;
 class Scheduler;
 struct WaitCycle;
 
-// A worker that has been running one fiber for long.
+// Describes a worker that has been running the same fiber for a long time.
 struct Stall {
   enum class Kind : std::uint8_t {
     blocked,  // It uses no processor time, because it waits in a system call.
-    busy,     // It computes, or would if its thread had a processor.
+    busy,     // It computes, or would compute if its thread had a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
-  // The fiber may have stopped running; its record stays readable.
+  // This fiber may have stopped running; its record stays readable.
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
-  std::uint64_t switches = 0;  // The worker's count when it began to run the fiber.
+  std::uint64_t switches = 0;  // The worker's switches when it began to run the fiber.
   fibers::StackSpace* stacks = nullptr;
 
-  // Returns the fiber's calls; none if it has switched meanwhile, or where they are not available:
-  // see calls_of_thread(). Only on_stall, on_blocked and dumps may call it, until they return.
+  // Returns the fiber's calls; empty if the worker has switched since, or where calls are not
+  // available: see calls_of_thread(). Only on_stall, on_blocked and dumps may call it, before they
+  // return.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
@@ -52,27 +53,27 @@ struct MonitorOptions {
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
   // A fiber that runs this long makes its worker stuck.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The maximum number of spare workers that replace stuck ones.
+  // The maximum number of spare workers that replace stuck workers.
   unsigned spares = 16;
   // The monitor's thread calls on_stall for each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
-  // Called once for each cycle of fibers that wait for each other. Empty: cycles are not searched
-  // for.
+  // The monitor's thread calls it once for each cycle of fibers that wait for each other. Empty:
+  // the monitor searches for no cycles.
   std::function<void(const WaitCycle&)> on_cycle = {};
   // The monitor's thread calls on_blocked for each stall in which the worker is blocked. When the
-  // fiber continues, it calls on_continued with the number that on_blocked returned and the elapsed
-  // time, unless the number is 0.
+  // fiber continues, that thread calls on_continued with the number that on_blocked returned and
+  // the elapsed time, unless the number is 0.
   std::function<std::uint64_t(const Stall&)> on_blocked = {};
   std::function<void(std::uint64_t, std::chrono::nanoseconds)> on_continued = {};
 };
 
-// Determines how the number of workers follows the usable processors. The monitor compares the two
-// at a sample that it makes anyway.
+// Determines how the number of workers follows the usable processors. The monitor compares both
+// numbers at some of its samples.
 struct ProcessorOptions {
   // The monitor's thread calls it. 0: the number is unknown at present.
   std::function<unsigned()> count = &base::usable_processors_hint;
-  // The largest number of workers without spares; 0: the number is fixed.
+  // The largest number of workers, not counting spares; 0: the number of workers is fixed.
   unsigned most_workers = 0;
   std::chrono::nanoseconds period = std::chrono::seconds(10);
 };
@@ -84,19 +85,23 @@ struct SchedulerOptions {
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
-  // They make blocking calls for fibers, and outlive these. Null: fibers make none.
+  // The helpers make blocking calls for fibers, and outlive the fibers. Null: fibers make no
+  // blocking calls.
   Helpers* helpers = nullptr;
-  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: deadlocks are
-  // not searched for.
+  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: workers search
+  // for no deadlocks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
-  // Makes the decisions of the only worker. Null: the normal rules apply.
+  // The simulation makes the decisions of the only worker. Null: the normal rules apply.
   detail::Simulation* simulation = nullptr;
-  // If true, no fiber is spawned while one waits for a stack.
+  // If true, spawns are refused while a fiber waits for a stack.
   bool refuses_without_stacks = false;
-  // Bytes that the process should not exceed; 0 for no goal. Without a monitor it has no effect.
+  // The bytes of memory that the process should not exceed; 0: no goal. Without a monitor the goal
+  // has no effect.
   std::size_t memory_goal = 0;
-  bool refuses_at_memory_goal = false;
+  // Whether the program has set memory_goal; a default goal refuses fewer spawns
+  // (upkeep/memory_goal.hpp).
+  bool is_memory_goal_set = false;
 };
 
 }  // namespace weft::scheduler

@@ -1,12 +1,7 @@
 #include "scheduler/shared.hpp"
 
 #include <algorithm>
-#include <string>
-#include <system_error>
-#include <utility>
-#include <weft/error.hpp>
 
-#include "base/membarrier.hpp"
 #include "base/probes.hpp"
 #include "scheduler/record/fiber_states.hpp"
 #include "scheduler/record/trace_book.hpp"
@@ -19,42 +14,6 @@ using detail::full_fence;
 using detail::relaxed;
 using detail::seq_cst;
 using fibers::Fiber;
-
-namespace {
-
-unsigned take_number() noexcept {
-  static detail::Atomic<unsigned> next{0};
-  return next.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
-}
-
-// Without a monitor no worker may be called up, or held back because the processors are crowded.
-ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
-  if (!options.monitor.enabled) return {options.workers, 0, options.workers + 1};
-  return {options.workers, options.processors.most_workers,
-          std::max(options.processors.count(), 1U)};
-}
-
-}  // namespace
-
-// The queue of an only worker is closed to thieves, which makes it faster, provided it can later be
-// opened for spares. The spares' queues are open.
-Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
-               EventSource& events)
-    : scheduler_(scheduler),
-      options_(std::move(options)),
-      active_(active_setting(options_)),
-      desks_(most_workers(), options_.workers,
-             {.has_open_queue =
-                  options_.workers > 1 || (options_.monitor.enabled && !base::prepare_barriers()),
-              .scheduler = take_number(),
-              .simulation = options_.simulation}),
-      stores_(
-          stack_main, this, options_.max_fibers,
-          {options_.monitor.enabled ? options_.memory_goal : 0, options_.refuses_at_memory_goal}),
-      events_(events),
-      idle_(options_.workers, most_workers()) {
-  if (options_.refuses_without_stacks) fibers().refuse_while_any(stack_shortage_.count());
-}
 
 bool Shared::all_are_asleep() const noexcept {
   return std::ranges::all_of(desks_, [this](const Desk* desk) { return is_asleep(*desk); });
@@ -101,28 +60,8 @@ void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
   announce_from_outside(*this);
 }
 
-void Shared::throw_too_many_fibers() {
-  if (const std::size_t waiting = stack_shortage_.waiting();
-      waiting != 0 && options_.refuses_without_stacks) {
-    throw std::system_error(make_error_code(Errc::too_many_fibers),
-                            "weft: RuntimeOptions::refuse_without_stacks: " +
-                                std::to_string(waiting) + " fibers wait for a stack");
-  }
-  if (const MemoryGoal& goal = stores_.goal(); goal.is_refusing()) {
-    // The monitor must check whether the process uses less memory, even if no worker wakes up.
-    full_fence();  // [goal]
-    monitor_rest_.end();
-    throw std::system_error(make_error_code(Errc::too_many_fibers),
-                            "weft: RuntimeOptions::memory_goal = " + std::to_string(goal.bytes()) +
-                                " bytes, which the process uses");
-  }
-  throw std::system_error(
-      make_error_code(Errc::too_many_fibers),
-      "weft: RuntimeOptions::max_fibers = " + std::to_string(options_.max_fibers));
-}
-
-// Finished fibers are summed before spawned ones: both only grow, so when the sums are equal,
-// there was a moment in between at which nothing was alive.
+// Sums the finished fibers before the spawned fibers. Both counts only grow, so if the sums are
+// equal, no fiber was alive at a moment in between.
 std::uint64_t Shared::live() const noexcept {
   std::uint64_t finished = 0;
   for (const Desk* desk : desks_) finished += desk->recorder.counters().finished.get();

@@ -1,13 +1,14 @@
-// Waiting for the first of several things.
+// Waits for the first of several events.
 //
 // A select first attempts its cases one by one, in random order. It chooses the first case that is
 // ready, and each ready case is equally likely to come first. If none is ready, the select locks
 // all sources in the order of their addresses, so that selects that share sources cannot deadlock.
-// It checks again, and enters every list before it releases the locks. So at one moment no case was
-// ready and all were waited for. No event is missed, and a default is chosen only at such a moment.
+// It checks again, and enters every list before it releases the locks. So there was a moment at
+// which no case was ready and the select waited for all of them. No event is missed, and a default
+// is chosen only at such a moment.
 //
-// All its waiters share one claim. The thread that wins the claim ends the wait; threads that reach
-// another of its waiters find the claim lost, and pass over that waiter.
+// All waiters of a select share one claim. The thread that wins the claim ends the wait. Threads
+// that reach another waiter of the select find the claim lost, and pass over that waiter.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -46,19 +47,40 @@ std::size_t random_below(std::size_t bound) noexcept {
 
 }  // namespace
 
-class Selection {
+// The cases of a select, in random order.
+class Order {
  public:
-  explicit Selection(std::span<SelectCase* const> cases)
-      : cases_(cases), order_(cases.size()), locks_(cases.size()) {
+  explicit Order(std::span<SelectCase* const> cases) : cases_(cases), order_(cases.size()) {
     for (std::size_t i = 0; i < cases.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
   }
+  [[nodiscard]] std::span<SelectCase* const> cases() const noexcept { return cases_; }
+  [[nodiscard]] std::uint32_t* begin() noexcept { return order_.begin(); }
+  [[nodiscard]] std::uint32_t* end() noexcept { return order_.end(); }
 
-  std::size_t run(const Until& until) {
-    give_way_if_due();
-    std::size_t chosen = attempt_all();
-    if (chosen != kNoCase) return chosen;
-    // Most polls end here: with one source, the attempt has shown that nothing is ready.
-    if (cases_.size() <= 1 && until.is_over()) return kNoCase;
+  // Shuffles on the way, so a select whose first case is ready draws one number.
+  std::size_t attempt_all() noexcept {
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const std::size_t left = cases_.size() - i;
+      if (left > 1) std::swap(order_[i], order_[i + random_below(left)]);
+      const std::size_t index = order_[i];
+      if (cases_[index]->lock() != nullptr && cases_[index]->attempt()) return index;
+    }
+    return kNoCase;
+  }
+
+ private:
+  const std::span<SelectCase* const> cases_;
+  PerCase<std::uint32_t> order_;
+};
+
+// A select none of whose cases was ready at the first attempt.
+class Selection {
+ public:
+  explicit Selection(Order& order)
+      : order_(order), cases_(order.cases()), locks_(order.cases().size()) {}
+
+  // Not inlined, to keep a select with a ready case fast.
+  [[gnu::noinline]] std::size_t run(const Until& until) {
     collect_locks();
     // A select that does not wait releases no slot, because regaining it might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
@@ -71,12 +93,12 @@ class Selection {
           unlock_all();
           return kNoCase;
         }
-        chosen = wait(until);
-        if (chosen != kNoCase) return chosen;
+        const std::size_t completed = wait(until);
+        if (completed != kNoCase) return completed;
       } else {
         unlock_all();
       }
-      chosen = attempt_all();
+      const std::size_t chosen = order_.attempt_all();
       if (chosen != kNoCase) return chosen;
     }
   }
@@ -115,17 +137,6 @@ class Selection {
    private:
     SelectCase* case_ = nullptr;
   };
-
-  // Shuffles on the way, so a select whose first case is ready draws one number.
-  std::size_t attempt_all() noexcept {
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      const std::size_t left = cases_.size() - i;
-      if (left > 1) std::swap(order_[i], order_[i + random_below(left)]);
-      const std::size_t index = order_[i];
-      if (cases_[index]->lock() != nullptr && cases_[index]->attempt()) return index;
-    }
-    return kNoCase;
-  }
 
   void collect_locks() noexcept {
     SpinLock** last = locks_.begin();
@@ -199,15 +210,21 @@ class Selection {
     return completed;
   }
 
+  Order& order_;
   const std::span<SelectCase* const> cases_;
-  PerCase<std::uint32_t> order_;
   PerCase<SpinLock*> locks_;  // Each lock appears once, in the order of addresses.
   SpinLock** locks_end_ = nullptr;
   SpinLock gate_;  // Held from lock_all() to unlock_all(), perhaps on another thread.
 };
 
 std::size_t select_one(std::span<SelectCase* const> cases, const Until& until) {
-  return Selection(cases).run(until);
+  give_way_if_due();
+  Order order(cases);
+  const std::size_t chosen = order.attempt_all();
+  if (chosen != kNoCase) return chosen;
+  // Most polls end here: with one source, the attempt has shown that nothing is ready.
+  if (cases.size() <= 1 && until.is_over()) return kNoCase;
+  return Selection(order).run(until);
 }
 
 }  // namespace weft::detail

@@ -28,11 +28,11 @@ class Subscription;
 //   go([seen = prices.subscribe()]() mutable {
 //     while (std::optional<Price> price = seen.receive()) show(*price);
 //   });
-//   prices.send(price);
+//   (void)prices.send(price);
 //
 // A send copies nothing per subscription and wakes only waiting receivers; each receive copies the
 // value. A T of more than 64 bytes, or whose copies may throw, is kept in shared memory. A
-// std::shared_ptr<const Big> as T avoids these copies, too. close() works as that of a Channel.
+// std::shared_ptr<const Big> as T also avoids these copies. close() works as Channel::close().
 // Context: fibers and plain threads; send(), send_until() and send_for() park.
 // Throws: sends throw std::bad_alloc for a T in shared memory.
 // Ordering: a send synchronizes with each receive of its value, and close() with a receive that
@@ -56,9 +56,9 @@ class Broadcast {
     return Subscription<T>(core_, on_lag);
   }
 
-  // Sends to all subscriptions. Parks while one with OnLag::hold_senders has not received the
-  // oldest value. Returns false if the broadcast is closed.
-  bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
+  // Sends to all subscriptions. Parks while a subscription with OnLag::hold_senders has not
+  // received the oldest value. Returns false if the broadcast is closed.
+  [[nodiscard]] bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
   // Waits as send() does, but `until` may end the wait. The value is moved from in any case.
   [[nodiscard]] ChannelStatus send_until(T value, const Until& until) {
     Value kept = detail::make_shared_value<T>(std::move(value));
@@ -74,7 +74,7 @@ class Broadcast {
     return core_.try_send(std::addressof(kept));
   }
 
-  // Ends sending and wakes all waiters; subscriptions still receive what they have not seen.
+  // Ends sending and wakes all waiters; subscriptions still receive values that they have not seen.
   // Returns true for the call that closed it, false for later ones.
   bool close() noexcept { return core_.close(); }
 
@@ -108,13 +108,13 @@ class Broadcast {
 
   Values values_{*this};
   detail::BroadcastCore core_;
-  const std::unique_ptr<Value[]> value_;  // The place of each value is at its index.
+  const std::unique_ptr<Value[]> value_;  // The index is the number of the place.
 };
 
 // The values of a Broadcast that one subscriber has not yet seen.
 // Context: fibers and plain threads, one caller at a time; receives except try_receive() park.
 // Throws: receives throw what copying T throws; the value then counts as seen.
-// Ordering: a receive synchronizes as Broadcast says.
+// Ordering: a receive synchronizes as Broadcast specifies.
 template <class T>
 class [[nodiscard]] Subscription {
  public:
@@ -203,9 +203,9 @@ class SubscriptionCase final : public SelectCase {
     return subscription_.core().try_receive(subscription_.reader(), &value_) !=
            ChannelStatus::would_wait;
   }
-  // The select holds the lock, which this function knows only by a pointer.
+  // The select holds the lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
-    // A wait that follows is for this value.
+    // If the select waits, it waits for this value.
     waiter().amount = subscription_.reader().next;
     return subscription_.core().can_receive(subscription_.reader());
   }
@@ -237,7 +237,7 @@ class BroadcastCase final : public StatusCase<Handler> {
 }  // namespace detail
 
 // A select case that receives. Only the select() may use the subscription meanwhile. The handler
-// takes a std::optional<T>; it is empty, and the case ready from then on, if no value can come.
+// takes a std::optional<T>; if no value can come any more, it is empty, and the case stays ready.
 // Context, Throws: as on_stop().
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {

@@ -57,7 +57,7 @@ class Channel {
 
   // Parks until there is a place or a receiver. Returns false if it is closed; `value` is then
   // destroyed.
-  bool send(T value) WEFT_NOT_ANALYZED {
+  [[nodiscard]] bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
       WEFT_INVARIANT(senders_.empty(), "Channel I2: senders wait only while the buffer is full");
@@ -118,9 +118,9 @@ class Channel {
     // Read before the lock is acquired, because all later loads wait for the lock.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
-    // An available value is constructed directly in the return slot, a small one in a register. An
-    // optional whose address escapes is written in parts and read as a whole, which costs a dozen
-    // cycles if it happens so soon.
+    // An available value is constructed directly in the return slot, a small value in a register.
+    // An optional whose address escapes is written in parts and read as a whole, which costs a
+    // dozen cycles if the read follows at once.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -182,10 +182,10 @@ class Channel {
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // No caller begins to wait any more, so the waiters can be woken a few at a time, while the
-    // data read to remove them from the list is still in the cache. One of them is left out until
-    // the next ones are claimed: a waiter that has not been woken is still in a send or a receive,
-    // which keeps the channel alive.
+    // No caller begins to wait any more, so a few waiters are woken at a time, while the data that
+    // their removal from the list has read is still in the cache. The last waiter of each batch is
+    // woken only after the next batch has been claimed. A waiter that has not been woken is still
+    // in a send or a receive, which keeps the channel alive.
     detail::Waiter* left_out = nullptr;
     while (detail::Waiter* some = claim_some_and_unlock()) {
       if (left_out != nullptr) detail::wake(left_out->waker);
@@ -235,7 +235,7 @@ class Channel {
   }
 
   // The caller holds the lock; it is released unless the result is would_wait. The analysis cannot
-  // express a release that depends on a result, so neither these nor their callers are analyzed.
+  // express a release that depends on a result, so it skips these functions and their callers.
   ChannelStatus send_now(T& value) WEFT_NOT_ANALYZED {
     if (closed_) return unlocked(ChannelStatus::closed);
     if (detail::Waiter* receiver = receivers_.claim_front()) {
@@ -289,7 +289,7 @@ class Channel {
     lock_.unlock();
     granted(*sender);
   }
-  // These require the lock, and release it unless they return would_wait.
+  // These functions require the lock, and release it unless they return would_wait.
   [[gnu::noinline]] ChannelStatus send_at_once(T& value) WEFT_NOT_ANALYZED {
     return given_way(send_now(value));
   }
@@ -389,7 +389,7 @@ class Channel {
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;
   const std::size_t capacity_;
-  Place* buffer_ = nullptr;  // Owned; <memory> would take a quarter of the header's time.
+  Place* buffer_ = nullptr;  // Owned; including <memory> would take a quarter of the compile time.
   detail::WaitList senders_ WEFT_GUARDED_BY(lock_);
   detail::WaitList receivers_ WEFT_GUARDED_BY(lock_);
 };

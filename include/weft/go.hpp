@@ -17,12 +17,12 @@ namespace weft {
 // Starts a detached fiber that runs `callable` once. A plain thread spawns to the process's current
 // Runtime. An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the
 // process with the fiber's stack intact. A callable of up to 32 bytes is stored in the fiber's
-// record, one of up to 64 bytes in a block that is usually cached; a larger one is allocated.
+// record, of up to 64 bytes in a block that is usually cached. A larger callable is allocated.
 // `callable` is not checked: an empty std::function fails in the fiber. The fiber begins without a
 // context (context.hpp).
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
-// and what copying `callable` throws. No fiber has then been started.
+// and what copying `callable` throws. If it throws, no fiber has been started.
 // Ordering: the call synchronizes with the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {
@@ -59,13 +59,13 @@ class JoinHandle {
 
   // Returns whether there is a fiber to join; false after join() or detach().
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
-  // Returns whether the fiber has finished; joining does not park then.
+  // Returns whether the fiber has finished; joining then does not park.
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
   // joinable(). A fiber that was spawned recently on the caller's worker, and has not started, runs
   // on the caller's stack without a switch. A fork and join is then nearly as fast as a call. The
-  // fiber still has its own id, name and locals.
+  // fiber still has its own id, name and FiberLocal values.
   // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
@@ -100,7 +100,8 @@ class JoinHandle {
     using Callable = std::decay_t<F>;
     if (detail::ContextNode::may_have_one()) [[unlikely]]
       return detail::joinable_task_in_context<Callable, T>(state, std::forward<F>(callable));
-    return detail::JoinableTask<Callable, T>{state, std::forward<F>(callable)};
+    return detail::Task(std::in_place_type<detail::JoinableTask<Callable, T>>, state,
+                        std::forward<F>(callable));
   }
   template <class F, class Spawn>
   [[gnu::always_inline]] static JoinHandle start(F&& callable, Spawn spawn_task) {
@@ -147,7 +148,7 @@ template <std::invocable F>
       std::forward<F>(callable), [](detail::Task&& task) { detail::spawn(std::move(task)); });
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <class F>
 requires(!std::invocable<F>) void go(F&&) {
   static_assert(detail::kFits<F>, "weft::go: the callable must take no arguments");

@@ -21,14 +21,13 @@
 
 namespace weft::io {
 
-// Readiness of a descriptor. The value either requests both.
+// Readiness of a descriptor. `either` stands for read or write.
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
-// A descriptor that the caller's runtime watches. It may belong to another library and need not be
-// non-blocking. The watch is move-only, and must not outlive its runtime. Each wait checks the
-// present state (level-triggered); it reads and writes nothing. One caller may wait to read and one
-// to write at a time. Descriptors that are always ready (regular files, directories, /dev/null) are
-// so here, too.
+// A descriptor that the caller's runtime watches, move-only. It may belong to another library and
+// need not be non-blocking. Each wait checks the present state (level-triggered); it reads and
+// writes nothing. One caller may wait to read and one to write at a time. Descriptors that are
+// always ready (regular files, directories, /dev/null) are also ready here.
 class Watch {
  public:
   Watch() noexcept = default;
@@ -48,9 +47,8 @@ class Watch {
   // Ends the watch, and closes an adopted descriptor. No caller may be waiting.
   ~Watch() { reset(); }
 
-  // Watches a descriptor that its owner keeps. The owner must close it only after the watch ends,
-  // because its number may be reused. A runtime has one watch per descriptor; a dup() may have
-  // another.
+  // Watches a descriptor that its owner keeps, and closes only after the watch ends. A runtime has
+  // one watch per descriptor; a dup() of it may have another watch.
   // Errors: Errc::no_runtime, already_watched; the system's.
   static Result<Watch> borrow(int descriptor);
   // Does the same as borrow(), but the watch closes the descriptor. After an error the caller owns
@@ -64,14 +62,14 @@ class Watch {
 
   // Parks until the descriptor has become ready for reading or writing since the watch began or the
   // last such wait; makes no system call. The caller then tries its own call, because the wake may
-  // be a false alarm. Ready::either is waited for as in wait().
+  // be a false alarm. Ready::either means the same as in wait().
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 
   // Ends all waits with Errc::closed, at any time; it closes an adopted descriptor.
   void close() noexcept;
   // Ends the watch and returns the open descriptor; -1 if there is none. No caller may be waiting.
-  int release() noexcept;
+  [[nodiscard]] int release() noexcept;
   // Returns the watched descriptor; -1 if there is none.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
   // Returns the handle for select cases; null if nothing is watched.
@@ -85,7 +83,7 @@ class Watch {
   int descriptor_ = -1;
 };
 
-// A select case that is ready when the watch is; see weft/net/select.hpp.
+// A select case that is ready when the watched descriptor is; see weft/net/select.hpp.
 // Context, Throws: as on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
@@ -101,9 +99,8 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // A set of descriptors that one caller waits for, as libraries with their own sockets do (curl's
-// multi interface, c-ares). It is an epoll, so an event costs the same for any number. Owners
-// remove descriptors before they close them. It is level-triggered. With Ready::none only errors
-// and hang-ups, which the system always reports, are events. Calls except wait() may come from any
+// multi interface, c-ares): a level-triggered epoll. Owners remove descriptors before they close
+// them. With Ready::none only errors and hang-ups are events. Calls except wait() may come from any
 // caller at any time.
 class WatchSet {
  public:
@@ -117,8 +114,8 @@ class WatchSet {
   static Result<WatchSet> create();
 
   // Adds a descriptor; its events carry `key`.
-  // Errors: std::errc::file_exists; operation_not_permitted for what cannot be polled, such as a
-  // regular file; Errc::closed; the system's.
+  // Errors: std::errc::file_exists; operation_not_permitted for a descriptor that cannot be polled,
+  // such as a regular file's; Errc::closed; the system's.
   [[nodiscard]] Result<void> add(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Changes the readiness and the key of a descriptor.
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; the system's.
@@ -140,10 +137,8 @@ class WatchSet {
 };
 
 // Signals that end waits instead of processes. While the object lives, each signal is recorded and
-// has no other effect. A signal belongs to one object at a time. It uses handlers, since signalfd
-// would need every thread to block the signal. Some thread must therefore not block it. Workers
-// inherit the mask of the thread that makes the runtime. If that blocks a signal, as for sigwait,
-// waits here never end.
+// has no other effect. A signal belongs to one object at a time. It uses handlers, so at least one
+// thread must not block the signal; workers inherit the mask of the thread that makes the runtime.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
@@ -156,8 +151,8 @@ class SignalSet {
   ~SignalSet();
 
   // Begins to record these signals.
-  // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one; invalid_argument for one
-  // without handlers (SIGKILL); the system's.
+  // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one of the signals;
+  // invalid_argument for a signal that cannot have a handler (SIGKILL); the system's.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
   // Parks until a signal has arrived since the last wait, and returns it: the smallest if there are
   // several. One caller at a time.
@@ -187,49 +182,48 @@ struct ExitStatus {
 
 // Parks until a child process ends, and reaps it. After a timeout the process continues, and may be
 // waited for again.
-// Errors: no_child_process if it is not a child or has been reaped, as the system does if SIGCHLD
-// is ignored; Errc::timed_out, cancelled, no_runtime; the system's.
+// Errors: no_child_process if it is not a child or has been reaped; the system itself reaps it if
+// SIGCHLD is ignored; Errc::timed_out, cancelled, no_runtime; the system's.
 Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient());
 
 struct CommandOptions {
   std::string input = {};                // The bytes of its standard input.
-  std::size_t most_output = 64UL << 20;  // The limit of its output, in bytes; more is an error.
-  // Its environment, "NAME=value", besides or instead of what the process has of these names.
+  std::size_t most_output = 64UL << 20;  // In bytes; more output is an error.
+  // Variables, "NAME=value", added to the process's environment; an equal name is replaced.
   std::vector<std::string> environment = {};
   // Its working directory, to which a relative path of the program also refers. Empty: the
   // process's.
   std::string folder = {};
-  // Receive its output as it comes, in the calling fiber, which may park; what they throw ends the
-  // program. Empty: the result has the output.
+  // Receive its output as it comes, in the calling fiber, which may park; an exception of these
+  // calls ends the program. Empty: the result has the output.
   std::function<void(std::string_view)> on_output = {};
   std::function<void(std::string_view)> on_errors = {};
 };
 struct CommandResult {
   ExitStatus status;
-  std::string output;  // The bytes of its standard output, and
-  std::string errors;  // of its standard error output.
+  std::string output;  // The bytes of its standard output.
+  std::string errors;  // The bytes of its standard error.
 };
 
 // Runs a program (found as the shell finds it) and collects its output. The first argument is its
 // name. If `until` ends the wait, the program and its process group are killed; its output so far
-// comes with the error. A program of another user (sudo) cannot be killed. It continues with closed
-// pipes; its status is -1, and a later start of a program reaps it.
+// comes with the error. A program of another user (sudo) continues, with a status of -1.
 // Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large for too much output;
 // the system's (no_such_file_or_directory, ...). no_child_process: the output is complete, but the
-// status is -1. The program then ignores SIGCHLD or waits for any child.
+// status is -1. This process then ignores SIGCHLD or waits for any child.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
 
 struct StartOptions {
-  // As CommandOptions has them.
+  // See CommandOptions.
   std::vector<std::string> environment = {};
   std::string folder = {};
 };
 
-// A program that runs, and our ends of its pipes: for a conversation, or for streams of bytes.
-// run_command() suits all other programs. A program whose output is not read waits once its pipe is
-// full. One fiber may write while others read; the other calls have one caller at a time.
+// A program that runs, and this process's ends of its pipes, for a conversation or streams of
+// bytes. A program whose output is not read waits once its pipe is full. One fiber may write while
+// others read; the other calls have one caller at a time.
 class Command {
  public:
   // Has no program.
@@ -247,8 +241,8 @@ class Command {
   static Result<Command> start(const std::vector<std::string>& arguments,
                                const StartOptions& options = {});
 
-  // Returns our end of a pipe, for write_all(), read_some() and net::BufferedReader. The program
-  // sees the end of its input after input().close().
+  // Returns this process's end of a pipe, for write_all(), read_some() and net::BufferedReader. The
+  // program sees the end of its input after input().close().
   [[nodiscard]] Watch& input() noexcept { return input_; }
   // Returns the pipe as input() does.
   [[nodiscard]] Watch& output() noexcept { return output_; }
@@ -271,8 +265,8 @@ class Command {
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
 
  private:
-  // Empty: no program, or no caller waits for it any more. A list, whose node needs no memory when
-  // the program has to be given up.
+  // Empty: no program, or no caller waits for it any more. It is a list, because giving the program
+  // up then moves a node and allocates nothing.
   std::list<int> process_;
   Watch input_;
   Watch output_;
@@ -289,8 +283,8 @@ struct Pipe {
 Result<Pipe> make_pipe();
 // Reads like TcpStream's calls, from pipes and similar descriptors. The descriptor must be
 // non-blocking or always ready, as a regular file is. The calling thread reads such a file itself,
-// from its position (weft/files.hpp does not block workers). write_all() to a pipe without a reader
-// returns broken_pipe, and raises no signal.
+// from its position (weft/files.hpp does not block workers). For a pipe without a reader,
+// write_all() returns broken_pipe, and raises no signal.
 // Errors: Errc::end_of_stream; the system's; as Watch::wait().
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
                               const Until& until = Until::ambient());

@@ -21,6 +21,7 @@
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/spawn_options.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 
@@ -29,30 +30,31 @@ namespace weft {
 // Runs tasks concurrently, each with a result R, and passes the results to one function, the sink,
 // in the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
 // undelivered result. An exception of a task or of the sink cancels the stream's context. Results
-// of earlier tasks are still delivered, later ones are dropped.
+// of earlier tasks are still delivered, later results are dropped.
 //
 // A stream with a FiberPool runs its tasks, but not the sink, there; the pool must outlive it. A
-// task that the pool accepted and then dropped, by close(Close::discard), counts as one that threw
-// std::errc::operation_canceled. A pool's task that waits for the stream frees its slot meanwhile.
-// A stop request of the pool cancels the stream's context while a task that takes it or a token
-// runs.
+// task that the pool accepted and then dropped, by close(Close::discard), counts as a task that
+// threw std::errc::operation_canceled. A pool's task that waits for the stream frees its slot
+// meanwhile. A stop request of the pool cancels the stream's context while a task runs that takes
+// the context or a token.
 // Context: fibers and plain threads, one caller for submits and finish(), which park; so does the
 // destructor.
 // Ordering: a submit synchronizes with the start of its task. The task's end synchronizes with the
-// sink's call, and that with the return of finish().
+// sink's call, and the call with the return of finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
 
  public:
-  // Delivers results to `sink`.
+  // Delivers results to `sink`. `fibers` are the options of the sink's fiber, and of the tasks'
+  // fibers without a pool; the characters of the name must outlive the stream.
   // Throws: std::invalid_argument for a limit of 0, and as go().
   template <std::invocable<R> Sink>
-  OrderedStream(std::size_t limit, Sink sink)
-      : OrderedStream(detail::GroupPool(), limit, std::move(sink)) {}
+  OrderedStream(std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
+      : OrderedStream(detail::GroupPool(), limit, std::move(sink), fibers) {}
   template <std::invocable<R> Sink>
-  OrderedStream(FiberPool& pool, std::size_t limit, Sink sink)
-      : OrderedStream(detail::group_pool(pool), limit, std::move(sink)) {}
+  OrderedStream(FiberPool& pool, std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
+      : OrderedStream(detail::group_pool(pool), limit, std::move(sink), fibers) {}
   // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
     // Relaxed: how soon the sink sees it does not matter.
@@ -65,8 +67,8 @@ class OrderedStream {
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes nothing, a std::stop_token, or the stream's Context&. Parks while
-  // `limit` tasks are under way; a pool then applies its on_full. Refuses the task, which is then
-  // unchanged, with Errc::cancelled after an exception, and as FiberPool::submit().
+  // `limit` tasks are in progress; after that, a pool applies its on_full. Refuses the task, which
+  // is then unchanged, with Errc::cancelled after an exception, and as FiberPool::submit().
   // Throws: as go().
   template <class F>
   Accepted submit(F&& task) {
@@ -80,8 +82,8 @@ class OrderedStream {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Submits as above in a pool, with options as for TaskGroup::spawn(). A task that their stop or
-  // deadline drops counts as one that threw operation_canceled.
+  // Submits as above in a pool, with options as for TaskGroup::spawn(). A task that is dropped by
+  // its stop or deadline counts as a task that threw operation_canceled.
   // Throws: as TaskGroup::spawn().
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
@@ -103,7 +105,7 @@ class OrderedStream {
   }
 
   // Parks until every result has been delivered. Nothing can be submitted afterwards.
-  // Throws: the first exception; that of the earliest task, if there are several.
+  // Throws: the first exception; the earliest task's, if there are several.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});
@@ -201,11 +203,13 @@ class OrderedStream {
   };
 
   template <class Sink>
-  OrderedStream(detail::GroupPool pool, std::size_t limit, Sink sink)
+  OrderedStream(detail::GroupPool pool, std::size_t limit, Sink sink, const SpawnOptions& fibers)
       : pool_(pool),
+        fibers_(fibers),
         places_(checked(limit)),
         in_order_(limit),
-        deliverer_(weft::spawn([this, sink = std::move(sink)]() mutable { deliver(sink); })) {}
+        deliverer_(
+            weft::spawn(fibers, [this, sink = std::move(sink)]() mutable { deliver(sink); })) {}
 
   [[nodiscard]] static detail::Room room_for(const Until& until) noexcept {
     return until.is_never() ? detail::Room::as_configured : detail::Room::awaited;
@@ -224,7 +228,7 @@ class OrderedStream {
     if (context_.is_over()) return Errc::cancelled;
     Pending pending;
     if (!pool_) {
-      pending.handle = weft::spawn(RunningOf{*this, std::forward<F>(task)});
+      pending.handle = weft::spawn(fibers_, RunningOf{*this, std::forward<F>(task)});
     } else {
       pending.outcome = std::make_shared<Outcome>();
       detail::Task member(MemberOf(RunningOf{*this, std::forward<F>(task)}, pending.outcome));
@@ -265,6 +269,7 @@ class OrderedStream {
   }
 
   const detail::GroupPool pool_;  // Null: a fiber for each task.
+  const SpawnOptions fibers_;
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};
   Semaphore places_;

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-// Lets one caller through at a time, FIFO, each at least `spacing` after the previous one; the
+// Lets one caller through at a time, FIFO, each at least `spacing` after the previous caller; the
 // first at once. It spaces starts in one or more pools:
 //
 //   Pacer pacer(100ms);
@@ -41,10 +41,10 @@ class Pacer {
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
-    // Repeated, because it may be paused while the caller sleeps.
+    // Repeated, because the pacer may be paused while the caller sleeps.
     do {
       if (!open_.wait_until(until) || !this_fiber::sleep_until(due_, until)) return false;
-    } while (is_paused());
+    } while (is_paused_hint());
     due_ = Deadline::after(spacing_);
     return true;
   }
@@ -54,7 +54,7 @@ class Pacer {
   }
 
   // Returns a callable that waits for its turn and calls `callable`; the pacer must outlive it. In
-  // a pool it holds a slot meanwhile; call next() before the submit if that matters.
+  // a pool, this wait holds a slot; call next() before the submit if that matters.
   // Throws: what moving `callable` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
@@ -68,8 +68,8 @@ class Pacer {
   void pause() noexcept { open_.reset(); }
   // Ends a pause: waiters continue at the pace.
   void resume() noexcept { open_.set(); }
-  // Returns whether it is paused, which may be stale.
-  [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }
+  // Returns whether it is paused; may be stale.
+  [[nodiscard]] bool is_paused_hint() const noexcept { return !open_.is_set_hint(); }
 
  private:
   struct Return {

@@ -1,5 +1,5 @@
 // Loops with concurrent steps.
-// Context: fibers and plain threads, which need a Runtime; calls park.
+// Context: fibers, and plain threads if there is a Runtime; calls park.
 // Ordering: the call synchronizes with each step, and each step with the return.
 #pragma once
 
@@ -21,6 +21,7 @@
 #include <weft/detail/own_runtime.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/wrong_callable.hpp>
+#include <weft/spawn_options.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 
@@ -33,11 +34,13 @@ struct ParallelOptions {
   // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
   // that the fibers finish together; 1 if `max_running` is given.
   std::size_t grain = 0;
+  // The stack size and the name of the fibers of a loop without a pool.
+  SpawnOptions fibers = {};
 };
 
 namespace detail {
 
-// Where the steps of a loop run, if not in separate fibers; and the options of its tasks.
+// The pool in which the steps of a loop run, if any, and the options of its tasks.
 struct LoopPool {
   GroupPool pool = {};
   const SubmitOptions* options = nullptr;
@@ -65,9 +68,9 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // A task of a pool that calls a loop without one depends on everything that the steps wait for.
+  // A pool's task that calls a loop without a pool depends on all that the steps wait for.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
-  TaskGroup group(where.pool);
+  TaskGroup group(where.pool, {.fibers = options.fibers});
   StopRegistration<CancelContext> stop;
   where.follow_stop(stop, group.context());
   const auto work = [&](Context& context) {
@@ -124,7 +127,7 @@ void call_for_each(const LoopPool& where, Range& range, Step& step,
 
 template <class Range>
 concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
-// A callable that takes an element; Mapping: and returns a value.
+// A callable that takes an element; a MappingOf also returns a value.
 template <class F, class Range>
 concept StepOver = std::invocable<F&, std::ranges::range_reference_t<Range>>;
 template <class F, class Range>
@@ -134,9 +137,9 @@ concept MappingOf = StepOver<F, Range> &&
 }  // namespace detail
 
 // Calls `step(element)` for each element, several at once, and parks until all calls have returned.
-// `range` needs access by index; elements are taken in order. After an exception, and after the end
-// of the caller's context (context.hpp), no new step begins. A task of a pool may call it, and
-// steps may wait for that pool: the task's slot is free meanwhile. A step counts as part of the
+// `range` must be accessible by index; elements are taken in order. After an exception, and after
+// the end of the caller's context (context.hpp), no new step begins. A task of a pool may call it,
+// and steps may wait for that pool: the task's slot is free meanwhile. A step counts as part of the
 // task, so it cannot wait for that task's end.
 // Throws: the first exception of a step, the cause of the context's end or std::system_error with
 // its error, and as go().
@@ -144,16 +147,16 @@ template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// Does the same by tasks of `pool`. The first task is submitted as on_full specifies; if later ones
-// are refused, there are fewer. A calling task of the pool frees its slot while it waits.
+// Does the same by tasks of `pool`. The first task is submitted as on_full specifies; if later
+// tasks are refused, fewer tasks run. A calling task of the pool frees its slot while it waits.
 // Throws: also std::system_error with the pool's code if the first task is refused.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
-// Does the same by tasks with `submit_options`. Their stop request, or one of the pool, has the
-// effect of the end of the caller's context. Tasks dropped at their deadline leave their elements
-// to other tasks.
+// Does the same by tasks with `submit_options`. A stop request of these tasks or of the pool has
+// the same effect as the end of the caller's context. Tasks dropped at their deadline leave their
+// elements to other tasks.
 // Throws: also std::system_error if no task is left, and std::invalid_argument for a timeout.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
@@ -178,7 +181,7 @@ template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
   return detail::results_of({detail::group_pool(pool), &submit_options}, range, step, options);
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <detail::IndexedRange Range, class Step>
 requires(!detail::StepOver<Step, Range>) void for_each(Range&&, Step, const ParallelOptions& = {}) {
   static_assert(detail::kFits<Step>, "weft::for_each: the step must take an element of the range");

@@ -36,20 +36,21 @@ namespace weft {
 // or a PoolTask, frees its slot meanwhile. So nested waits never run out of slots.
 //
 // A task that can be called with a std::stop_token receives one. close(Close::cancel) requests its
-// stop, and for async() PoolTask::cancel() does. Only async() and the first token allocate.
+// stop, and so does PoolTask::cancel() of async(). Only async() and the first token allocate.
 // Context: fibers, tasks of this pool and plain threads. submit(), its forms without try_, run(),
 // waits, join() and the destructor park.
 // Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
-// task of the pool, for which they would wait. Submits throw the exceptions listed at submit().
+// task of the pool, as they would wait for it. Submits throw the exceptions listed at submit().
 // Ordering: a submit synchronizes with the start of its task, and its end with the return of each
 // wait for it.
-// Lifetime: it may outlive the Runtime, which waits for its tasks, and with on_tick for its close.
+// Lifetime: it may outlive the Runtime, which waits for its tasks and, with on_tick, for its close.
 class FiberPool : private detail::WrongPoolCalls {
  public:
   // Opens the pool.
   // Throws: std::invalid_argument that names the option; without memory or fibers as weft::go().
   explicit FiberPool(PoolOptions options = {});
-  // Not copied or moved. Not a const reference, which g++ would bind to the braces in pool({}).
+  // Not copied or moved. The parameter is no const reference, which g++ would bind to the braces in
+  // pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
   // Calls close(Close::drain), then join(). If tasks last longer than 5 s, it lists all fibers on
@@ -72,9 +73,9 @@ class FiberPool : private detail::WrongPoolCalls {
   // A refusal is: closed, full, timed_out, cancelled, too_many_waiting, empty_task, too_heavy, or
   // the reason why no worker started (no_runtime, too_many_fibers, std::errc::not_enough_memory).
   // The callable is then unchanged, unless moving it may throw. A callable of more than 32 bytes is
-  // kept as by go(). Tasks with options reuse up to 256 records of the pool; a stop token or a
-  // timeout allocates. The limit of the call, the task's own deadline or its stop request ends the
-  // wait for room, whichever is first.
+  // stored as go() stores it. Tasks with options reuse up to 256 records of the pool; a stop token
+  // or a timeout allocates. The limit of the call, the task's own deadline or its stop request ends
+  // the wait for room, whichever is first.
   // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes
   // and for the pool's first stop token. With options also std::invalid_argument that names the
   // field.
@@ -118,9 +119,9 @@ class FiberPool : private detail::WrongPoolCalls {
 
   // Submits a range, without options up to 16 tasks under one hold of the lock. Callables are
   // copied. From a moved container, or from move iterators, they are moved; from the first refused
-  // one on they are given back. If making a task throws, some tasks before it may have been
+  // callable on, they are given back. If making a task throws, some tasks before it may have been
   // accepted.
-  // Returns: the number of accepted tasks, in order, as `value`; why it stopped, as `error`.
+  // Returns: the number of accepted tasks, in order, as `value`; the first refusal, as `error`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
       Iterator first, End last) {
@@ -149,7 +150,7 @@ class FiberPool : private detail::WrongPoolCalls {
   }
 
   // Submits a task and returns a handle for its result. The task has the caller's context
-  // (context.hpp), if there is one, which may end before it.
+  // (context.hpp), if there is one; it may end before the task.
   // Throws: as submit(), std::system_error with the code of a refusal, std::bad_alloc.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
@@ -160,7 +161,7 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Does the same as submit_until() for async(): the limit is that of the wait for room.
+  // Does the same as submit_until() for async(): the limit bounds the wait for room.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -195,10 +196,10 @@ class FiberPool : private detail::WrongPoolCalls {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
     return async(options, std::ref(callable)).get();
   }
-  // Does the same, but `until` may end the wait for room, if on_full waits, and that for the
+  // Does the same, but `until` may end the wait for room, if on_full waits, and the wait for the
   // result. It then returns no value, or false for a task without a result. A task that has not
-  // begun then never runs; otherwise it is asked to stop and continues alone. It therefore owns its
-  // callable, in an allocation.
+  // begun then never runs; otherwise it receives a stop request and continues without the caller.
+  // The task therefore owns its callable, in an allocation.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -210,7 +211,7 @@ class FiberPool : private detail::WrongPoolCalls {
         until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
   }
 
-  // Their messages say what a callable has to take.
+  // Overloads for wrong callables: the compiler's error states which arguments a callable takes.
   using WrongPoolCalls::async, WrongPoolCalls::async_until, WrongPoolCalls::try_async;
   using WrongPoolCalls::go, WrongPoolCalls::run, WrongPoolCalls::run_until;
   using WrongPoolCalls::submit, WrongPoolCalls::submit_until, WrongPoolCalls::try_submit;
@@ -226,47 +227,47 @@ class FiberPool : private detail::WrongPoolCalls {
   // closed and empty, so that the number cannot be reached.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
-  // Prevents the start of tasks from its return on. Running tasks continue, and tasks are accepted
-  // while there is room. OnFull::caller_runs then parks as block does. A task that has freed its
-  // slot may have to wait for resume(). resume() and close() end the pause; it has no effect on a
+  // Once pause() has returned, no task starts. Running tasks continue, and tasks are accepted while
+  // there is room. OnFull::caller_runs then parks as block does. A task that has freed its slot may
+  // have to wait for resume(). resume() and close() end the pause; pause() has no effect on a
   // closed pool.
   void pause() noexcept;
   // Starts tasks again, in the order of acceptance.
   void resume() noexcept;
-  // Returns whether it is paused, which may be stale.
-  [[nodiscard]] bool is_paused() const noexcept;
+  // Returns whether it is paused; may be stale.
+  [[nodiscard]] bool is_paused_hint() const noexcept;
   // Parks until no task runs, and returns true. Returns false at once if the pool is not paused, or
-  // as soon as the pause ends. A task that waits for one that has not started counts as running.
+  // as soon as the pause ends. A task that waits for an unstarted task counts as running.
   bool wait_paused() { return wait_paused_until({}); }
   // Waits as wait_paused() does; also returns false if `until` ended the wait.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
-  // Changes the capacity for later starts of tasks. Surplus idle workers retire now, busy ones
-  // after their task. A retired worker counts as living until the FiberLocals of its tasks are
-  // destroyed. Accepted tasks stay accepted. At least min_workers workers are kept.
+  // Changes the capacity for later starts of tasks. Surplus idle workers retire now, surplus busy
+  // workers after their task. A retired worker counts as living until the FiberLocals of its tasks
+  // are destroyed. Accepted tasks stay accepted. At least min_workers workers are kept.
   // Throws: std::invalid_argument for 0, and for kUnlimited if the pool grows eagerly.
   void resize(std::size_t capacity);
   // Returns the last capacity set by resize(), the constructor or an autoscaler.
   [[nodiscard]] std::size_t capacity() const noexcept;
   // Returns the number of slots that no running or accepted task needs, which may be stale.
-  [[nodiscard]] std::size_t available() const noexcept;
+  [[nodiscard]] std::size_t available_hint() const noexcept;
 
   // Ends acceptance; callers parked in submit get Errc::closed. After close(discard) has returned,
-  // no task starts. A task starts when a worker takes it, from when on stats() counts it as busy, a
-  // moment before its first instruction. A pause ends, so a drain runs what is queued. It may be
-  // called again, also to discard after a drain.
+  // no task starts. A task starts when a worker takes it; from then on stats() counts it as busy.
+  // Its first instruction follows a moment later. A pause ends, so a drain runs the queued tasks.
+  // It may be called again, for example to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and its fibers no longer use it.
   void join() { (void)join_until({}); }
   // Waits as join() does; returns false if `until` ended the wait.
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether it is closed; reopen() may change that at once.
-  [[nodiscard]] bool is_closed() const noexcept;
-  // Returns the token of tasks that take one, for work that they start elsewhere. It is a new one
-  // after a close(Close::cancel) and reopen(); tasks keep the one of their submit. Takes the pool's
-  // lock briefly. Without memory for the first one, the token is empty.
+  [[nodiscard]] bool is_closed_hint() const noexcept;
+  // Returns the token that tasks receive, for work that they start elsewhere. After a
+  // close(Close::cancel) and reopen() it is a new token; tasks keep the token of their submit.
+  // Takes the pool's lock briefly. Without memory for the first token, the result is empty.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again; draining workers continue with the new ones, and so do the counters.
+  // Accepts tasks again; draining workers continue with the new tasks, and counters continue.
   // Throws: with prestart, prealloc or on_tick as weft::go(); the pool is then open nevertheless.
   void reopen();
 
@@ -295,7 +296,7 @@ class FiberPool : private detail::WrongPoolCalls {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
-// A pause that no resume() ends, only this object's end or a close. Several callers may pause the
+// A pause that only the destructor or a close() ends, not a resume(). Several callers may pause the
 // same pool, each for its own time. Otherwise it has the effect of FiberPool::pause(). It is
 // neither copied nor moved.
 // Context: fibers and plain threads; no call parks.
@@ -304,25 +305,25 @@ class PauseScope {
  public:
   // Pauses the pool.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start if there is no other one. Only its maker may destroy it.
+  // Ends this pause; tasks start if there is no other pause. Only its maker may destroy it.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
 
  private:
   FiberPool& pool_;
-  // The number of the period for which the pool is open; 0: it was closed.
+  // The number of the pool's open period; 0: it was closed.
   const std::uint64_t number_;
 };
 
-// Returns the pool of the process, made at its first use, for code that needs a bound but no own
-// pool. It has capacity for each processor, no queue, and OnFull::block. Its workers belong to the
-// runtime that is current at their start. They retire after 20 ms at most, and so do not delay
-// the end of a Runtime; a later Runtime may use the same pool. Without a Runtime, tasks are refused
-// with Errc::no_runtime.
+// Returns the pool of the process, made at its first use, for code that needs a cap on concurrency
+// but no pool of its own. It has capacity for each processor, no queue, and OnFull::block. Its
+// workers belong to the runtime that is current at their start. They retire after 20 ms at most,
+// and so do not delay the end of a Runtime; a later Runtime may use the same pool. Without a
+// Runtime, tasks are refused with Errc::no_runtime.
 // Context: fibers and plain threads; does not park.
 // Throws: as the constructor of a pool, from the first call.
-// Ordering: the first call synchronizes with the later ones.
+// Ordering: the first call synchronizes with the later calls.
 [[nodiscard]] FiberPool& default_pool();
 
 }  // namespace weft

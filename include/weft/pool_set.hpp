@@ -71,10 +71,10 @@ class PoolSet : private detail::WrongPoolCalls {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return next().submit(options, std::forward<F>(callable));
   }
-  using WrongPoolCalls::submit;  // Its messages say what a callable has to take.
+  using WrongPoolCalls::submit;  // Its compiler errors state which arguments a callable must take.
 
   // Calls FiberPool::wait_idle() of each pool in turn: parks until each has been idle for a moment.
-  // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of one.
+  // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of these pools.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
@@ -92,9 +92,9 @@ class PoolSet : private detail::WrongPoolCalls {
   [[nodiscard]] FiberPool& at(std::uint64_t turn) noexcept {
     return pools_[static_cast<std::size_t>(turn % pools_.size())];
   }
-  // Returns a smaller number for a better pool; 0 for the best possible.
+  // Returns a smaller number for a better pool; 0 for the best possible pool.
   [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
-    if (balance_ == Balance::round_robin) return pool.available() > 0 ? 0 : 1;
+    if (balance_ == Balance::round_robin) return pool.available_hint() > 0 ? 0 : 1;
     const PoolStats stats = pool.stats();
     return stats.busy + stats.released + stats.queued + stats.blocked;
   }

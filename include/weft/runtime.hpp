@@ -20,10 +20,10 @@
 
 namespace weft {
 
-// A fiber that has long kept its worker, so other workers must run the fibers queued there.
+// A fiber that has kept its worker for so long that other workers must run the fibers queued there.
 struct StallReport {
   enum class Kind : std::uint8_t {
-    blocked,  // In a system call outside of weft.
+    blocked,  // It is in a system call outside of weft.
     busy,     // It computes, or waits for a processor.
   };
   Kind kind;
@@ -39,9 +39,9 @@ struct StallReport {
 
 struct RuntimeOptions {
   // Worker threads, at most 1024. 0: the value of WEFT_WORKERS, otherwise one per usable processor
-  // (affinity mask and cgroup quota respected). In the latter case the number follows changes of
-  // both within some 10 s while the runtime works, unless it has no monitor. The constructor throws
-  // std::invalid_argument for more.
+  // (affinity mask and cgroup quota respected). In the latter case, if the runtime has a monitor,
+  // the number follows changes of both within some 10 s while the runtime works. For more than 1024
+  // the constructor throws std::invalid_argument.
   unsigned workers = 0;
   // Bytes of stack of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
   std::size_t stack_size = 0;
@@ -55,93 +55,91 @@ struct RuntimeOptions {
   bool refuse_without_stacks = false;
   // Bytes of memory, without pages of files, that the process should not exceed. From 7/8 of the
   // goal on, unused stacks and records are given back. At the goal spawns throw
-  // Errc::too_many_fibers until the process uses less than 15/16. The monitor looks every 10 ms, or
-  // every millisecond while the memory grows fast, so up to workers x 1024 spawns may still
-  // succeed. Fibers that were spawned before start as ever. 0: 7/8 of the limit of the control
-  // group (memory.max, memory.high), if there is one; spawns do not throw then, as other parts of
-  // the program may use the memory. SIZE_MAX: no goal. Without a monitor the option has no effect.
+  // Errc::too_many_fibers until the process uses less than 15/16 of it. This is checked every 10 ms
+  // at least, so up to workers x 1024 spawns may still succeed. 0: 7/8 of the limit of the control
+  // group (memory.max, memory.high), if there is one. Spawns then throw only if the fibers, counted
+  // as a page each, hold an eighth of the goal. SIZE_MAX: no goal. Without a monitor it has no
+  // effect.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
   // the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
   // Reports stack overflows of fibers by a SIGSEGV and SIGBUS handler, which keeps the library
-  // loaded after dlclose(). Faults go on to the previous handler, an overflow after its report. A
-  // handler that is installed later must call this one.
+  // loaded after dlclose(). Faults are passed to the previous handler, an overflow after its
+  // report. A handler that is installed later must call this handler.
   bool report_overflow = true;
   // Receives a report of a deadlock: fibers are left, but none can ever run again. No fiber waits
   // for time or a descriptor, and every plain thread waits in this library without a deadline.
-  // `report` lists each fiber's wait. There are no false alarms; it takes 0.1 s at least. Empty:
-  // the report goes to stderr and the process aborts. It runs on a worker, outside of fibers, once
-  // for each deadlock. It may spawn, wake (by closing a channel, say) and end the process. It must
-  // not throw or wait in weft, which ends the process. weft::blocking runs in place there, and
-  // yields have no effect.
+  // There are no false alarms; the detection takes at least 0.1 s. Empty: the report goes to stderr
+  // and the process aborts. The handler runs on a worker, outside of fibers, once for each
+  // deadlock. It may spawn, wake (for example by closing a channel) and end the process. If it
+  // throws, or waits in weft, the process ends. weft::blocking runs in place there.
   std::function<void(std::string_view report)> on_deadlock = {};
   // Receives a report, once, of each circle of fibers that wait for each other while other fibers
-  // live: for the end of a fiber by a JoinHandle, a WaitGroup or a TaskGroup, or for a Mutex or a
-  // SharedMutex, without a deadline or a stop token. The report has the calls of each. There are no
-  // false alarms, unless another fiber unlocks for an owner. The monitor looks every minute, and
-  // once when all workers have slept for 0.5 s. It calls this on its own thread, on the terms of
-  // on_stall. Empty: the report goes to stderr.
+  // live. Circles consist of waits without a deadline or a stop token: waits for the end of a fiber
+  // by a JoinHandle, a WaitGroup or a TaskGroup, and waits for a Mutex or a SharedMutex. The report
+  // has the calls of each fiber. There are no false alarms, unless another fiber unlocks for an
+  // owner. The monitor searches every minute, and once when all workers have slept for 0.5 s. It
+  // calls this on its own thread, under the rules of on_stall. Empty: the report goes to stderr.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
-  // Whether a Mutex or a SharedMutex notes its owners, in all runtimes of the process from now on,
-  // so that circles are found in which a fiber waits for one. Each call that may park then takes
-  // some nanoseconds longer. The variable WEFT_LOCK_OWNERS=1 of the environment does the same.
+  // Whether each Mutex and SharedMutex records its owners, in all runtimes of the process from now
+  // on, so that circles with waits for them are found. Each call that may park then takes some
+  // nanoseconds longer. WEFT_LOCK_OWNERS=1 in the environment does the same.
   bool lock_owners = false;
   // A signal, such as SIGQUIT (Ctrl-\ in a terminal), on which the process writes all fibers to
   // stderr and continues. 0: none. WEFT_DUMP_SIGNAL in the environment, a number or HUP, QUIT, USR1
   // or USR2, replaces the option. If the signal is queued with a number, by `kill --queue 5` for
-  // example, the process records a profile::processor() for that number of seconds instead, at most
-  // 60. The profile goes to weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the
-  // environment, otherwise in the working directory; stderr gets the name. The runtime replaces the
-  // handler while it lives. The constructor throws std::invalid_argument for a signal that cannot
-  // be handled or that reports a fault, such as SIGSEGV or SIGABRT, and if a living runtime has
-  // another signal.
+  // example, the process records a profile::processor() for that many seconds instead, at most 60.
+  // The file is weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the
+  // environment, or in the working directory; stderr gets its name. The constructor throws
+  // std::invalid_argument for a signal that cannot be handled or that reports a fault, such as
+  // SIGSEGV or SIGABRT, and if a living runtime has another signal.
   int dump_signal = 0;
-  // The largest number of threads for calls of weft::blocking; more calls wait. At least 1.
+  // The largest number of threads for calls to weft::blocking; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
-  // Whether a thread watches the workers while one is awake. Without it a fiber that computes or
-  // blocks for long delays the fibers queued on its worker, unless other workers are idle. The
-  // options below then have no effect.
+  // Whether a thread watches the workers while any worker is awake. Without it a fiber that
+  // computes or blocks for a long time delays the fibers queued on its worker, unless other workers
+  // are idle. The options below then have no effect.
   bool monitor = true;
-  // The time after which a fiber that never waits yields, in its next call of weft. At least 1 ms,
+  // The time after which a fiber that never waits yields, in its next call to weft. At least 1 ms,
   // which is also its accuracy.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
   // A fiber that runs for this long without a switch is a stall: other workers take over the queue
   // of its worker. At least 1 ms.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The largest number of spare workers, which replace stalled ones. At most 1024.
+  // The largest number of spare workers, which replace stalled workers. At most 1024.
   unsigned max_spare_workers = 16;
   // Called on the monitor's thread, once for each stall. It must not block, and may call weft only
   // as a plain thread may. Empty: a stall of 0.1 s or more is reported on stderr, at most one a
   // second.
   std::function<void(const StallReport&)> on_stall = {};
   // Whether to find the calls of a stalled fiber. A thread in a system call is not disturbed. A
-  // computing thread is interrupted by a SIGURG of its processor time, unless the program handles
-  // SIGURG.
+  // computing thread is interrupted by a SIGURG from a timer of its processor time, unless the
+  // program handles SIGURG.
   bool stall_calls = true;
 };
 
 // Sums over all workers; exact when no fiber runs, otherwise approximate.
 struct RuntimeStats {
   unsigned workers = 0;         // The result of Runtime::workers().
-  unsigned active_workers = 0;  // Workers that take part now, with spare ones.
-  std::uint64_t spawned = 0;    // Fibers ever spawned.
+  unsigned active_workers = 0;  // Workers that take part now, including spare workers.
+  std::uint64_t spawned = 0;    // Fibers spawned so far.
   std::uint64_t finished = 0;   // Fibers that have ended.
   std::uint64_t live = 0;       // spawned - finished.
   // The number of times that a worker switched to another fiber.
   std::uint64_t switches = 0;
-  // The number of times that a worker took fibers from another.
+  // The number of times that a worker took fibers from another worker.
   std::uint64_t steals = 0;
   std::uint64_t worker_sleeps = 0;   // The number of times that a worker went to sleep.
   std::uint64_t worker_wakeups = 0;  // The number of times that a worker was woken for new work.
   std::uint64_t stalls_blocked = 0;  // Stalls whose fiber was in a system call.
   std::uint64_t stalls_busy = 0;     // Stalls whose fiber computed.
-  std::uint64_t spare_workers = 0;   // Spare workers that replace stalled ones now.
+  std::uint64_t spare_workers = 0;   // Spare workers that replace stalled workers now.
   std::uint64_t stacks_carved = 0;   // Stacks that have been set up, in use or not.
   // The number of these stacks whose memory has not been given back.
   std::uint64_t stacks_resident = 0;
   std::uint64_t record_bytes = 0;  // Memory of fiber records.
-  // Threads that make calls of weft::blocking, or are available for them.
+  // Threads that make the calls for weft::blocking, or are available for them.
   std::uint64_t blocking_threads = 0;
   std::uint64_t memory_goal = 0;           // Bytes; 0 for no goal.
   std::uint64_t memory_goals_reached = 0;  // The number of times that the goal was reached.
@@ -158,9 +156,9 @@ class DumpSignal;
 }  // namespace runtime
 
 // Owns the worker threads and all that fibers need. A plain thread spawns to the process's first
-// runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest left. A child of
-// fork() must not use a Runtime of its parent, whose destructor has no effect there. It may make a
-// new one.
+// runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest runtime that is
+// left. A child of fork() must not use a Runtime of its parent, whose destructor has no effect
+// there. The child may make a new Runtime.
 class Runtime {
  public:
   // Starts the workers.
@@ -170,10 +168,10 @@ class Runtime {
   explicit Runtime(const RuntimeOptions& options = {});
   // Blocks until every fiber has ended, then stops the workers. After 5 s, or 0.1 s if an exception
   // unwinds the caller, it lists the remaining fibers on stderr once, with the text of an exception
-  // of run(). If a fiber has called exit(), it neither waits nor stops workers: the process ends.
+  // of run(). If a fiber has called exit(), this neither waits nor stops workers: the process ends.
   // Context: plain threads; blocks the thread.
   ~Runtime();
-  // Not a const reference, which g++ would bind to the braces in Runtime({}).
+  // The parameter is no const reference, which g++ would bind to the braces in Runtime({}).
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -183,9 +181,17 @@ class Runtime {
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
   }
-  // Exists for its message alone.
+  template <std::invocable F>
+  void go(const SpawnOptions& options, F&& callable) {
+    spawn_here(detail::Task(std::forward<F>(callable)), options);
+  }
+  // These overloads exist only for their error messages.
   template <class F>
   requires(!std::invocable<F>) void go(F&&) {
+    static_assert(detail::kFits<F>, "weft::Runtime::go: the callable must take no arguments");
+  }
+  template <class F>
+  requires(!std::invocable<F>) void go(const SpawnOptions&, F&&) {
     static_assert(detail::kFits<F>, "weft::Runtime::go: the callable must take no arguments");
   }
 
@@ -221,7 +227,7 @@ class Runtime {
     return wait_idle_until(Deadline::after(duration));
   }
 
-  // Requests the stop of all fibers: it ends waits that have stop_token(), and runs stop callbacks.
+  // Requests the stop of all fibers: this ends waits with stop_token(), and runs stop callbacks.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
   // Returns the token for waits that end with the runtime: `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
@@ -304,7 +310,7 @@ auto run(const RuntimeOptions& options, F&& main) -> std::invoke_result_t<F&> {
   return runtime.run(std::forward<F>(main));
 }
 
-// The overloads below exist for their messages alone.
+// The overloads below exist only for their error messages.
 template <class F>
 requires(!std::invocable<F>) void run(F&&) {
   static_assert(detail::kFits<F>, "weft::run: the callable must take no arguments");

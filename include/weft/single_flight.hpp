@@ -14,36 +14,39 @@
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/event.hpp>
 #include <weft/mutex.hpp>
+#include <weft/spawn_options.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft {
 
 // Go's singleflight: concurrent calls for one key share a run of the callable, and its result or
-// exception. A call after the end of the run begins another one: nothing is cached.
+// exception. A call after the end of the run begins another run: nothing is cached.
 //
 //   SingleFlight<std::string, Page> pages;
 //   const Page page = pages.run("start", [] { return load("start"); });
 //
 // The run has its own fiber, without the context of the call that began it. A caller that gives up
-// ends only its wait, so the callable must own what it uses. It must not call the same SingleFlight
-// for its own key. `Hash` and `Equal` are called under a mutex and must not call it at all.
+// ends only its wait, so the callable must own what it uses. The callable must not call the same
+// SingleFlight for its own key; `Hash` and `Equal`, called under a mutex, must not call it at all.
 // Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
-// Lifetime: the destructor waits for the runs; no call may be under way then.
+// Lifetime: the destructor waits for the runs; no call may then be in progress.
 template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class SingleFlight {
   static_assert(std::is_copy_constructible_v<Value>, "each caller is given a copy");
 
  public:
   SingleFlight() = default;
+  // Runs have fibers with these options; the characters of the name must outlive the object.
+  explicit SingleFlight(const SpawnOptions& fibers) : fibers_(fibers) {}
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
   // Waits until every run has ended.
   ~SingleFlight() { runs_.wait(); }
 
-  // Parks until the run for `key` has ended, which begins here if needed. Returns a copy of its
+  // Parks until the run for `key` has ended; if needed, this call begins it. Returns a copy of its
   // result.
   // Throws: also what the run and copies throw, as go() if it cannot begin, std::bad_alloc.
   template <std::invocable F>
@@ -59,15 +62,15 @@ class SingleFlight {
     if (flight->failure != nullptr) std::rethrow_exception(flight->failure);
     return std::optional<Value>(*flight->result);
   }
-  // Makes the next call for `key` begin a new run, though one may be under way. Returns false if
-  // there is none. Parks for the mutex at most.
+  // Makes the next call for `key` begin a new run, even if a run is in progress. Returns false
+  // without such a run. Parks for the mutex at most.
   bool forget(const Key& key) {
     const detail::Guard guard(mutex_);
     return flights_.erase(key) > 0;
   }
 
  private:
-  // One run. It is plain: the event orders it.
+  // One run. Its members are plain: the event orders their accesses.
   struct Flight {
     Event ended;
     std::optional<Value> result;
@@ -88,12 +91,12 @@ class SingleFlight {
       }
       flight = found->second;
     }
-    // Ends the flight: callers that have joined meanwhile are also notified of a run that could not
-    // begin.
+    // Ends the flight: callers that have joined are notified even if the run could not begin.
     WEFT_TRY {
-      runs_.go([this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {
-        fly(*flight, key, owned);
-      });
+      runs_.go(fibers_,
+               [this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {
+                 fly(*flight, key, owned);
+               });
     }
     WEFT_CATCH_ALL {
       flight->failure = std::current_exception();
@@ -110,13 +113,14 @@ class SingleFlight {
   void end(Flight& flight, const Key& key) {
     {
       const detail::Guard guard(mutex_);
-      // It is another flight if this one was forgotten.
+      // It is another flight if this flight was forgotten.
       const auto found = flights_.find(key);
       if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
     }
     flight.ended.set();
   }
 
+  const SpawnOptions fibers_ = {};
   Mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<Flight>, Hash, Equal> flights_ WEFT_GUARDED_BY(mutex_);
   WaitGroup runs_;

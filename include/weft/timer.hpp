@@ -12,12 +12,14 @@
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/detail/wrong_callable.hpp>
+#include <weft/go.hpp>
+#include <weft/spawn_options.hpp>
 
 namespace weft {
 
 namespace detail {
 
-// The clock of a Timer or Ticker: a time after which one wait succeeds, or one in each period.
+// The clock of a Timer or Ticker: a time after which one wait succeeds, or one wait in each period.
 // Nothing runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
 // a timer without waiters costs nothing, and a move leaves no trace of the old time.
 // Invariant: waiters_ contains the waiters; a caller that moves due_ wakes them all to check again.
@@ -33,7 +35,7 @@ class ClockSource {
   // Returns true if a time was set and no wait for it had succeeded.
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
-  // For a select, which holds the lock.
+  // Accessors for a select, which holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
   [[nodiscard]] Deadline due() const noexcept WEFT_REQUIRES(lock_) { return due_; }
@@ -59,7 +61,7 @@ class ClockCase final : public SelectCase {
 
  private:
   bool attempt() noexcept override { return source_.try_wait(); }
-  // The select holds the source's lock, which this function knows only by a pointer.
+  // The select holds the source's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
   Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
   bool conclude() noexcept override { return false; }  // The time has been moved.
@@ -119,7 +121,7 @@ class Ticker {
 
   // Parks until the next tick; forever after stop().
   void wait() noexcept { (void)wait_until({}); }
-  // Waits as wait() does; returns false if `until` ended the wait, and takes no tick then.
+  // Waits as wait() does; returns false, and takes no tick, if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Takes the tick that is due; returns false if there is none.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
@@ -173,8 +175,8 @@ class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // Prevents the call, whose fiber then destroys it. Returns false if there is none, it has begun,
-  // or it was stopped before.
+  // Prevents the call, whose fiber then destroys it. Returns false if there is no call, or if it
+  // has begun or was stopped before.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
@@ -185,8 +187,8 @@ class DelayedCall {
   detail::AlarmHandle alarm_;
 };
 
-// Starts a detached fiber that runs `callable`, at `deadline`. A runtime that ends waits for all
-// calls that are set and not stopped.
+// Starts a detached fiber that runs `callable`, at `deadline`. The destructor of a runtime waits
+// for all calls that are set and not stopped.
 // Context, Throws: as go().
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
@@ -199,10 +201,38 @@ DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// The overloads below exist for their messages alone.
+// Does the same as call_at() in a fiber with these options, which another fiber starts at
+// `deadline`. The characters of the name must stay valid until then.
+// Context, Throws: as go(). If that start throws, the exception is treated as a detached fiber's.
+template <std::invocable F>
+DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable) {
+  return call_at(deadline, [options, late = std::decay_t<F>(std::forward<F>(callable))]() mutable {
+    go(options, std::move(late));
+  });
+}
+// Does the same, `duration` from now.
+// Context, Throws: as go(); as that call_at() if the start throws.
+template <class Rep, class Period, std::invocable F>
+DelayedCall call_after(const SpawnOptions& options, std::chrono::duration<Rep, Period> duration,
+                       F&& callable) {
+  return call_at(options, Deadline::after(duration), std::forward<F>(callable));
+}
+
+// The overloads below exist only for their error messages.
 template <class F>
 requires(!std::invocable<F>) DelayedCall call_at(Deadline, F&&) {
   static_assert(detail::kFits<F>, "weft::call_at: the callable must take no arguments");
+  return {};
+}
+template <class F>
+requires(!std::invocable<F>) DelayedCall call_at(const SpawnOptions&, Deadline, F&&) {
+  static_assert(detail::kFits<F>, "weft::call_at: the callable must take no arguments");
+  return {};
+}
+template <class Rep, class Period, class F>
+requires(!std::invocable<F>) DelayedCall
+    call_after(const SpawnOptions&, std::chrono::duration<Rep, Period>, F&&) {
+  static_assert(detail::kFits<F>, "weft::call_after: the callable must take no arguments");
   return {};
 }
 template <class Rep, class Period, class F>

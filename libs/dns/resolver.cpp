@@ -86,7 +86,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Cancels the pending questions: c-ares reports that to each answer.
+  // Cancels the pending questions: c-ares reports the cancellation to each answer.
   ~Channel() {
     if (channel_ != nullptr) ares_destroy(channel_);
   }
@@ -98,21 +98,21 @@ class Channel {
 };
 
 // The answer for one name: the addresses of one kind, or of both.
-class Answer {
+class DnsAnswer {
  public:
-  Answer() = default;
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
-  ~Answer() {
+  DnsAnswer() = default;
+  DnsAnswer(const DnsAnswer&) = delete;
+  DnsAnswer& operator=(const DnsAnswer&) = delete;
+  ~DnsAnswer() {
     if (found_ != nullptr) ares_freeaddrinfo(found_);
   }
 
-  // The answer may have arrived when this returns. The object must outlive the channel.
+  // The answer may have arrived when the function returns. The object must outlive the channel.
   void ask_for(const Channel& channel, const std::string& host, int family) {
     ares_addrinfo_hints hints{};
     hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
-    ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, &Answer::come, this);
+    ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, &DnsAnswer::come, this);
   }
 
   // Treats the answer as if it had no addresses.
@@ -140,7 +140,7 @@ class Answer {
  private:
   // c-ares calls it; no exception may leave it.
   static void come(void* self, int status, int, ares_addrinfo* found) noexcept {
-    auto& answer = *static_cast<Answer*>(self);
+    auto& answer = *static_cast<DnsAnswer*>(self);
     answer.status_ = status;
     answer.found_ = found;
     answer.is_there_ = true;
@@ -152,7 +152,7 @@ class Answer {
 };
 
 // Asks the name servers for the addresses of a name, of both kinds. Each question has its own
-// channel, and therefore its own sockets. A channel serves one thread at a time: a shared channel
+// channel, and therefore its own sockets. A channel serves one thread at a time. A shared channel
 // would need a lock held over system calls, or a fiber and two wakes for each question. Each
 // question also uses a new port chosen by the system, which makes forged answers harder.
 class Question {
@@ -218,7 +218,7 @@ class Question {
       for (const auto& event : std::span(events).first(count)) proceed(event);
     }
     if (has_addresses()) return {};
-    // A missing answer outweighs a negative one: a later attempt may find an address.
+    // A missing answer outweighs a negative answer: a later attempt may find an address.
     return (v4_.is_none() ? v6_ : v4_).error();
   }
 
@@ -260,8 +260,8 @@ class Question {
   const std::chrono::nanoseconds delay_;
   io::WatchSet set_;
   std::error_code refused_;  // The error if a socket could not be watched.
-  Answer v6_;
-  Answer v4_;
+  DnsAnswer v6_;
+  DnsAnswer v4_;
   Channel channel_;  // It is destroyed first, and then reports to the other members.
 };
 
@@ -271,7 +271,7 @@ net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& o
                                                         const std::string& host,
                                                         std::uint16_t port) {
   net::Result<std::vector<net::Address>> result;
-  Answer answer;
+  DnsAnswer answer;
   const Channel hosts(options, "f", nullptr, nullptr, result.error);
   if (result.error) return result;
   answer.ask_for(hosts, host, AF_UNSPEC);
@@ -283,15 +283,15 @@ net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& o
 }  // namespace
 
 Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
-  // c-ares counts these calls; this one is never undone, as it only prepares data that all channels
-  // share.
+  // c-ares counts these calls; this call is never undone, as it only prepares data that all
+  // channels share.
   static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
   (void)ready;
 }
 
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,
                                                          std::uint16_t port, const Until& until) {
-  // No name server of the system knows the hosts of a simulation.
+  // No name server of the system has the hosts of a simulation.
   if (detail::is_simulated()) return net::resolve(host, port, until);
   auto result = look_up_in_hosts(options_, host, port);
   // A name found there has no other addresses.

@@ -49,12 +49,21 @@ std::uint64_t key_of_states() noexcept {
 
 }  // namespace
 
-FiberState* current_scope() noexcept {
+FiberState* find_scope() noexcept {
   const std::uint64_t key = state_key.load(detail::relaxed);
   if (key == 0 || !this_fiber::is_fiber()) [[likely]]
     return nullptr;
   FiberState* state = find_state(key);
   return state != nullptr && state->scopes > 0 && state->own_calls == 0 ? state : nullptr;
+}
+
+FiberState* current_scope() noexcept {
+  FiberState* state = find_scope();
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+  // The thread may have run other fibers since, during a park by a call to weft.
+  if (state != nullptr) see_system_calls_if_on(true);
+#endif
+  return state;
 }
 
 FiberState& fiber_state() {
@@ -66,7 +75,8 @@ FiberState& fiber_state() {
     auto* ended = static_cast<FiberState*>(node);
     remove(*ended);
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
-    // What the fiber still holds stays locked. The thread, which goes on, could not release it.
+    // A lock that the fiber still holds stays locked. The thread continues, and could not release
+    // it.
     forget_held_locks();
 #endif
     delete ended;

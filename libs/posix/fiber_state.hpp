@@ -11,6 +11,7 @@
 #include <weft/detail/waist.hpp>
 
 #include "libs/posix/carried_locks.hpp"
+#include "libs/posix/system_calls.hpp"
 
 namespace weft::posix {
 
@@ -31,13 +32,16 @@ struct FiberState : detail::LocalNode {
   // wrong guess costs only time.
   int asked = -1;
   std::vector<KeyValue> values;
+  // The results of gethostbyname() and similar calls, which otherwise belong to a thread or to the
+  // process.
+  std::vector<std::vector<char>> found_names;
 
   const fibers::Fiber* fiber = nullptr;
   // Guarded by the lock of its shard in the table. Unchecked: no member leads to that lock.
   FiberState* next_state = nullptr;
 
-  // Returns whether a call that blocks the worker now is one that this library does not intercept.
-  // Monitors call it. Relaxed: the value may be stale.
+  // Returns whether the worker is in a blocking call that this library does not intercept. Monitors
+  // call it. Relaxed: the value may be stale.
   [[nodiscard]] bool is_sampled() const noexcept { return is_sampled_.load(detail::relaxed); }
   void set_sampled(bool is_sampled) noexcept { is_sampled_.store(is_sampled, detail::relaxed); }
 
@@ -48,6 +52,8 @@ struct FiberState : detail::LocalNode {
 // Returns the state of the calling fiber if the fiber is in a Scope and outside of weft's own
 // calls. Returns null otherwise, and on plain threads.
 [[nodiscard]] FiberState* current_scope() noexcept;
+// Does the same, but does not change the diagnostic mode of the thread.
+[[nodiscard]] FiberState* find_scope() noexcept;
 // Returns the state of the calling fiber, which the first call creates. Fibers only. Throws
 // std::bad_alloc.
 [[nodiscard]] FiberState& fiber_state();
@@ -60,16 +66,20 @@ void forget_states() noexcept;
 // Destroys the values of the keys, as a thread does when it ends.
 void destroy_key_values(FiberState& state) noexcept;
 
-// During its lifetime, weft itself makes the fiber's calls of the C library, and may park the
+// During its lifetime, weft itself makes the fiber's calls to the C library, and may park the
 // fiber.
 class OwnCalls {
  public:
   // The fiber itself releases the lock `released` before it parks; null: none.
   explicit OwnCalls(FiberState& state, const void* released = nullptr) noexcept : state_(state) {
-    if (++state_.own_calls == 1 && state_.carry_scopes > 0) state_.carried->put_down(released);
+    if (++state_.own_calls > 1) return;
+    see_system_calls_if_on(false);
+    if (state_.carry_scopes > 0) state_.carried->put_down(released);
   }
   ~OwnCalls() {
-    if (--state_.own_calls == 0 && state_.carry_scopes > 0) state_.carried->pick_up();
+    if (--state_.own_calls > 0) return;
+    if (state_.carry_scopes > 0) state_.carried->pick_up();
+    if (state_.scopes > 0) see_system_calls_if_on(true);
   }
   OwnCalls(const OwnCalls&) = delete;
   OwnCalls& operator=(const OwnCalls&) = delete;

@@ -47,8 +47,10 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 
 extern "C" {
 
-WEFT_POSIX_EXPORT int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
-                                  addrinfo** found) {
+// Weak: a static C library's freeaddrinfo() comes with a getaddrinfo(), which would be a second
+// definition. Such a program is refused at its first intercepted call.
+WEFT_POSIX_WEAK WEFT_POSIX_EXPORT int getaddrinfo(const char* node, const char* service,
+                                                  const addrinfo* hints, addrinfo** found) {
   FiberState* state = is_numeric(node, hints) ? nullptr : current_scope();
   if (state == nullptr) return real_getaddrinfo(node, service, hints, found);
   return on_helper(*state, {"getaddrinfo", __builtin_return_address(0)},

@@ -14,6 +14,8 @@ namespace weft::posix {
 [[nodiscard]] std::span<const Hook> poll_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> sleep_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> helper_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> name_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> file_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> lock_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> key_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> condition_hooks() noexcept;

@@ -52,7 +52,7 @@ class Duplicates {
   Duplicates(const Duplicates&) = delete;
   Duplicates& operator=(const Duplicates&) = delete;
 
-  // Returns false if the process had no free descriptors for all duplicates.
+  // Returns false if the process had too few free descriptors for the duplicates.
   [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
   [[nodiscard]] std::vector<pollfd>& all() noexcept { return copies_; }
 
@@ -99,14 +99,14 @@ std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled,
   return std::nullopt;
 }
 
-// Does the same for a single descriptor, by one io_uring request.
-std::optional<int> request_poll(FiberState& state, pollfd& polled, Deadline limit) noexcept {
-  const Requested ended = make_request(state, limit, [&](const Until& until) {
-    return detail::poll_once(polled.fd, polled.events, until);
-  });
-  if (ended.outcome == Outcome::refused || ended.value < 0) return std::nullopt;
-  polled.revents = static_cast<short>(ended.value);
-  if (ended.outcome == Outcome::ready) return 1;
+// Does the same by io_uring requests, for which no duplicates are needed.
+std::optional<int> request_poll(FiberState& state, std::span<pollfd> polled,
+                                Deadline limit) noexcept {
+  const Requested ended = make_request(
+      state, limit, [&](const Until& until) { return detail::poll_once(polled, until); });
+  if (ended.outcome == Outcome::refused) return std::nullopt;
+  if (ended.outcome == Outcome::ready) return ended.value;
+  for (pollfd& one : polled) one.revents = 0;
   return ended.outcome == Outcome::limit ? 0 : -error_of(ended.outcome, 0);
 }
 
@@ -142,16 +142,18 @@ int milliseconds_left(Deadline limit) noexcept {
 int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled, Deadline limit) {
   const bool may_park = reason_not_to_park() == nullptr;
   const bool is_one = polled.size() == 1 && polled[0].fd >= 0;
-  const bool can_request = may_park && is_one && !limit.passed();
-  // Most likely no answer has come yet, and the request checks as well.
+  const bool can_request = may_park && !limit.passed();
+  // Most likely no answer has come yet, and the requests check as well.
   const int asked = std::exchange(state.asked, -1);
-  const bool waits_first = can_request && asked == polled[0].fd;
+  const bool waits_first =
+      can_request && asked >= 0 &&
+      std::ranges::any_of(polled, [asked](const pollfd& one) { return one.fd == asked; });
   std::optional<int> result;
-  if (waits_first) result = request_poll(state, polled[0], limit);
+  if (waits_first) result = request_poll(state, polled, limit);
   if (!result) {
     const int ready = real_poll(polled.data(), polled.size(), 0);
     if (ready != 0 || limit.passed()) return ready;
-    if (can_request && !waits_first) result = request_poll(state, polled[0], limit);
+    if (can_request && !waits_first) result = request_poll(state, polled, limit);
   }
   if (!result && may_park && std::ranges::none_of(polled, is_odd))
     result = is_one && wanted(polled[0].events) != io::Ready::either
@@ -252,8 +254,13 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 extern "C" {
 
 WEFT_POSIX_EXPORT int poll(pollfd* polled, nfds_t count, int milliseconds) {
-  FiberState* state = milliseconds == 0 ? nullptr : current_scope();
-  if (state == nullptr) return real_poll(polled, count, milliseconds);
+  FiberState* state = current_scope();
+  if (state == nullptr || milliseconds == 0) {
+    const int ready = real_poll(polled, count, milliseconds);
+    // A receive of the data that has come need not wait.
+    if (state != nullptr && ready > 0) state->asked = -1;
+    return ready;
+  }
   return poll_in_scope(*state, {"poll", __builtin_return_address(0)}, {polled, count},
                        after_milliseconds(milliseconds));
 }

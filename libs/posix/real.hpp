@@ -5,12 +5,20 @@
 
 #include <weft/detail/atomic.hpp>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_POSIX_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_POSIX_ADDRESS_SANITIZER
+#endif
+#endif
+
 namespace weft::posix {
 
 // Returns the C library's function. Ends the process with a message if there is none, as in a
 // statically linked program. `version` names the current version if the function has several,
-// because a lookup by name finds the oldest one in glibc before 2.36. Null: the function has one
-// version.
+// because a lookup by name finds the oldest version in glibc before 2.36. Null: the function has
+// one version.
 [[nodiscard]] void* next_function(const char* name, const char* version) noexcept;
 
 // A function of the C library, looked up at its first call, which may precede main(). Calls are not
@@ -62,3 +70,9 @@ struct Hook {
 #define WEFT_POSIX_ENTRY(name) \
   ::weft::posix::Hook { #name, reinterpret_cast < const void*>(&weft_posix_##name) }
 #define WEFT_POSIX_EXPORT __attribute__((visibility("default")))
+// The address sanitizer's own functions are weak, and precede weak functions of this library.
+#ifdef WEFT_POSIX_ADDRESS_SANITIZER
+#define WEFT_POSIX_WEAK
+#else
+#define WEFT_POSIX_WEAK __attribute__((weak))
+#endif

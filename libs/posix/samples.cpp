@@ -17,8 +17,8 @@ namespace weft::posix {
 
 namespace {
 
-// Return addresses, innermost first, null after the last known one. The innermost ones belong to
-// the C library.
+// Return addresses, innermost first, null after the last known one. The innermost addresses belong
+// to the C library.
 using Frames = std::array<const void*, 12>;
 
 struct Sample {
@@ -91,7 +91,7 @@ std::string name_of(const void* address) {
 }
 
 // Describes a sample by the entered function of the C library and its caller. A caller with the
-// same name is an interceptor, which this skips.
+// same name is an interceptor, which this function skips.
 BlockedCalls described(const Sample& sample) {
   BlockedCalls row{"unknown",
                    std::string(kNotIntercepted),
@@ -120,6 +120,10 @@ BlockedCalls described(const Sample& sample) {
 void listen_to_monitors() noexcept {
   static const auto* const listener = new Listener;  // Never destroyed: monitors may run.
   detail::listen_to_stalls(*listener);
+}
+
+void add_sample(std::span<const void* const> calls, std::chrono::nanoseconds took) noexcept {
+  Listener().end(Listener().begin(calls, took), std::chrono::nanoseconds(0));
 }
 
 void add_samples(std::vector<BlockedCalls>& calls) {

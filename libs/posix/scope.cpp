@@ -15,6 +15,7 @@
 #include "libs/posix/fiber_state.hpp"
 #include "libs/posix/hooks.hpp"
 #include "libs/posix/samples.hpp"
+#include "libs/posix/system_calls.hpp"
 
 namespace weft::posix {
 
@@ -23,9 +24,9 @@ namespace {
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
 // Returns a function of the C library that this library fails to intercept, or null.
 const char* find_missing() noexcept {
-  for (const auto& hooks :
-       {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(), sleep_hooks(),
-        helper_hooks(), lock_hooks(), key_hooks(), condition_hooks(), semaphore_hooks()}) {
+  for (const auto& hooks : {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(),
+                            sleep_hooks(), helper_hooks(), name_hooks(), file_hooks(), lock_hooks(),
+                            key_hooks(), condition_hooks(), semaphore_hooks()}) {
     for (const Hook& hook : hooks) {
       if (::dlsym(RTLD_DEFAULT, hook.name) != hook.address) return hook.name;
     }
@@ -46,6 +47,7 @@ void check_hooks() {
   static const char* const missing = [] {
     add_metrics();
     listen_to_monitors();
+    begin_system_calls();
     detail::at_fork([] {}, [] {},
                     [] {
                       forget_conditions();
@@ -98,6 +100,9 @@ Scope::Scope(const ScopeOptions& options)
 #endif
   ++state.scopes;
   state.set_sampled(true);
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+  begin_scope_if_on();
+#endif
 }
 
 Scope::~Scope() {
@@ -105,7 +110,10 @@ Scope::~Scope() {
   FiberState& state = fiber_state();
   // The scope still counts here, so the destructors see the values of the fiber.
 #ifndef WEFT_POSIX_WITHOUT_HOOKS
-  if (state.scopes == 1) destroy_key_values(state);
+  if (state.scopes == 1) {
+    destroy_key_values(state);
+    see_system_calls_if_on(false);
+  }
 #endif
   if (carries_) --state.carry_scopes;
   if (--state.scopes == 0) state.set_sampled(false);

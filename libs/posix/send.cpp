@@ -23,8 +23,8 @@ constinit Real<decltype(::sendmmsg)> real_sendmmsg("sendmmsg");
 constinit Real<decltype(::write)> real_write("write");
 constinit Real<decltype(::writev)> real_writev("writev");
 
-// The unwritten parts of a message. A stream that has no room for all of it takes less; only then
-// this class copies the list of parts and shortens the copy.
+// The unwritten parts of a message. A stream without room for the whole message takes a part of it.
+// Only then does this class copy the list of parts and shorten the copy.
 class Rest {
  public:
   Rest(const iovec* parts, std::size_t count) noexcept
@@ -90,12 +90,19 @@ ssize_t send_message(FiberState& state, const Call& call, int fd, const msghdr& 
     if (!is_first) {
       message.msg_control = nullptr;
       message.msg_controllen = 0;
-      how |= MSG_NOSIGNAL;  // A thread's call returns what was sent; it raises no signal.
+      // After a partial send, a call on a thread returns the count and raises no signal.
+      how |= MSG_NOSIGNAL;
     }
-    return until_done(
-        place, call, io::Ready::write, SO_SNDTIMEO,
-        [&](int descriptor) { return real_sendmsg(descriptor, &message, how | MSG_DONTWAIT); },
-        [&](int descriptor) { return real_sendmsg(descriptor, &message, how); });
+    const auto attempt = [&](int descriptor) {
+      if (message.msg_iovlen != 1 || message.msg_control != nullptr)
+        return real_sendmsg(descriptor, &message, how | MSG_DONTWAIT);
+      // The kernel reads no message and no list of parts.
+      return real_sendto(descriptor, message.msg_iov->iov_base, message.msg_iov->iov_len,
+                         how | MSG_DONTWAIT, static_cast<const sockaddr*>(message.msg_name),
+                         message.msg_namelen);
+    };
+    return until_done(place, call, io::Ready::write, SO_SNDTIMEO, attempt,
+                      [&](int descriptor) { return real_sendmsg(descriptor, &message, how); });
   });
   state.asked = sent > 0 ? fd : -1;
   return sent;

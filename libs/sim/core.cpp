@@ -12,6 +12,7 @@
 #include "libs/sim/faults.hpp"
 #include "libs/sim/leaks.hpp"
 #include "libs/sim/races.hpp"
+#include "libs/sim/real_sockets.hpp"
 #include "libs/sim/shelter.hpp"
 #include "libs/sim/story.hpp"
 #include "libs/sim/wires.hpp"
@@ -47,7 +48,7 @@ void demand_closed_descriptors(RunState& run, const Wires& wires, const Disks& d
            " has opened are open after its end");
 }
 
-// Does the same for each host without fibers, as no fiber is left that could close them.
+// Does the same for each host without fibers, because no fiber is left to close its descriptors.
 void demand_closed_descriptors_of_ended_hosts(RunState& run, const Wires& wires,
                                               const Disks& disks) {
   for (std::uint32_t number = 1; number < run.hosts().size(); ++number) {
@@ -94,17 +95,22 @@ Core& Core::here() {
 void Core::run(const std::function<void(World&)>& body) {
   running_core = this;
   io::Kernel::install(kernel_.get());
+  set_socket_hook([](int family) noexcept {
+    Core* const core = find();
+    return core != nullptr && core->events().refuses_socket(family);
+  });
   stage_ = std::make_unique<detail::Stage>(*this, *events_, options_.stack_size);
   stage_->spawn(detail::Task([this, &body] { run_body(body); }));
   wait_for_end();
   stage_.reset();
   detail::Stage::learn_of_all_fibers();
   set_allocation_hook(nullptr);
+  set_socket_hook(nullptr);
   io::Kernel::install(nullptr);
   running_core = nullptr;
 }
 
-// A fiber that computes forever keeps a world from its end, which only this function reports.
+// A fiber that computes forever keeps a world from ending; only this function reports such a fiber.
 void Core::wait_for_end() {
   for (std::uint64_t before = 0; !state_.ends_within(options_.patience);) {
     const std::uint64_t now = turns();
@@ -127,7 +133,7 @@ void Core::run_body(const std::function<void(World&)>& body) {
     body(world);
     if (state_.is_running()) demand_end(0);
     demand_closed_descriptors_of_ended_hosts(state_, *wires_, *disks_);
-    // No later turn looks for a race.
+    // No later turn checks for a data race.
     if (state_.is_running() && watch_.has_race()) {
       state_.fail(std::string(kRaceFound) + "\n" + stage_->describe());
     }

@@ -1,5 +1,6 @@
 #include "libs/sim/events.hpp"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,23 @@ void Events::let_in(std::string_view kind) {
   } else {
     let_in_.emplace_back(kind);
   }
+}
+
+bool Events::lets_in(std::string_view link) const noexcept {
+  return std::ranges::any_of(let_in_,
+                             [&](const std::string& kind) { return link.starts_with(kind); });
+}
+
+// The simulation itself opens sockets to hosts that the world lets in.
+bool Events::refuses_socket(int family) noexcept {
+  if (family != AF_INET && family != AF_INET6) return false;
+  if (!run_.is_running() || run_.is_sheltered() || lets_in("socket:")) return false;
+  const Shelter shelter(&run_);
+  run_.fail("'" + run_.here().name + "' calls socket(" +
+            (family == AF_INET ? "AF_INET" : "AF_INET6") +
+            "): the system's sockets are refused in a simulation, which has those of weft::net; "
+            "World::let_in(\"socket\") admits them");
+  return true;
 }
 
 std::size_t Events::look() noexcept {
@@ -132,8 +150,7 @@ int Events::control_system(int operation, int descriptor, epoll_event& event) no
     return result;
   }
   const std::string kind = kind_of(descriptor);
-  const auto names_it = [&](const std::string& name) { return kind.starts_with(name); };
-  if (std::ranges::any_of(let_in_, names_it)) {
+  if (lets_in(kind)) {
     const int result = Poller::control(operation, descriptor, event);
     if (result == 0) ++watched_;
     return result;

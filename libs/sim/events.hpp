@@ -36,20 +36,22 @@ class Timekeeper {
 class Events final : public io::Poller, private SystemWatch {
  public:
   Events(RunState& run, Wires& wires, Timekeeper& timekeeper);
-  // Gives up what is still registered.
+  // Drops all descriptors that are still registered.
   ~Events() override;
 
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
   void interrupt() noexcept override;
   // See World::let_in().
   void let_in(std::string_view kind);
+  // Returns whether a fiber's call to socket() must fail; if so, also fails the run.
+  [[nodiscard]] bool refuses_socket(int family) noexcept;
   [[nodiscard]] bool lets_in_threads() const noexcept { return lets_in_threads_; }
   // Returns whether anything outside of the simulation may still wake a fiber.
   [[nodiscard]] bool may_hear_from_outside() const noexcept {
     return watched_ > 0 || lets_in_threads_;
   }
   [[nodiscard]] RealHosts& real_hosts() noexcept { return real_hosts_; }
-  // Closes the system's socket of a simulated one, if there is one.
+  // Closes the system's socket of a simulated socket, if it has one.
   void close_real(Socket& socket) noexcept;
 
  private:
@@ -58,6 +60,8 @@ class Events final : public io::Poller, private SystemWatch {
   int control_system(int operation, int descriptor, epoll_event& event) noexcept;
   int watch_system(int descriptor, epoll_event event) noexcept override;
   void unwatch_system(int descriptor) noexcept override;
+  // `link` is that of a descriptor in /proc/self/fd.
+  [[nodiscard]] bool lets_in(std::string_view link) const noexcept;
   std::size_t look() noexcept;
   // Waits in real time for events that World::let_in() admits, or only checks for them. Returns how
   // many fibers it woke, and sets `stands_still` if the virtual time must not pass yet.

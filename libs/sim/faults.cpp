@@ -1,5 +1,6 @@
 #include "libs/sim/faults.hpp"
 
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -47,6 +48,7 @@ CallResult CallFaultsKernel::bind(int descriptor, const sockaddr* address) noexc
 
 CallResult CallFaultsKernel::listen(int descriptor, int backlog) noexcept {
   const Shelter shelter(&run_);
+  if (const int error = draw("listen", {EADDRINUSE})) return {0, error};
   return wires_.listen(descriptor, backlog);
 }
 
@@ -84,10 +86,18 @@ void CallFaultsKernel::note_refusal(const char* call) {
                                      "World::let_in_host() admits it");
 }
 
+// Returns whether the socket has datagrams: an error concerns a single datagram.
+bool CallFaultsKernel::has_datagrams(int descriptor) noexcept {
+  const Socket* socket = wires_.find(descriptor);
+  return socket != nullptr && !socket->is_stream();
+}
+
 // A failure of a stream makes it useless for both ends.
 CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
   const Shelter shelter(&run_);
-  if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
+  if (has_datagrams(descriptor)) {
+    if (const int error = draw("recv", {ECONNREFUSED, ENOMEM})) return {0, error};
+  } else if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
     (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
@@ -97,7 +107,9 @@ CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
 
 CallResult CallFaultsKernel::send(int descriptor, const msghdr& message) noexcept {
   const Shelter shelter(&run_);
-  if (const int error = draw("send", {EPIPE, ENOBUFS})) {
+  if (has_datagrams(descriptor)) {
+    if (const int error = draw("send", {ECONNREFUSED, ENOBUFS})) return {0, error};
+  } else if (const int error = draw("send", {EPIPE, ENOBUFS})) {
     (void)shut_down(descriptor, SHUT_RDWR);
     return {0, error};
   }
@@ -131,6 +143,7 @@ CallResult CallFaultsKernel::get_option(int descriptor, int level, int name,
 CallResult CallFaultsKernel::name_of(int descriptor, sockaddr_storage& name,
                                      socklen_t& size) noexcept {
   const Shelter shelter(&run_);
+  if (const int error = draw("getsockname", {ENOBUFS})) return {0, error};
   return wires_.name_of(descriptor, name, size);
 }
 
@@ -159,18 +172,30 @@ void CallFaultsKernel::close(int descriptor) noexcept {
 
 bool CallFaultsKernel::owns(int descriptor) const noexcept { return wires_.owns(descriptor); }
 
-std::vector<std::uint32_t> CallFaultsKernel::look_up(const std::string& host) {
+int CallFaultsKernel::look_up(const std::string& host, std::vector<std::uint32_t>& addresses) {
   const Shelter shelter(&run_);
-  auto found = wires_.look_up(host);
-  if (found.empty()) found = real_hosts_.look_up(host);
-  if (found.empty()) note_refusal("getaddrinfo");
-  return found;
+  if (run_.is_failure_due(run_.here().faults.sockets)) {
+    run_.note(run_.current_host(),
+              std::string("getaddrinfo() fails: ") + ::gai_strerror(EAI_AGAIN));
+    return EAI_AGAIN;
+  }
+  addresses = wires_.look_up(host);
+  if (addresses.empty()) addresses = real_hosts_.look_up(host);
+  if (addresses.empty()) note_refusal("getaddrinfo");
+  return 0;
 }
 
 // --- Files ---
 
 int FileFaults::draw(const char* call, int error) noexcept {
   return run_.draw_error(run_.here().faults.files, call, {&error, 1});
+}
+
+bool FileFaults::draws_part(const char* call) noexcept {
+  if (!run_.is_failure_due(run_.here().faults.files)) return false;
+  const Shelter shelter(&run_);
+  run_.note(run_.current_host(), std::string(call) + "() transfers a part");
+  return true;
 }
 
 CallResult FileFaults::open(const std::string& path, int flags, unsigned mode) noexcept {
@@ -188,6 +213,7 @@ CallResult FileFaults::duplicate(int file) noexcept {
 CallResult FileFaults::read(int file, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
   const Shelter shelter(&run_);
   if (const int error = draw("pread", EIO)) return {0, error};
+  if (buffer.size() > 1 && draws_part("pread")) buffer = buffer.first(buffer.size() / 2);
   return disks_.read(file, buffer, offset);
 }
 
@@ -196,7 +222,10 @@ CallResult FileFaults::write(int file, std::span<const std::byte> data,
                              std::uint64_t offset) noexcept {
   const Shelter shelter(&run_);
   const int error = draw("pwrite", ENOSPC);
-  if (error == 0) return disks_.write(file, data, offset);
+  if (error == 0) {
+    if (data.size() > 1 && draws_part("pwrite")) data = data.first(data.size() / 2);
+    return disks_.write(file, data, offset);
+  }
   if (data.size() > 1) (void)disks_.write(file, data.first(data.size() / 2), offset);
   return {0, error};
 }
@@ -221,6 +250,7 @@ CallResult FileFaults::status_of(const std::string& path, struct stat& found) no
 
 CallResult FileFaults::set_mode(int file, mode_t mode) noexcept {
   const Shelter shelter(&run_);
+  if (const int error = draw("fchmod", EIO)) return {0, error};
   return disks_.set_mode(file, mode);
 }
 

@@ -41,6 +41,8 @@ class FileFaults final : public io::FileKernel {
  private:
   // Returns the error by which the call fails; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, int error) noexcept;
+  // Returns whether the call must transfer only a part of its bytes.
+  [[nodiscard]] bool draws_part(const char* call) noexcept;
 
   RunState& run_;
   Disks& disks_;
@@ -73,11 +75,12 @@ class CallFaultsKernel final : public io::Kernel {
   void close(int descriptor) noexcept override;
   bool owns(int descriptor) const noexcept override;
   io::FileKernel& files() noexcept override { return files_; }
-  std::vector<std::uint32_t> look_up(const std::string& host) override;
+  int look_up(const std::string& host, std::vector<std::uint32_t>& addresses) override;
 
  private:
-  // Returns the error by which the call fails, which is one of these; 0 if it does not fail.
+  // Returns the element of `errors` by which the call fails; 0 if it does not fail.
   [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
+  [[nodiscard]] bool has_datagrams(int descriptor) noexcept;
   // Returns whether the socket is connected to a real host.
   [[nodiscard]] bool is_real(int descriptor) const noexcept;
   // Adds a row to the story for a call that leads to no host.

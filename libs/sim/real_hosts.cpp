@@ -81,7 +81,7 @@ struct Found {
   socklen_t size;
 };
 
-// Resolves the name by the system. Each address comes once.
+// Resolves the name through the system. The result has each address once.
 std::vector<Found> ask_system(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -108,7 +108,7 @@ void RealHosts::let_in(std::string_view name, std::string_view address,
                        std::chrono::nanoseconds patience) {
   const std::string asked(address.empty() ? name : address);
   names_.insert_or_assign(std::string(name), Name{asked, patience.count()});
-  // No lookup precedes a connect to a literal address, so that the address is registered here.
+  // No lookup precedes a connect to a literal address, so this function registers the address.
   in6_addr unused{};
   const std::string text(name);
   const bool is_literal = ::inet_pton(AF_INET, text.c_str(), &unused) == 1 ||
@@ -174,7 +174,7 @@ CallResult RealHosts::connect(Socket& socket, const sockaddr* address) noexcept 
     ::close(descriptor);
     return result;
   }
-  Connection connection{descriptor, target.patience, {}};
+  RealConnection connection{descriptor, target.patience, {}};
   std::memcpy(&connection.peer, address, size_of_family(address->sa_family));
   sockets_.emplace(socket.descriptor, connection);
   expect_more(target.patience);
@@ -182,7 +182,7 @@ CallResult RealHosts::connect(Socket& socket, const sockaddr* address) noexcept 
 }
 
 CallResult RealHosts::receive(int descriptor, msghdr& message) noexcept {
-  const Connection& connection = sockets_.at(descriptor);
+  const RealConnection& connection = sockets_.at(descriptor);
   const CallResult result =
       io::result_of([&] { return ::recvmsg(connection.system, &message, MSG_CMSG_CLOEXEC); });
   if (result.error != 0) return result;
@@ -196,7 +196,7 @@ CallResult RealHosts::receive(int descriptor, msghdr& message) noexcept {
 }
 
 CallResult RealHosts::send(int descriptor, const msghdr& message) noexcept {
-  const Connection& connection = sockets_.at(descriptor);
+  const RealConnection& connection = sockets_.at(descriptor);
   // The name would be a simulated address, and a connected socket needs no name.
   msghdr unnamed = message;
   unnamed.msg_name = nullptr;
@@ -232,7 +232,7 @@ bool RealHosts::is_gone(int descriptor) const noexcept {
 
 CallResult RealHosts::peer_of(int descriptor, sockaddr_storage& name,
                               socklen_t& size) const noexcept {
-  const Connection& connection = sockets_.at(descriptor);
+  const RealConnection& connection = sockets_.at(descriptor);
   sockaddr_storage real{};
   socklen_t real_size = sizeof real;
   const CallResult result = io::result_of([&] {

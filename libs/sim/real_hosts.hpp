@@ -19,11 +19,11 @@ namespace weft::sim {
 
 struct Socket;
 
-// Watches sockets of the system.
+// Watches system sockets.
 class SystemWatch {
  public:
-  // Watches a socket of the system, whose events go to the watch of a simulated socket. Returns 0
-  // or an errno.
+  // Watches a system socket, whose events go to the watch of a simulated socket. Returns 0 or an
+  // errno.
   virtual int watch_system(int descriptor, epoll_event event) noexcept = 0;
   virtual void unwatch_system(int descriptor) noexcept = 0;
 
@@ -31,9 +31,9 @@ class SystemWatch {
   ~SystemWatch() = default;
 };
 
-// Keeps a socket of the system for each simulated socket that has been connected to a real host.
-// Fibers see simulated addresses of these hosts, so that the story has no real addresses. The
-// world's worker makes all calls.
+// Keeps a system socket for each simulated socket that has been connected to a real host. Fibers
+// see simulated addresses of these hosts, so that the story has no real addresses. The world's
+// worker makes all calls.
 class RealHosts {
  public:
   explicit RealHosts(SystemWatch& watch) noexcept : watch_(watch) {}
@@ -54,7 +54,7 @@ class RealHosts {
   }
   // Connects the socket to that address; in later calls it returns the state of the connection.
   [[nodiscard]] io::CallResult connect(Socket& socket, const sockaddr* address) noexcept;
-  // Returns the system's socket of a simulated one; -1 if it has none.
+  // Returns the system's socket of a simulated socket; -1 if it has none.
   [[nodiscard]] int system_of(int descriptor) const noexcept {
     const auto found = sockets_.find(descriptor);
     return found == sockets_.end() ? -1 : found->second.system;
@@ -87,7 +87,7 @@ class RealHosts {
     std::string asked;  // The name or address that the system resolves.
     std::int64_t patience;
   };
-  struct Connection {
+  struct RealConnection {
     int system;
     std::int64_t patience;
     sockaddr_storage peer;  // The simulated address.
@@ -101,7 +101,7 @@ class RealHosts {
   std::map<std::string, Name, std::less<>> names_;
   std::map<std::string, std::size_t, std::less<>> literals_;  // Indices of addresses_.
   std::vector<Address> addresses_;
-  std::map<int, Connection> sockets_;  // The keys are simulated descriptors.
+  std::map<int, RealConnection> sockets_;  // The keys are simulated descriptors.
   std::int64_t stands_still_until_ = 0;
 };
 

@@ -18,15 +18,15 @@ using io::CallResult;
 namespace {
 
 // Linux's times of repetition, in nanoseconds. Requests for a connection are repeated after 1, 2,
-// 4,
-// ..., 32 s. Parts of a stream are repeated 15 times, after 0.2 s, doubled up to 2 minutes.
+// 4, ..., 32 s. Parts of a stream are repeated 15 times, after 0.2 s, doubled up to 2 minutes.
 constexpr std::int64_t kFirstRequest = 1'000'000'000;
 constexpr unsigned kRequests = 7;
 constexpr std::int64_t kFirstRepeat = 200'000'000;
 constexpr std::int64_t kLongestRepeat = 120'000'000'000;
 constexpr unsigned kRepeats = 15;
 constexpr std::size_t kSegment = 16 * 1024;
-// This bit and a host's number select the stream of the host's reads, which changes no sends.
+// This bit and a host's number select the random numbers of the host's reads, so that reads change
+// no sends.
 constexpr std::uint32_t kReads = std::uint32_t{1} << 31;
 
 std::int64_t repeat_after(unsigned tries) noexcept {
@@ -42,7 +42,7 @@ std::span<const iovec> pieces_of(const msghdr& message) noexcept {
 // --- The beginning ---
 
 void Wires::join(Socket& client, Socket& server) {
-  auto connection = std::make_shared<Connection>();
+  auto connection = std::make_shared<SimulatedConnection>();
   connection->ends = {&client, &server};
   connection->hosts = {client.host, server.host};
   client.connection = server.connection = connection;
@@ -119,7 +119,7 @@ CallResult Wires::connect_on_host(Socket& socket) {
 
 // --- On the way ---
 
-void Wires::transmit(const std::shared_ptr<Connection>& connection, std::size_t to,
+void Wires::transmit(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to,
                      Segment::Kind kind, std::string bytes) {
   const std::uint32_t target = connection->hosts[to];
   const std::uint32_t source = connection->hosts[1 - to];
@@ -142,7 +142,7 @@ void Wires::transmit(const std::shared_ptr<Connection>& connection, std::size_t 
   at(due, [this, connection, to] { deliver(connection, to); });
 }
 
-void Wires::deliver(const std::shared_ptr<Connection>& connection, std::size_t to) {
+void Wires::deliver(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to) {
   Pipe& pipe = connection->to[to];
   WEFT_INVARIANT(pipe.is_scheduled, "Wires I2: one event of a pipe is queued");
   pipe.is_scheduled = false;
@@ -167,7 +167,8 @@ void Wires::deliver(const std::shared_ptr<Connection>& connection, std::size_t t
   at(pipe.flying.front().due, [this, connection, to] { deliver(connection, to); });
 }
 
-void Wires::arrive(const std::shared_ptr<Connection>& connection, std::size_t to, Segment segment) {
+void Wires::arrive(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to,
+                   Segment segment) {
   Socket* socket = connection->ends[to];
   if (socket == nullptr) {
     // The system answers for a process that has ended.
@@ -210,7 +211,7 @@ void Wires::reset(Socket& socket, int error) {
 
 // Ends the connection of a socket that is about to be closed.
 void Wires::close_stream(Socket& socket, bool tells_peer) {
-  const std::shared_ptr<Connection> connection = std::exchange(socket.connection, nullptr);
+  const std::shared_ptr<SimulatedConnection> connection = std::exchange(socket.connection, nullptr);
   if (connection == nullptr) return;
   const std::size_t other = 1 - socket.end;
   const Pipe& in = connection->to[socket.end];

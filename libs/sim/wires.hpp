@@ -54,10 +54,10 @@ struct Pipe {
   std::deque<Segment> flying;
   std::size_t flying_bytes = 0;
   std::string received;
-  std::size_t taken = 0;  // How many received bytes the reader has taken.
+  std::size_t taken = 0;  // The number of received bytes that the reader has taken.
   bool has_ended = false;
   std::int64_t last_due = 0;
-  unsigned tries = 0;  // How often the first segment was repeated in vain.
+  unsigned tries = 0;  // The number of failed repetitions of the first segment.
   bool is_scheduled = false;
 
   [[nodiscard]] std::size_t unread() const noexcept { return received.size() - taken; }
@@ -67,7 +67,7 @@ struct Pipe {
 struct Socket;
 
 // A connection of two sockets. The client's end is the first; an end is null once it is closed.
-struct Connection {
+struct SimulatedConnection {
   std::array<Socket*, 2> ends{};
   std::array<std::uint32_t, 2> hosts{};
   std::array<Pipe, 2> to;
@@ -90,7 +90,7 @@ struct Socket {
   Place peer = {};
   bool is_watched = false;
   epoll_event watch{};
-  int error = 0;  // The next call returns it; 0 is none.
+  int error = 0;  // The error that the next call returns; 0 for none.
   bool was_reset = false;
   bool has_ended_writes = false;
   bool has_ended_reads = false;
@@ -98,7 +98,7 @@ struct Socket {
   bool shares_port = false;
   bool wants_room = false;  // A write has found no room.
   std::size_t room = 256 * 1024;
-  std::shared_ptr<Connection> connection = {};
+  std::shared_ptr<SimulatedConnection> connection = {};
   std::size_t end = 0;  // The index of this end in the connection.
   std::size_t backlog = 0;
   std::deque<int> waiting = {};  // The connections that can be accepted.
@@ -114,8 +114,8 @@ struct Socket {
 // Invariants
 //   I1  Descriptors are above the range of any system, and never used twice.
 //   I2  A pipe with segments in flight has one event in the queue, for its first segment.
-//   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.
-//       Unchecked: no code can inspect the contents of a function object.
+//   I3  Events refer to sockets by descriptor, or hold the connection: an end may close at any
+//       time. Unchecked: no code can inspect the contents of a function object.
 class Wires {
  public:
   explicit Wires(RunState& run) noexcept : run_(run) {}
@@ -138,7 +138,7 @@ class Wires {
   void power_on(std::uint32_t host) { dark_.erase(host); }
   void limit(std::uint32_t host, std::size_t most) { limits_[host] = most; }
   // Returns how many sockets of the host have a descriptor. Connections that wait to be accepted
-  // have none yet.
+  // have no descriptor yet.
   [[nodiscard]] std::size_t open_sockets(std::uint32_t host) const;
   [[nodiscard]] bool has_lost_any() const noexcept { return has_lost_any_; }
 
@@ -213,10 +213,11 @@ class Wires {
   void ask_to_connect(int descriptor, unsigned tries);
   void request_arrives(int descriptor, unsigned tries);
   [[nodiscard]] io::CallResult connect_on_host(Socket& socket);
-  void transmit(const std::shared_ptr<Connection>& connection, std::size_t to, Segment::Kind kind,
-                std::string bytes);
-  void deliver(const std::shared_ptr<Connection>& connection, std::size_t to);
-  void arrive(const std::shared_ptr<Connection>& connection, std::size_t to, Segment segment);
+  void transmit(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to,
+                Segment::Kind kind, std::string bytes);
+  void deliver(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to);
+  void arrive(const std::shared_ptr<SimulatedConnection>& connection, std::size_t to,
+              Segment segment);
   void reset(Socket& socket, int error);
   void close_stream(Socket& socket, bool tells_peer);
   [[nodiscard]] io::CallResult receive_bytes(Socket& socket, msghdr& message);

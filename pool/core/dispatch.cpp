@@ -73,7 +73,7 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
   }
   const std::error_code error = start_worker();
   if (!error && options_->grow.kind() == GrowPolicy::Kind::eager) {
-    // One worker is enough for the task: failing to start the others is no refusal.
+    // One worker is enough for the task: if others cannot be started, the submit still succeeds.
     while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
     }
   }
@@ -107,7 +107,7 @@ std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
   lock_.unlock();
   try {
     const auto run = [this, body] {
-      // Set here, because a name in SpawnOptions would allocate.
+      // The fiber sets its name itself, because a name in SpawnOptions would allocate.
       this_fiber::set_name(options_->name.empty() ? std::string_view("pool") : options_->name);
       body(*this);
     };
@@ -126,9 +126,9 @@ void PoolCore::run_stranded_tasks() noexcept {
   bool has_task = true;
   while (has_task && state_.workers.live() == 0 && !state_.paused && !state_.waits_at_parent) {
     PoolItem item;
-    Worker self;
+    PoolWorker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // A blocked submitter may take the caller's place.
+    state_.workers.depart();  // A blocked submitter may use the caller's place.
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);
@@ -151,7 +151,7 @@ void PoolCore::run_stranded_tasks() noexcept {
   lock_.lock();
 }
 
-// ---- Slots that are given back while a task waits
+// ---- Slots that tasks give back while they wait
 
 void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   lock_.lock();
@@ -181,7 +181,7 @@ bool PoolCore::lend_slot(PoolItem& item, std::uint64_t& number) noexcept {
 }
 
 void PoolCore::run_in_lent_slot(PoolItem& item, std::uint64_t number) noexcept {
-  Worker self;
+  PoolWorker self;
   self.number = number;
   runner_.run(item, self);
   lock_.lock();
@@ -192,7 +192,7 @@ void PoolCore::run_in_lent_slot(PoolItem& item, std::uint64_t number) noexcept {
   unlock(self.effects);
 }
 
-// ---- For fibers of the pool
+// ---- Calls of the pool's fibers
 
 void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
   Waiter self;

@@ -5,7 +5,7 @@
 
 namespace weft::pool {
 
-void PoolCore::end_task(Worker& self, detail::PoolItem& item) noexcept {
+void PoolCore::end_task(PoolWorker& self, detail::PoolItem& item) noexcept {
   std::size_t weight = 1;
   self.freed_more = false;
   if (item.job != nullptr) [[unlikely]] {
@@ -15,12 +15,12 @@ void PoolCore::end_task(Worker& self, detail::PoolItem& item) noexcept {
   end_slots(self, weight);
 }
 
-void PoolCore::end_slots(const Worker& self, std::size_t weight) noexcept {
+void PoolCore::end_slots(const PoolWorker& self, std::size_t weight) noexcept {
   runner_.record(self);
   state_.end(weight, self.outcome);
 }
 
-std::size_t PoolCore::end_job(detail::PoolJob& job, Worker& self) noexcept {
+std::size_t PoolCore::end_job(detail::PoolJob& job, PoolWorker& self) noexcept {
   std::size_t weight = 1;
   if (detail::TaskAttributes* const attributes = job.attributes()) {
     weight = attributes->weight;

@@ -22,20 +22,20 @@
 
 namespace weft::pool {
 
-// Has the one lock of a pool, which its sub-pools share, and the state that it guards. It carries
-// out what the state decides: starts fibers, wakes and parks waiters, runs tasks. Each entry locks,
-// changes the state, collects Effects, unlocks, and performs them: the lock is never held across an
-// allocation, user code, or a wake.
+// Has the only lock of a pool, which its sub-pools share, and the state that the lock guards. It
+// carries out the decisions of the state: it starts fibers, wakes and parks waiters, and runs
+// tasks. Each entry locks, changes the state, collects Effects, unlocks, and performs the Effects.
+// So no thread holds the lock during an allocation, user code, or a wake.
 class PoolCore {
  public:
-  // The bodies of a pool's fibers; passed in, because they call code above the core.
+  // The bodies of a pool's fibers. The owner passes them in, because they call code above the core.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
     BackgroundFiber::Body autoscaler;
     BackgroundFiber::Body ticker;
-    // Runs a task in place of a worker; called by a fiber that is none of these.
-    void (*stranded)(PoolCore& core, detail::PoolItem& item, Worker& self);
+    // Runs a task in place of a worker, for a caller that is not a fiber of the pool.
+    void (*stranded)(PoolCore& core, detail::PoolItem& item, PoolWorker& self);
   };
 
   PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent);
@@ -52,25 +52,27 @@ class PoolCore {
 
   // --- submit.cpp: accepts tasks ---
 
-  // The short path of most tasks: room, a push, and perhaps a wake. Returns false, with nothing
-  // changed, if submit() is needed.
+  // The short path of most tasks: checks for room, pushes, and perhaps wakes a worker. Returns
+  // false, and changes nothing, if the caller must call submit() instead.
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
-  // Refuses an item that no pool could accept: it is empty, cancelled or too late.
+  // Refuses an item that no pool could accept, because it is empty, cancelled or too late.
   [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
-  // What the caller must do next, with the item not moved: call submit_blocking() within a blocking
-  // scope; or run_in_caller(), which is already counted.
+  // What the caller must do next. Unless it is `nothing`, the item has not been moved. For `block`,
+  // the caller must call submit_blocking() within a blocking scope. For `run_in_caller`, it must
+  // call run_in_caller(); the task is already counted.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
     Accepted accepted = {};
     Next next = Next::nothing;
-    std::uint64_t number = 0;  // The number that TaskInfo reports.
+    std::uint64_t number = 0;  // The task's number, as in TaskInfo.
   };
-  // Submits an item that has been checked. `when_full` selects what happens if there is no room.
+  // Submits an item that check() has accepted. `when_full` selects what happens if there is no
+  // room.
   [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
   // Accepts the first items that require only a push, under one hold of the lock. Returns their
-  // number; the items have no attributes.
+  // number. Requires items without attributes.
   [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
   // Returns a job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::AttributedTask& take_spare_task();
@@ -80,12 +82,13 @@ class PoolCore {
   // Starts the workers that must exist before the first task.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
-  // Returns false if it was open, or must stay closed. Not analyzed: the parent's state is under
-  // its own lock.
+  // Returns false if the pool was open, or must stay closed. Not analyzed: it also accesses the
+  // parent's state, under the parent's lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
-  // Called when a runtime ends: it would wait for idle workers.
+  // Called when a runtime ends, because the runtime would otherwise wait for idle workers.
   void retire_idle_workers() noexcept;
-  // Ends the pause if `call` on the state returns that no caller requires it any more.
+  // Calls `call` on the state, and ends the pause if `call` returns true: no caller requires the
+  // pause any more.
   template <class Call>
   void end_pause_if(Call call) noexcept;
   // Parks the caller, which must not be a task of the pool. Returns false if the condition can
@@ -97,7 +100,8 @@ class PoolCore {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // Does the same for a change that may let tasks, workers or callers continue.
+  // Does the same, and then matches up: after the change, tasks, workers or callers may be able to
+  // continue.
   template <class Call>
   void change(Call call) noexcept {
     lock_.lock();
@@ -105,30 +109,30 @@ class PoolCore {
     match_up();
   }
   [[nodiscard]] std::size_t available() noexcept;
-  // Returns an empty token if there is no memory for the first one.
+  // Returns an empty token if there is no memory for the stop source.
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolTimings timings() noexcept;
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return *options_; }
   [[nodiscard]] const TaskRunner& runner() const noexcept { return runner_; }
-  // Distinguishes pools with the same name.
+  // Returns a number that distinguishes pools with the same name.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
-  // The outermost pool around this one, or this pool: all pools with the same root release their
-  // slots while their tasks wait for one another.
+  // Returns the outermost pool around this pool, or this pool. The tasks of pools with the same
+  // root release their slots while they wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
-  // Called by a task of the pool without a weight that waits until the item's task has ended in its
-  // slot; see nested/lent_slot.cpp. Returns false if that task is not the next to start, or has a
-  // worker. Otherwise the caller must call run_in_lent_slot().
+  // A task without a weight calls this to lend its slot to the item's task, for whose end it then
+  // waits; see nested/lent_slot.cpp. Returns false if the item's task would not be the next to
+  // start, or a worker is available. Otherwise the caller must call run_in_lent_slot().
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
-  // Called by a task of the pool that has given its slots back; see nested/blocking_scope.cpp.
-  // Parks.
+  // A task that has given its slots back calls this to take them again; see
+  // nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
-  // --- For workers, nested/ and services/, which hold the lock. A call that requires the lock
-  // releases it meanwhile if part of the work must be done without it. ---
+  // --- Workers, nested/ and services/ call these, and hold the lock. A call that requires the lock
+  // may release it for work that must be done without the lock. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
@@ -139,7 +143,8 @@ class PoolCore {
     effects.perform();
   }
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
-  // Does the same for a caller that holds the lock under the name of another pool with this root.
+  // Returns the state, for a caller that holds the lock under the name of another pool with this
+  // root.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
   // After a change other than the end of a task, matches tasks, workers, blocked submitters and
   // tasks that wait for their slots. Performs the effects.
@@ -148,16 +153,16 @@ class PoolCore {
     Effects none;
     match_up(none);
   }
-  // Accepts or refuses the item; returns nothing if there is no room. May release the lock
-  // meanwhile.
+  // Accepts or refuses the item; returns nothing if there is no room. May release the lock for some
+  // of the work.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
-  // Grows the queue's memory to make room for `item`. Returns false when there is none.
+  // Grows the queue's memory to make room for `item`. Returns false if there is no memory.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Called when a fiber could not be started on which tasks may depend. If no worker lives, the
-  // caller runs the accepted tasks and the tasks of blocked submitters: they may be drain tasks of
-  // sub-pools.
+  // Called when a fiber on which tasks may depend could not be started. If no worker lives, the
+  // caller itself runs the accepted tasks and the tasks of blocked submitters, some of which may be
+  // drain tasks of sub-pools.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // Takes one step of the growth that must_grow() requires; the caller then checks again. Returns
   // the reason if a fiber could not be started.
@@ -171,7 +176,7 @@ class PoolCore {
   }
   // Parks a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
-  // The last access of a user to the pool.
+  // Must be the last access of a user of the pool.
   void leave() noexcept {
     lock_.lock();
     unlock_and_leave();
@@ -180,37 +185,37 @@ class PoolCore {
 
   // --- The end of a task: end_task.cpp ---
 
-  // Ends a task whose slot is still counted: completes its job, and frees the slot. Releases the
-  // lock meanwhile if the job has no other reference, because its destruction runs user code.
-  void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // The parts of the above. Returns the task's weight.
-  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept
+  // Ends a task whose slot is still counted: completes its job, and frees the slot. If the job has
+  // no other reference, releases the lock while it destroys the job, because that runs user code.
+  void end_task(PoolWorker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
+  // The parts of end_task(); end_job() returns the task's weight.
+  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, PoolWorker& self) noexcept
       WEFT_REQUIRES(lock_);
   // Returns true if the pool keeps the job for another task.
   [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
       WEFT_REQUIRES(lock_);
-  void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
+  void end_slots(const PoolWorker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
 
  private:
-  // Calls a worker for the accepted tasks, if one is needed.
+  // Calls a worker for the accepted tasks, if they need another worker.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
-  // submit.cpp
+  // submit_dropping() is in submit.cpp.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
       WEFT_RELEASES(lock_);
   // Finishes a submit and returns its result.
   [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
-  // dispatch.cpp. They release the lock meanwhile.
+  // These are in dispatch.cpp. They release the lock for some of the work.
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
-  // Starts a fiber of the pool, which is a user of it. Returns the reason if it could not be
-  // started: a pool returns errors where weft::go() throws.
+  // Starts a fiber of the pool, and counts it as a user. Returns the error if the fiber could not
+  // be started: a pool returns errors where weft::go() throws.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
                                                  Effects& effects) noexcept WEFT_REQUIRES(lock_);
 
-  // The nesting locks this pool, which the analysis cannot recognize.
+  // The nesting locks this pool, but the analysis cannot see that.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);
   }
@@ -222,18 +227,18 @@ class PoolCore {
   PoolCore& root_;
   NestingPlace nesting_;
 
-  detail::SpinLock own_lock_;  // Used by a pool without a parent.
+  detail::SpinLock own_lock_;  // Used only by a pool without a parent.
   detail::SpinLock& lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);
-  // Empty until the first call for a token, because few pools need one. Replaced when the pool is
-  // opened after a cancel.
+  // Empty until the first request for a token, because few pools need a stop source. Replaced when
+  // the pool is opened after a cancel.
   std::stop_source stop_source_ WEFT_GUARDED_BY(lock_){std::nostopstate};
-  const Listing listing_{*this};  // Ends first.
+  const Listing listing_{*this};  // The last field, so destroyed first.
 };
 
 inline void PoolCore::announce_accepted() noexcept {
-  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
+  PoolWorker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
   lock_.unlock();
   if (detail::is_tracing()) [[unlikely]]
     detail::trace_text(detail::TraceKind::pool_submit, options_->name);

@@ -1,4 +1,4 @@
-// Tasks come in.
+// Accepts tasks.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -15,7 +15,7 @@ using detail::WaitReason;
 
 namespace {
 
-// Requires `lock`; releases it meanwhile. Returns false when there is no memory.
+// Requires `lock`, and releases it during the allocation. Returns false if there is no memory.
 bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock)
     WEFT_REQUIRES(lock) {
   bool reserved = true;
@@ -82,7 +82,7 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
         [[unlikely]] {
       // The worker is started first, so that no task is accepted without a worker to run it.
       error = start_worker_for(item, effects);
-      // Another caller may have closed it, since the lock was released meanwhile.
+      // Another caller may have closed the pool, because the lock was released meanwhile.
       if (state_.closed) continue;
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
@@ -110,7 +110,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     } else if (state_.queue.will_have_room_for(item)) {
       if (effects.empty()) break;
     } else if (!grow_queue(item)) {
-      // Handing a blocked submitter's task on must not allocate.
+      // Without this memory, admitting the blocked submitter later would have to allocate.
       error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (error) return answered(error, effects);
@@ -131,10 +131,11 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   }
   lock_.lock();
   --state_.waiters.parked;
-  // A pool that is closed and joined meanwhile waits for this caller's last access.
+  // If the pool is closed and joined meanwhile, the joiner waits for this caller's last access.
   ++state_.users;
   ++state_.counters.rejected;
-  // Submitters after one that was too heavy may fit, as may later ones with its key.
+  // If this submitter's task was too heavy, the tasks of later submitters may fit. A later task
+  // with the same key may now wait for room.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
   leave();
@@ -142,8 +143,8 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 }
 
 // A task of weight 1 replaces one other task, so it overtakes no submitter that waits for room; a
-// heavier one replaces several. It does so under one hold of the lock: a replacement that is sent
-// for a dropped task, as a sub-pool does with its drain tasks, comes too late.
+// heavier task may replace several. All this happens under one hold of the lock. So if a drain task
+// is dropped, its sub-pool cannot take the place with a new drain task.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock, because its end wakes waiters.
@@ -169,7 +170,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
 }
 
 void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
-  Worker self;
+  PoolWorker self;
   self.number = number;
   runner_.run(item, self);
   lock_.lock();

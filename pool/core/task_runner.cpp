@@ -9,9 +9,9 @@ namespace weft::pool {
 
 using Outcome = detail::PoolJob::Outcome;
 
-void TaskRunner::run_any(detail::PoolItem& item, Worker& self) const noexcept {
-  // A trace that begins meanwhile has no event of this task, and a trace that ends meanwhile has
-  // only the first.
+void TaskRunner::run_any(detail::PoolItem& item, PoolWorker& self) const noexcept {
+  // If a trace begins while the task runs, that trace has no event of this task. If a trace ends
+  // meanwhile, it has only the task's first event.
   const bool is_traced = detail::is_tracing();
   if (is_traced) detail::trace_text(detail::TraceKind::pool_start, options_.name);
   self.lap.submitted = item.submitted_at;
@@ -21,22 +21,23 @@ void TaskRunner::run_any(detail::PoolItem& item, Worker& self) const noexcept {
   if (is_traced) detail::trace_text(detail::TraceKind::pool_end, options_.name);
 }
 
-void TaskRunner::run_job(detail::PoolJob& job, Worker& self) const noexcept {
+void TaskRunner::run_job(detail::PoolJob& job, PoolWorker& self) const noexcept {
   self.outcome = job.execute();
   if (job.is_unwatched()) report_lost(job, self);
 }
 
-// A handler may park, so it is not called in the catch block.
-void TaskRunner::report_plain(const detail::PoolItem& item, Worker& self) const noexcept {
+// Not called in the catch block, because a handler may park.
+void TaskRunner::report_plain(const detail::PoolItem& item, PoolWorker& self) const noexcept {
   self.outcome = Outcome::failed;
   report({std::exchange(self.thrown, nullptr), item.task.type_hint()}, self);
 }
 
-void TaskRunner::report_lost(detail::PoolJob& job, const Worker& self) const noexcept {
+void TaskRunner::report_lost(detail::PoolJob& job, const PoolWorker& self) const noexcept {
   if (self.outcome == Outcome::failed) report(job.take_exception(), self);
 }
 
-void TaskRunner::report(const detail::PoolJob::Thrown& thrown, const Worker& self) const noexcept {
+void TaskRunner::report(const detail::PoolJob::Thrown& thrown,
+                        const PoolWorker& self) const noexcept {
   if (!thrown.exception) return;
   pool::report(options_, thrown.exception,
                {.pool = options_.name,

@@ -12,25 +12,26 @@
 namespace weft::pool {
 
 // Runs the tasks of a pool, for any worker and without the pool's lock. The lock guards the
-// measurements: record() and timings().
+// measurements, which record() and timings() access.
 class TaskRunner {
  public:
   // `options` outlive it. Throws std::bad_alloc.
   explicit TaskRunner(const PoolOptions& options)
       : options_(options), book_(options.timings ? std::make_unique<TimingBook>() : nullptr) {}
 
-  // Returns whether the clock is read for each task.
+  // Returns whether run() reads the clock for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
-  // Records when an item is submitted, if that is measured and has not been recorded yet.
+  // Stores the time of the submit in the item, if the pool measures times and the item has none
+  // yet.
   void stamp(detail::PoolItem& item) const noexcept {
     if (is_measuring() && item.submitted_at == 0) item.submitted_at = book_->stamp_submit();
   }
-  // Stores the outcome and the times of the task in the worker.
-  void run(detail::PoolItem& item, Worker& self) const noexcept;
+  // Runs the task, and stores its outcome and times in the worker's record.
+  void run(detail::PoolItem& item, PoolWorker& self) const noexcept;
   // Reports an exception of a job whose handle was dropped.
-  void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
-  // Records the times of the worker's last task.
-  void record(const Worker& self) noexcept {
+  void report_lost(detail::PoolJob& job, const PoolWorker& self) const noexcept;
+  // Adds the times of the worker's last task to the measurements.
+  void record(const PoolWorker& self) noexcept {
     if (is_measuring()) [[unlikely]]
       book_->record(self.lap, self.outcome);
   }
@@ -39,23 +40,23 @@ class TaskRunner {
   }
 
  private:
-  void run_plain(detail::PoolItem& item, Worker& self) const noexcept;
-  void run_job(detail::PoolJob& job, Worker& self) const noexcept;
-  // Runs a task of either kind; also handles measurement and tracing.
-  void run_any(detail::PoolItem& item, Worker& self) const noexcept;
-  [[gnu::cold]] void report_plain(const detail::PoolItem& item, Worker& self) const noexcept;
-  void report(const detail::PoolJob::Thrown& thrown, const Worker& self) const noexcept;
+  void run_plain(detail::PoolItem& item, PoolWorker& self) const noexcept;
+  void run_job(detail::PoolJob& job, PoolWorker& self) const noexcept;
+  // Runs a task of either kind, with measurement and tracing.
+  void run_any(detail::PoolItem& item, PoolWorker& self) const noexcept;
+  [[gnu::cold]] void report_plain(const detail::PoolItem& item, PoolWorker& self) const noexcept;
+  void report(const detail::PoolJob::Thrown& thrown, const PoolWorker& self) const noexcept;
 
   const PoolOptions& options_;
   const std::unique_ptr<TimingBook> book_;
 };
 
-inline void TaskRunner::run(detail::PoolItem& item, Worker& self) const noexcept {
+inline void TaskRunner::run(detail::PoolItem& item, PoolWorker& self) const noexcept {
   const bool is_plain = item.job == nullptr && !is_measuring() && !detail::is_tracing();
   is_plain ? run_plain(item, self) : run_any(item, self);
 }
 
-inline void TaskRunner::run_plain(detail::PoolItem& item, Worker& self) const noexcept {
+inline void TaskRunner::run_plain(detail::PoolItem& item, PoolWorker& self) const noexcept {
   WEFT_TRY {
     item.task.run();
     self.outcome = detail::PoolJob::Outcome::completed;

@@ -12,8 +12,9 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls this many. With two, the
-// calls form a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
+// An arriving worker that sees more tasks than starting workers calls this many workers. With two,
+// the calls form a tree: n blocking tasks have n workers after log2(n) passes through the run
+// queue.
 constexpr int kCallsOnArrival = 2;
 
 class WorkerLoop {
@@ -25,7 +26,7 @@ class WorkerLoop {
     self_.waker = detail::current();
     core_.lock();
     if (!state_.workers.arrive()) return core_.unlock();
-    state_.workers.depart();  // next_task() counts it as arriving.
+    state_.workers.depart();  // next_task() counts the worker as arrived again.
     while (next_task()) {
       core_.runner().run(item_, self_);
       core_.lock();
@@ -40,7 +41,7 @@ class WorkerLoop {
 
  private:
   // The short path of most tasks: a plain task has ended, and a plain task is next. Returns false,
-  // with nothing changed, if end_task() and next_task() are needed.
+  // and changes nothing, if the caller must call end_task() and next_task() instead.
   [[nodiscard]] bool go_on() noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (item_.job != nullptr || core_.runner().is_measuring() || !state_.needs_only_pop()) {
       return false;
@@ -50,8 +51,8 @@ class WorkerLoop {
     return true;
   }
   [[nodiscard]] bool next_task() noexcept WEFT_RELEASES(core_.spin_lock());
-  // Called before work that must not be done under the lock. The worker is counted as starting,
-  // since it will look for a task again.
+  // Called before work that must not be done under the lock. The worker counts as starting
+  // meanwhile, because it will look for a task again.
   void step_out() noexcept WEFT_RELEASES(core_.spin_lock()) {
     state_.workers.depart();
     self_.starting = true;
@@ -64,15 +65,16 @@ class WorkerLoop {
     return core_.options().idle_timeout != kNever &&
            state_.workers.staying() > state_.kept_workers();
   }
-  // Returns false if the worker has left. Returns true if it had objects, which have been
-  // destroyed: the worker must come back.
+  // Returns false if the worker has left. Returns true if the worker has destroyed objects and
+  // still has its place: it must then call come_back().
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
-  // The worker counts as clearing. Returns false if it has given up its place meanwhile.
+  // Called while the worker counts as clearing. Returns false if the worker has given up its place
+  // meanwhile.
   [[nodiscard]] bool clear() noexcept {
     self_.objects->destroy();
     return self_.objects->has_place();
   }
-  // Called afterwards: the worker looks for a task.
+  // Called after a clear() that returned true; the worker then looks for a task.
   void come_back() noexcept WEFT_ACQUIRES(core_.spin_lock()) {
     core_.lock();
     state_.workers.end_clearing();
@@ -82,19 +84,19 @@ class WorkerLoop {
   PoolCore& core_;
   PoolState& state_;
   PoolItem& item_;
-  Worker self_;
+  PoolWorker self_;
 };
 
-// Returns true with a task to run, whose slot is counted as running; false when the worker has been
-// retired, and its slot is no longer counted as live.
+// Returns true if there is a task to run, whose slot then counts as running. Returns false if the
+// worker has been retired, and no longer counts as live.
 //
-// The waiters of a finished job are woken once its slot has been reused or is free, so that a
-// caller that waits for a task can rely on its slot.
+// Wakes the waiters of a finished job only once the job's slot has been reused or is free. So a
+// caller that has waited for a task can rely on the slot.
 bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
-  bool was_retired = false;  // While it idled; it looks once more, for its place was occupied.
+  bool was_retired = false;  // Set if the worker is retired while it idles; it then looks again.
   for (;;) {
     const bool arriving = self_.starting;
     if (arriving) state_.workers.arrive_again();
@@ -123,12 +125,12 @@ bool WorkerLoop::next_task() noexcept {
     } else if (try_admitting && state_.must_admit_without_start()) {
       step_out();
       core_.lock();
-      core_.match_up();       // Releases it.
-      try_admitting = false;  // If growing did not help, there is no memory.
+      core_.match_up();       // Releases the lock.
+      try_admitting = false;  // If no submitter was admitted, there is no memory.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
       self_.starting = true;
-      // If there are no fibers, the next worker that goes idle tries again.
+      // If the reaper cannot be started, the next worker that goes idle tries again.
       try_reaper = !core_.start_reaper();
       continue;
     } else {
@@ -136,7 +138,7 @@ bool WorkerLoop::next_task() noexcept {
                      "PoolState I2: a worker goes idle only if no task can start");
       WEFT_INVARIANT(!state_.can_return_slots(),
                      "PoolState I4: tasks wait for their slots only while they cannot have any");
-      self_.starting = true;  // It counts as starting when it comes back.
+      self_.starting = true;  // The worker will count as starting when a caller wakes it.
       state_.workers.go_idle(self_);
       detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);
       if (self_.retired) {
@@ -155,7 +157,8 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // This makes room without a pop, so the queue may have to grow for an admitted submitter.
+  // The leaving worker makes room without a pop, so the queue may have to grow for an admitted
+  // submitter.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
   return clears && clear();

@@ -1,4 +1,4 @@
-// Drain tasks are tasks of a parent that run the tasks of its sub-pools.
+// Implements drain tasks: tasks of a parent that run the tasks of its sub-pools.
 #include <utility>
 
 #include "pool/core/pool_core.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// Requires the lock. Returns whether a drain task of the sub-pool may begin a task; after its
-// first, it yields to all tasks other than drain tasks of that sub-pool.
+// Requires the lock. Returns whether a drain task of the sub-pool may begin a task. After its first
+// task, it yields to all tasks other than drain tasks of that sub-pool.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;
@@ -27,18 +27,18 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   return has_turn(*parent, turn);
 }
 
-// A task of weight n takes n slots of each parent; its drain task has one of them. It gives that
-// one back first, and then takes all of them at once, as a task that has waited does. So a task
-// that waits for slots of a pool holds none of them. The task has left its queue, and counts as
-// running there.
+// A task of weight n needs n slots of each parent; its drain task has one of them. The drain task
+// first gives this slot back, and then takes all n slots at once, as a task that has waited does.
+// So a task that waits for slots of a pool holds none of them. The task has already left the
+// sub-pool's queue, and counts as running in the sub-pool.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
       : weight_(drain.weight()), first_(drain.outer()), end_(first_) {
     if (weight_ == 1) [[likely]]
       return;
-    // A caller that runs a drain task in place of a worker may have no slot in the outer pools, or
-    // may have given it back.
+    // A caller that runs a drain task in place of a worker may have no slots in the outer pools, or
+    // may have given them back.
     const PoolCore* parent = drain.core().parent();
     for (; end_ != nullptr && &end_->core() == parent && end_->has_slot(); end_ = end_->outer()) {
       parent = parent->parent();
@@ -76,7 +76,7 @@ class SlotsOfParents {
   Registration* end_;
 };
 
-// Runs tasks of a sub-pool in a slot of the parent, on its fiber.
+// Runs tasks of a sub-pool in a slot of the parent, on the fiber of the parent's worker.
 class Drain {
  public:
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
@@ -86,7 +86,7 @@ class Drain {
     PoolItem item;
     Registration registration(core_, item);
     core_.lock();
-    if (state_.workers.arrive()) {  // Otherwise there was no task for it.
+    if (state_.workers.arrive()) {  // False if the sub-pool has retired this drain task.
       for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
         run(item, registration);
         core_.lock();
@@ -106,15 +106,15 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if nothing is left to do. The waiters of the previous job are woken now, because
-  // its slot is in use again. Otherwise the parent wakes them, when it frees the parent's slot
-  // together with this one.
+  // Returns false if nothing is left to do. If there is a next task, this call wakes the waiters of
+  // the previous job, because the job's slot is in use again. Otherwise the parent wakes them when
+  // it frees the drain task's slot, together with the job's slot.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
-      // If a drain task arrives during a pause, a blocked caller can use its place.
+      // This drain task arrives during a pause, so a blocked submitter can use its place.
       (void)state_.admit_one(nullptr, effects);
     } else if (!state_.waiters.blocked.empty()) {
       state_.workers.depart();  // This drain task keeps its place.
@@ -142,7 +142,7 @@ class Drain {
     self_.effects.wake_all(settled.waiters);
     if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
   }
-  // Releases the lock meanwhile if the job's handle was dropped.
+  // Releases the lock for some of the work if the job's handle was dropped.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
@@ -161,7 +161,7 @@ class Drain {
 
   PoolCore& core_;
   PoolState& state_;
-  Worker self_;
+  PoolWorker self_;
   PoolJob* finished_ = nullptr;
 };
 
@@ -194,12 +194,12 @@ bool DrainTask::invoke() noexcept {
   return true;
 }
 
-// Called under the lock, when the slot becomes free.
+// Called under the lock, when the parent's slot becomes free.
 PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
   Effects effects;
   if (finished_ != nullptr) {
     const Settled settled = finished_->settle(outcome_);
-    if (settled.is_last) return {.is_last = true};  // It is destroyed together with this object.
+    if (settled.is_last) return {.is_last = true};  // The destructor then destroys the job.
     effects.wake_all(settled.waiters);
     if (!settled.is_unused) finished_ = nullptr;
   }

@@ -1,4 +1,4 @@
-// A task that a caller waits for, or that has attributes: its states and its end; and its stop
+// Implements tasks that callers wait for, or that have attributes: their states, end, stop
 // requests, deadline and timeout.
 #include <exception>
 #include <memory>
@@ -67,11 +67,11 @@ void PoolJob::watch_deadline() {
 // ---- Its life
 
 std::error_code PoolJob::over_before_start() const noexcept {
-  // Checked first, because the alarm may have dropped the job already.
+  // Relaxed: the value is only compared; it publishes no other data.
+  const bool is_dropped = state_.load(relaxed) != kPending;
+  // Checked last: if the alarm has dropped the job, the deadline has passed by now.
   if (attributes_->deadline.passed()) return Errc::timed_out;
-  // Relaxed: the value is only compared; it publishes nothing.
-  if (state_.load(relaxed) != kPending) return Errc::cancelled;
-  return {};
+  return is_dropped ? make_error_code(Errc::cancelled) : std::error_code();
 }
 
 PoolJob::Outcome PoolJob::execute_attributed() noexcept {
@@ -87,14 +87,14 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
       }
       if (invoke()) outcome = Outcome::completed;
     } catch (...) {
-      // No alarm was available, and without one the task must not run.
+      // The alarm could not be set, and without it the task must not run.
       fail(std::current_exception());
     }
   }
   // Once the job has ended, no user code is called on its behalf.
   attributes.disarm();
   attributes.stop.remove();
-  // A job that was dropped just before it was accepted still has its callable.
+  // A job that was dropped just before its acceptance still has its callable.
   if (state_.load(acquire) == kCancelled) drop_callable();  // [job]
   return outcome;
 }
@@ -123,7 +123,7 @@ PoolJob::Settled PoolJob::settle(Outcome outcome) noexcept {
 
 bool PoolJob::cancel() noexcept {
   if (drop(Errc::cancelled)) return true;
-  // Relaxed: the value is only compared; it publishes nothing.
+  // Relaxed: the value is only compared; it publishes no other data.
   const std::uint32_t state = state_.load(relaxed);
   if (state == kRunning) request_stop();
   return state == kDropping || state == kCancelled;
@@ -167,7 +167,7 @@ bool PoolJob::make_reusable() noexcept {
   return true;
 }
 
-// Relaxed: the callable was passed to this thread by the pool's lock, or with the handle.
+// Relaxed: this thread has received the callable under the pool's lock, or with the handle.
 bool PoolJob::claim(State state) noexcept {
   std::uint32_t expected = kPending;
   return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
@@ -175,7 +175,7 @@ bool PoolJob::claim(State state) noexcept {
 
 Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
-  // Relaxed: the caller stored it.
+  // Relaxed: the caller stored the value.
   WEFT_INVARIANT(state_.load(relaxed) == (end == kFinished ? kRunning : kDropping),
                  "PoolJob I1: kRunning comes before kFinished, kDropping before kCancelled");
   state_.store(end, release);  // [job]

@@ -13,6 +13,9 @@ using detail::relaxed;
 namespace {
 
 constexpr std::size_t kLooksAhead = 16;
+// A default goal refuses spawns if fibers hold at least the goal divided by this number. Each fiber
+// holds at least a page, so the process then uses at most 32 KiB for each of them.
+constexpr std::size_t kPartOfFibers = 8;
 
 }  // namespace
 
@@ -32,10 +35,20 @@ bool MemoryGoal::look(std::int64_t now) noexcept {
   return used >= bytes_ - bytes_ / 8;
 }
 
+bool MemoryGoal::refuses(std::size_t of_fibers) const noexcept {
+  return is_set_by_program_ || of_fibers >= bytes_ / kPartOfFibers;
+}
+
+void MemoryGoal::judge(std::size_t of_fibers) noexcept {
+  refusing_.store(is_reached() && refuses(of_fibers) ? 1 : 0, relaxed);
+}
+
 // The monitor writes the report, because the caller may hold locks and may have little stack.
-bool MemoryGoal::may_grow() noexcept {
+bool MemoryGoal::may_grow(std::size_t of_fibers) noexcept {
   if (in_use_() < bytes_) return true;
   reach();
+  if (!refuses(of_fibers)) return true;
+  refusing_.store(1, relaxed);
   return false;
 }
 
@@ -45,11 +58,12 @@ void MemoryGoal::reach() noexcept {
 
 void MemoryGoal::report(std::size_t used) noexcept {
   const char* const effect =
-      refuses_
+      is_set_by_program_
           ? "new fibers are refused until it uses less. Raise the goal, or bound the fibers by "
             "a FiberPool"
-          : "unused stacks and records are given back. Set the option to a number of bytes to "
-            "have new fibers refused there, or bound the fibers by a FiberPool";
+          : "unused stacks and records are given back, and new fibers are refused while fibers "
+            "hold an eighth of it or more. Set the option to a number of bytes to have them "
+            "always refused there, or bound the fibers by a FiberPool";
   (void)std::fprintf(
       stderr, "weft: RuntimeOptions::memory_goal = %zu bytes, and the process uses %zu: %s\n",
       bytes_, used, effect);

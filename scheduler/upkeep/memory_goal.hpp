@@ -7,32 +7,39 @@
 
 namespace weft::scheduler {
 
-// Compares the memory of the process with a goal. Near the goal, caches must be freed. If the goal
-// refuses, fibers cannot be spawned from when it is reached until the process uses less. The
-// monitor measures. Any thread may call the const functions and may_grow.
+// Compares the memory of the process with a goal. Near the goal, the caller must free caches. At
+// the goal, spawns are refused until the process uses less memory. A goal that the program has not
+// set refuses spawns only if fibers hold a considerable part of the memory: otherwise a refusal
+// would save little. Any thread may call the const functions and may_grow(); the monitor calls the
+// other functions.
 class MemoryGoal {
  public:
   using InUse = std::size_t (*)() noexcept;
 
   // `bytes`: 0 for no goal. `in_use` returns the bytes that the process uses.
-  MemoryGoal(std::size_t bytes, bool refuses, InUse in_use) noexcept
-      : bytes_(bytes), refuses_(refuses), in_use_(in_use) {}
+  MemoryGoal(std::size_t bytes, bool is_set_by_program, InUse in_use) noexcept
+      : bytes_(bytes), is_set_by_program_(is_set_by_program), in_use_(in_use) {}
 
-  // Returns true if caches must be freed. It measures at most once a period, and reports on stderr
-  // when the goal is reached for the first time.
+  // Returns true if the caller must free caches. It measures at most once a period, and reports on
+  // stderr when the process reaches the goal for the first time.
   [[nodiscard]] bool look(std::int64_t now) noexcept;
-  // Measures, and returns false at the goal.
-  [[nodiscard]] bool may_grow() noexcept;
-  // Returns true if the memory grows so fast that the goal is only a few measurements away.
+  // Must be called after a look() that has found the goal reached; decides whether spawns are
+  // refused. `of_fibers`: a lower bound of the bytes that fibers hold. Context: the monitor.
+  void judge(std::size_t of_fibers) noexcept;
+  // Measures the memory, and returns false if spawns are refused.
+  [[nodiscard]] bool may_grow(std::size_t of_fibers) noexcept;
+  // Returns true if the memory grows so fast that the process will reach the goal within a few
+  // measurements.
   // Context: the monitor.
   [[nodiscard]] bool is_close() const noexcept { return is_close_; }
 
-  // Relaxed: hints and statistics, which guard nothing.
+  // Relaxed: hints and statistics, which publish no other data.
   [[nodiscard]] bool is_reached() const noexcept { return reached_.load(detail::relaxed) != 0; }
   // Returns true while spawns are refused.
-  [[nodiscard]] bool is_refusing() const noexcept { return refuses_ && is_reached(); }
-  // Returns 1 while the goal is exceeded, otherwise 0.
-  [[nodiscard]] const detail::Atomic<std::size_t>& reached() const noexcept { return reached_; }
+  [[nodiscard]] bool is_refusing() const noexcept { return refusing_.load(detail::relaxed) != 0; }
+  // Returns a value that is 1 while spawns are refused, otherwise 0.
+  [[nodiscard]] const detail::Atomic<std::size_t>& refusing() const noexcept { return refusing_; }
+  [[nodiscard]] bool is_set_by_program() const noexcept { return is_set_by_program_; }
   // Returns how often the goal has been reached.
   [[nodiscard]] std::uint64_t times() const noexcept { return times_.load(detail::relaxed); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -40,11 +47,13 @@ class MemoryGoal {
  private:
   void reach() noexcept;
   void report(std::size_t used) noexcept;
+  [[nodiscard]] bool refuses(std::size_t of_fibers) const noexcept;
 
   const std::size_t bytes_;
-  const bool refuses_;
+  const bool is_set_by_program_;
   const InUse in_use_;
-  detail::Atomic<std::size_t> reached_{0};
+  detail::Atomic<std::size_t> reached_{0};  // 1 or 0.
+  detail::Atomic<std::size_t> refusing_{0};
   detail::Atomic<std::uint64_t> times_{0};
   std::int64_t next_look_ = 0;
   std::size_t last_use_ = 0;  // The bytes at the last measurement.

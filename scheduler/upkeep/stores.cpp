@@ -22,7 +22,7 @@ bool Stores::trim_some() noexcept {
 }
 
 bool Stores::decay_some(std::int64_t now) noexcept {
-  // One worker at a time: the others should do other work.
+  // One worker at a time frees memory; the other workers should do other work.
   if (!decay_lock_.try_lock()) return false;
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
   if (now - decay_period_began_ >= tuning::kDecayPeriod) {
@@ -45,10 +45,19 @@ bool Stores::decay_some(std::int64_t now) noexcept {
   return more_stacks || more_fibers;
 }
 
+std::size_t Stores::least_bytes(std::size_t records) noexcept {
+  constexpr std::size_t kPage = 4096;
+  const auto counts = stacks_.space().counts();
+  return records + (counts.carved - counts.cold) * kPage;
+}
+
 bool Stores::mind_goal(std::int64_t now) noexcept {
-  constexpr int kSteps = 16;  // Some milliseconds; the next look continues.
-  // Memory is not freed at each look: fibers that are spawned near the goal need stacks, too.
-  if (goal_.look(now) && now - given_back_ >= tuning::kDecayPeriod) {
+  constexpr int kSteps = 16;  // These steps take some milliseconds; the next look continues.
+  const bool is_near = goal_.look(now);
+  if (goal_.is_reached() || goal_.is_refusing()) goal_.judge(least_bytes(fibers_.bytes()));
+  // Near the goal, memory is not freed at each look, because fibers that are spawned meanwhile also
+  // need stacks.
+  if (is_near && now - given_back_ >= tuning::kDecayPeriod) {
     int steps = 0;
     while (steps < kSteps && trim_some()) ++steps;
     if (steps < kSteps) given_back_ = now;

@@ -19,18 +19,22 @@ class Stores {
   // The memory that the process should not exceed; 0 for no goal.
   struct Goal {
     std::size_t bytes = 0;
-    bool refuses = false;
+    bool is_set_by_program = false;
   };
 
   // `stack_main` is the entry function of each stack; the records belong to `owner`.
   Stores(fibers::StackMain stack_main, void* owner, std::size_t max_fibers, Goal goal)
       : stacks_(stack_main),
         fibers_(owner, max_fibers),
-        goal_(goal.bytes, goal.refuses, &base::memory_in_use) {
-    if (goal.bytes == 0 || !goal.refuses) return;
-    fibers_.refuse_while_any(goal_.reached());
+        goal_(goal.bytes, goal.is_set_by_program, &base::memory_in_use) {
+    if (goal.bytes == 0) return;
+    fibers_.refuse_while_any(goal_.refusing());
     fibers_.ask_before_growth(
-        [](void* asked) noexcept { return static_cast<MemoryGoal*>(asked)->may_grow(); }, &goal_);
+        [](void* asked, std::size_t records) noexcept {
+          auto& stores = *static_cast<Stores*>(asked);
+          return stores.goal_.may_grow(stores.least_bytes(records));
+        },
+        this);
   }
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
@@ -44,21 +48,25 @@ class Stores {
   // Performs one step of trim(); returns true if more is left.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Frees some memory that has been unused for a while, alongside other work. Entries that were
-  // unused for a whole period of half a second are freed during the next one, or several if there
-  // are very many. `now` is in nanoseconds. Takes at most some milliseconds; returns true if more
-  // is already due.
+  // Frees some memory that has been unused for a while, in small parts between other work. Entries
+  // that were unused for a whole period of half a second are freed during the next period, or
+  // during several periods if there are very many. `now` is in nanoseconds. Takes at most some
+  // milliseconds. Returns true if more memory is already due.
   bool decay_some(std::int64_t now) noexcept;
   // Compares the memory of the process with the goal, and frees some unused memory if the goal is
   // near. Returns true if the caller should check again soon. Context: the monitor.
   [[nodiscard]] bool mind_goal(std::int64_t now) noexcept;
 
  private:
+  // Returns a lower bound of the bytes that fibers hold: `records` bytes, and a page for each
+  // stack.
+  [[nodiscard]] std::size_t least_bytes(std::size_t records) noexcept;
+
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   MemoryGoal goal_;
-  std::int64_t given_back_ = 0;  // When all was given back near the goal.
-  // No thread waits for it: the holder may take milliseconds.
+  std::int64_t given_back_ = 0;  // When all unused memory was last freed near the goal.
+  // Threads only try to lock it, because the holder may hold it for milliseconds.
   detail::SpinLock decay_lock_;
   std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;

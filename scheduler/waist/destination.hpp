@@ -1,10 +1,9 @@
-// Where a spawn goes.
+// Determines the scheduler for a spawn.
 #pragma once
 
 #include <optional>
-#include <system_error>
-#include <weft/error.hpp>
 
+#include "scheduler/refusals.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker/current_worker.hpp"
@@ -12,7 +11,7 @@
 
 namespace weft::scheduler {
 
-// The scheduler for a spawn; lives for the duration of the spawn.
+// The scheduler for a spawn. The object lives for the duration of the spawn.
 class Destination {
  public:
   Destination() {
@@ -21,10 +20,7 @@ class Destination {
       return;
     }
     scheduler_ = choice_.emplace().get();
-    if (scheduler_ == nullptr) {
-      throw std::system_error(make_error_code(Errc::no_runtime),
-                              "weft: a plain thread spawned a fiber");
-    }
+    if (scheduler_ == nullptr) throw_no_runtime("weft: a plain thread spawned a fiber");
   }
   [[nodiscard]] Scheduler* operator->() const noexcept { return scheduler_; }
 

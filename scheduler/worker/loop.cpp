@@ -16,13 +16,6 @@ namespace weft::scheduler {
 using detail::relaxed;
 using fibers::Fiber;
 
-Loop::Loop(Shared& shared, unsigned index)
-    : worker_(shared, index),
-      desk_(worker_.desk()),
-      shared_(shared),
-      clockwork_(worker_, shared),
-      searcher_(worker_, clockwork_, shared) {}
-
 void Loop::run() noexcept {
   worker_.begin_thread();
   char name[16];
@@ -51,7 +44,7 @@ void Loop::prepare_for_run() noexcept {
   }
 }
 
-// Looks at everything that local work would keep waiting forever.
+// Looks at everything that a worker with local work would otherwise never reach.
 void Loop::look_around() noexcept {
   const std::int64_t now = machine_now();
   desk_.queue.set_time(now);
@@ -68,12 +61,13 @@ void Loop::look_around() noexcept {
   searcher_.visit_others(now);
 }
 
-// Decides when the next look is, and whether to wake a sleeping worker. Runs may suddenly become
-// longer; then the monitor requests a look.
+// Decides when the next look is due, and whether to wake a sleeping worker. If runs suddenly become
+// longer, the monitor requests a look.
 void Loop::look_at_pace(std::int64_t now) noexcept {
   const Pace::Progress progress =
       worker_.announcer().pace().look(now, desk_.recorder.counters().switches.get());
   if (run_lengths_.are_long(progress)) worker_.announcer().pace().note_long_run(now);
+  if (shared_.desks().size() == 1) worker_.announcer().pace().note_alone();
   if (!shared_.idle().anyone_asleep()) {
     desk_.decisions_left.store(worker_.announcer().pace().allot(progress, tuning::kLookPeriod),
                                relaxed);
@@ -112,7 +106,7 @@ bool Loop::serve_stack_waits() noexcept {
   return has_own_work();
 }
 
-// Waits, and measures the time that this takes.
+// Calls `wait`, and counts its duration as time asleep or at rest.
 template <class Wait>
 auto Loop::while_parked(Wait wait) noexcept {
   struct Count {
@@ -143,8 +137,8 @@ Fiber* Loop::find_work() noexcept {
     if (searcher_.take_injected()) continue;
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
-    // The kernel's events are close at hand; but a worker that was called must help, and one that
-    // will sleep at once sees events in its sleep.
+    // A poll is cheaper than a search. But a worker that was called must help others, and a worker
+    // that will not search sees events in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -172,7 +166,7 @@ Fiber* Loop::take_chosen() noexcept {
   return fiber;
 }
 
-// Alternately takes fibers that may run only here, and fibers that others might take, too.
+// Alternately takes a pinned fiber, and a fiber of the queue.
 Fiber* Loop::take_own_work() noexcept {
   if (shared_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
@@ -205,7 +199,7 @@ bool Loop::must_look_itself() const noexcept {
   return !shared_.options().monitor.enabled && shared_.awake_hint() > itself;
 }
 
-// Sleeps in the event source, or on the futex.
+// Sleeps in the event source, or on the worker's futex.
 bool Loop::wait_for_events(Deadline deadline, bool in_source) noexcept {
   if (!in_source) return desk_.park_until(deadline);
   std::size_t found = 0;
@@ -230,13 +224,14 @@ void Loop::begin_idling() noexcept {
   watch_pauses_.restart();
 }
 
-// Runs after a full fence.
+// Must be called after a full fence.
 void Loop::note_sleep() noexcept {
   desk_.recorder.counters().sleeps.add_one();
   shared_.quiescence().worker_sleeps();
 }
 
-// Does the chores of a worker that is not needed. Returns true if it may have created work.
+// Called when a sleep has timed out: serves fibers that wait for stacks, frees memory, and searches
+// for deadlocks. Returns true if it may have created work.
 bool Loop::do_chores() noexcept {
   if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) return true;
   if (must_look_itself()) return shared_.has_work_hint();
@@ -244,8 +239,8 @@ bool Loop::do_chores() noexcept {
   return report_deadlock();
 }
 
-// A worker that is not needed any more leaves its fibers to others. Returns when it is called up
-// again, when a fiber comes that may run only here, or when the scheduler stops.
+// A worker that is not needed any more leaves its fibers to other workers. Returns when the monitor
+// calls the worker up, when a pinned fiber comes to it, or when the scheduler stops.
 void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
     shared_.inject_queue().push(*fiber);
@@ -253,13 +248,14 @@ void Loop::rest() noexcept {
   worker_.empty_caches();
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
-  // leave() wakes no worker that is about to sleep, and that one has found another one on watch.
-  // Worker 0 never leaves.
+  // leave() does not wake a worker that is about to sleep. Such a worker may have seen that this
+  // worker was on watch, and so may not have taken over the watch. Worker 0, which never leaves,
+  // takes it over.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
     while (desk_.is_resting() && !shared_.stopping()) {
-      // send_pinned() unparks after its push, so no such fiber is overlooked.
+      // send_pinned() unparks the worker after its push, so no pinned fiber is overlooked.
       if (!desk_.pinned.empty_hint() && desk_.end_rest()) {
         (void)shared_.active().add_one();
         detail::full_fence();  // [asleep]
@@ -271,17 +267,17 @@ void Loop::rest() noexcept {
   });
 }
 
-// Works in small steps, until all memory is freed or there is other work: no thread would wake this
-// worker meanwhile.
+// Frees memory in small steps until no unused memory is left, or there is work: no thread would
+// notify this worker of work meanwhile.
 void Loop::give_memory_back() noexcept {
   while (!shared_.has_work_hint() && !shared_.stopping() && !desk_.timers.due_hint(machine_now())) {
     if (!shared_.stores().trim_some()) return;
   }
 }
 
-// Checks whether any fiber can still run, if it is time, and this worker's turn. Returns true if it
-// has reported a deadlock: the program may have reacted to it.
-bool Loop::report_deadlock() noexcept {
+// If this worker is on watch and a search is due, checks whether any fiber can still run. Returns
+// true if it has reported a deadlock: the program's handler may have made a fiber runnable.
+[[gnu::cold]] bool Loop::report_deadlock() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
@@ -292,7 +288,7 @@ bool Loop::report_deadlock() noexcept {
   }
   const DeadlockWatch::Finding found = watch.find(desk_.index);
   if (found == DeadlockWatch::Finding::waiting) {
-    watch_pauses_.stop();  // The worker that is woken then begins anew.
+    watch_pauses_.stop();  // A worker that is woken restarts the pauses.
     return false;
   }
   watch_pauses_.lengthen();

@@ -12,23 +12,24 @@
 namespace weft::scheduler {
 
 // Decides when a worker looks around, when it calls another worker for help, and whether its fibers
-// run for long. All times are nanoseconds; except to count decisions, the worker has read the clock
-// before it calls. Owner: the worker.
+// run for a long time. All times are nanoseconds. The worker passes the time, which it has read
+// anyway. Owner: the worker.
 //
-// A call for help is a bet: it costs both workers some 10 us, and is lost if the caller has run the
-// waiting fibers before the helper arrives. So after a call the worker waits before the next one,
-// twice as long each time, until it has measured that fibers do wait.
+// A call for help is a bet: it costs both workers some 10 us. The bet is lost if the caller has run
+// the waiting fibers before the called worker arrives. So a pause follows each call. The pauses
+// double, until the worker has measured that fibers do wait.
 class Pace {
  public:
-  // Without a monitor no thread repairs what a worker postpones; then all runs count as long. In a
-  // simulation a look follows every decision: `most_decisions` is 1 there.
+  // Without a monitor all runs count as long, because no thread makes up for what the worker
+  // postpones. In a simulation a look follows every decision: `most_decisions` is 1 there.
   Pace(std::int64_t now, bool is_monitored,
        std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
       : most_decisions_(most_decisions),
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
-  // The worker has slept until `now`. Idle time says nothing about the pace of the coming fibers.
+  // Called when the worker has slept until `now`. Idle time does not count towards the pace of the
+  // fibers that follow.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
     allotted_ = most_decisions_;
     last_look_ = now;
@@ -36,7 +37,7 @@ class Pace {
     let_call(now);
   }
 
-  // The progress since the last look, as measured at a look or when the work has run out.
+  // The progress between two looks, measured at a look or when the work has run out.
   struct Progress {
     std::int64_t elapsed = 0;
     std::int64_t runs = 0;
@@ -44,7 +45,7 @@ class Pace {
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
-    // Returns whether `queued` fibers with such runs wait for longer than `patience`.
+    // Returns whether `queued` fibers with such runs need longer than `patience`.
     [[nodiscard]] bool exceeds(std::int64_t patience, std::int64_t queued) const noexcept {
       if (queued == 0) return false;
       return runs == 0 ? elapsed >= patience : queued * elapsed >= patience * runs;
@@ -59,11 +60,11 @@ class Pace {
     return progress;
   }
 
-  // Sets the number of decisions until the next look to as many as are made in `period` at the pace
-  // of `progress`.
+  // Sets the number of decisions until the next look to the number that the worker makes in
+  // `period` at the pace of `progress`.
   [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
     if (progress.elapsed * most_decisions_ <= period * progress.runs || most_decisions_ == 1) {
-      allotted_ = most_decisions_;  // Short runs look often, so this avoids a division.
+      allotted_ = most_decisions_;  // Short runs make looks frequent; this saves a division.
     } else {
       const std::int64_t fitting = period * progress.runs / progress.elapsed;
       allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
@@ -73,15 +74,17 @@ class Pace {
   [[nodiscard]] std::uint32_t allotted() const noexcept { return allotted_; }
   [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
 
-  // Returns whether `queued` fibers have been found to wait for longer than `patience`. At one look
-  // the thread may have been stopped for a moment; so where runs are short it takes two in a row.
+  // Returns whether the looks show that `queued` fibers wait for longer than `patience`. The thread
+  // may have been preempted before one look; so where runs are short, two looks in a row must show
+  // it.
   [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
     const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
     const bool waited = std::exchange(waits_, waits);
     return waits && (waited || expects_long_runs(last_look_));
   }
 
-  // A fiber has run for long, or been blocked: others may follow.
+  // Called when a fiber has run for a long time, or has been blocked: the same may happen to the
+  // next fibers.
   void note_long_run(std::int64_t now) noexcept {
     expects_long_runs_until_ = std::max(expects_long_runs_until_, now + tuning::kLongRunMemory);
     note_waiting();
@@ -90,22 +93,25 @@ class Pace {
     return now < expects_long_runs_until_;
   }
 
-  // Returns whether `queued` fibers, queued at once, will take longer than one of them should wait.
+  // Returns whether `queued` fibers, queued at once, will take longer than a fiber should wait.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
     return last_.exceeds(tuning::kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));
   }
 
-  // Returns whether it is time for a call, if fibers wait.
+  // Returns whether the worker may call for help if fibers wait.
   [[nodiscard]] bool may_call() const noexcept { return may_call_; }
   void note_call(std::int64_t now) noexcept {
-    // The call is no bet if one run takes longer than the next fiber should wait.
+    // The call is no bet if a single run takes longer than the next fiber should wait.
     may_call_ = last_.exceeds(tuning::kPatience, 1) || expects_long_runs(now);
     if (may_call_) return;
     next_call_ = now + pause_;
     pause_ = std::min(pause_ * 2, tuning::kLongestCallPause);
   }
-  // Fibers do wait for long.
+  // Called if the scheduler has no other worker: until the next look, the worker does not call for
+  // fibers that become ready.
+  void note_alone() noexcept { may_call_ = false; }
+  // Called when the worker has measured that fibers wait for a long time.
   void note_waiting() noexcept {
     pause_ = tuning::kShortestCallPause;
     may_call_ = true;

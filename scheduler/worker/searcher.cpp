@@ -37,7 +37,7 @@ Searcher::Searcher(Worker& worker, Clockwork& clockwork, Shared& shared)
       shared_(shared),
       thief_(shared.most_workers(), (desk_.index + 1 + shake::seed()) * 0x9E3779B97F4A7C15ULL) {}
 
-// Steals for a searcher, whose queue is empty. Returns the number of fibers it took.
+// Steals for a searcher, whose queue is empty. Returns the number of stolen fibers.
 std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
   LocalQueue& theirs = victim.queue;
   if (!theirs.is_open() || shake::chance(shake::Point::pass_by)) return 0;
@@ -57,9 +57,9 @@ std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
 }
 
 void Searcher::visit_others(std::int64_t now) noexcept {
-  if (!thief_.begin_visits(now)) return;
   const auto desks = shared_.desks().all();
   const auto count = static_cast<unsigned>(desks.size());
+  if (count == 1 || !thief_.begin_visits(now)) return;
   unsigned next = thief_.choose_first(count);
   for (unsigned i = 0; i < std::min(count, tuning::kVisited); ++i) {
     Desk& other = *desks[next];
@@ -105,16 +105,16 @@ Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   return clockwork_.run_all() ? desk_.queue.pop() : nullptr;
 }
 
-// Returns whether another worker may have work, or soon create some. The work of sleeping workers
-// comes from the kernel first.
+// Returns whether another worker may have work, or soon create some. Sleeping workers create none
+// before an event of the kernel wakes them.
 bool is_search_worthwhile(Shared& shared) noexcept {
   if (shared.awake_hint() <= 1) return false;
   return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
-// Returns how long to look at the other workers. A searcher does not see the kernel's events: if
-// there is anything to watch, the event source is the better place. Then it looks twice, to measure
-// the pace of workers that have work.
+// Returns for how long to look at the other workers. A searcher does not see the kernel's events,
+// so if descriptors are watched, it should soon sleep in the event source. Then it looks only
+// twice, to measure the pace of workers that have work.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }

@@ -10,8 +10,6 @@
 #include "base/panic.hpp"
 #include "base/shake.hpp"
 #include "fibers/calls/outermost.hpp"
-#include "scheduler/machine_clock.hpp"
-#include "scheduler/tuning.hpp"
 #include "scheduler/worker/current_worker.hpp"
 #include "scheduler/worker/may_switch.hpp"
 
@@ -25,26 +23,10 @@ using Departure = Recorder::Departure;
 
 namespace {
 
-// The stack that a parent uses between this point and the first call of an inlined child.
+// The bytes of stack that a parent uses between this point and the first call of an inlined child.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
-
-Worker::Worker(Shared& shared, unsigned index)
-    : desk_(shared.desks().setting_of(index, shared.now()), shared.events()),
-      shared_(shared),
-      default_size_class_(static_cast<std::uint8_t>(shared.options().size_class)),
-      announcer_(desk_, shared,
-                 Pace(shared.now(), shared.options().monitor.enabled,
-                      shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions)),
-      stacks_(shared.stacks()),
-      fibers_(shared.fibers()),
-      stack_waits_(*this, &make_ready_on, shared, desk_, stacks_, fibers_) {
-  WEFT_CHECK(!detail::is_simulated(),
-             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
-  // In a simulation, the worker looks around at each decision.
-  desk_.decisions_left.store(announcer_.pace().allotted(), relaxed);
-}
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = fibers_.take();
@@ -86,7 +68,7 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   announcer_.announce_work();
 }
 
-// Returns nullptr when no fiber is at hand, or when it is time to look around on the idle stack.
+// Returns nullptr if the queue is empty, or if a look on the idle stack is due.
 inline Fiber* Worker::take_next_at_hand() noexcept {
   const std::uint32_t left = desk_.decisions_left.load(relaxed) - 1;
   desk_.decisions_left.store(left, relaxed);
@@ -104,14 +86,15 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// Does the same, if this worker is not on that stack: a switch to it must not find exceptions of
-// its former user.
+// Does the same if this worker does not run on that stack: a switch to the stack must not find
+// exceptions of its former user.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
 }
 
-// Returns the stack on which `next` continues; nullptr when it is new and no stack is at hand.
+// Returns the stack on which `next` continues; nullptr if `next` is new and no hot stack is
+// available.
 Stack* Worker::resume_point(Fiber& next) noexcept {
   if (Stack* stack = next.stack.load(relaxed)) return stack;
   Stack* stack = stacks_.take_hot(next.size_class);
@@ -119,7 +102,8 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
   return stack;
 }
 
-// Leaves the fiber's stack `from` for `next`, or for the idle stack when that must handle it.
+// Switches from the stack `from` to `next`, or to the idle stack if there is no next fiber or it
+// needs a stack.
 inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
@@ -156,7 +140,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches through the idle stack, which looks around, because the turn was long.
+// Switches through the idle stack, which makes a look because the turn was long.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -169,8 +153,8 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = shared_.options().on_exception;
-  // Without a handler the exception finds none at all, and the process ends with the throwing stack
-  // intact for the debugger.
+  // Without a handler of the runtime, no frame catches the exception: the process ends with the
+  // throwing stack intact for the debugger.
   if (!handler) return fiber.task.run();
   WEFT_TRY { fiber.task.run(); }
   WEFT_CATCH_ALL { handler(std::current_exception()); }
@@ -183,9 +167,9 @@ void Worker::retire(Fiber& fiber) noexcept {
   desk_.recorder.counters().finished.add_one();
 }
 
-// Ends `fiber` and returns the next one that is bound to `here`. It returns at once if an unstarted
-// fiber is at hand, since that can run on the same hot stack without a switch; otherwise when this
-// stack is taken again, perhaps by another worker.
+// Ends `fiber` and returns the next fiber that is bound to `here`. It returns at once if the next
+// fiber is unstarted and can run on the same hot stack without a switch. Otherwise it returns once
+// this or another worker has taken this stack again.
 inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
   Worker& worker = *current_worker();
@@ -201,8 +185,8 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return worker.give_stack(here, next);
 }
 
-// Continues with `next`, and frees `here`; returns the fiber that is bound to it once a worker has
-// taken it again.
+// Continues with `next`, and frees `here`. Once a worker has taken `here` again, returns the fiber
+// that is bound to it.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(Departure::ended, here, next,
         {[](void* given) noexcept {
@@ -216,7 +200,8 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   return *here.fiber;
 }
 
-// Returns a fiber that the running one may run inlined: recently spawned here, and not started yet.
+// Returns a fiber that the running fiber may run inlined: it was recently spawned here, and has not
+// started yet.
 Fiber* Worker::take_child(const void* target) noexcept {
   const std::uint8_t digest = Fiber::digest_of(target);
   return desk_.queue.take_recent(
@@ -231,16 +216,16 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   Fiber& waiting = *current_fiber();
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
-  // A program that only forks and joins must not keep all others waiting.
+  // A fiber that only forks and joins must not keep all other fibers waiting.
   const std::uint32_t left = desk_.decisions_left.load(relaxed);
   if (left <= 1) return false;
-  // A fiber that runs here may end on another worker, and this one would continue there.
+  // An inlined child may end on another worker, and its parent would continue there.
   if (waiting.is_pinned()) return false;
-  // The child has no less room than a separate stack would give it.
+  // The child must have at least as much room as a separate stack would give it.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);
-  // It may have hidden other fibers from thieves for a moment.
+  // take_child() may have hidden other fibers from thieves for a moment.
   announcer_.announce_work();
   if (child == nullptr) return false;
   desk_.decisions_left.store(left - 1, relaxed);
@@ -251,7 +236,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
 
 // Runs `child` to its end on the stack of `parent`, the caller. The child is a complete fiber: it
 // may park, and continue on another worker, with the parent's frames below its own. So it has its
-// own stack header, here. To the sanitizers both are one stack.
+// own stack header, in this frame. The sanitizers see both fibers on one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   Stack& below = *parent.stack.load(relaxed);
   Stack here;
@@ -294,7 +279,7 @@ void Worker::run_fibers(void* stack) {
   Stack& here = *static_cast<Stack*>(stack);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
-    fibers::happens_after(&here);  // Synchronizes with the former user of this memory.
+    fibers::happens_after(&here);  // Pairs with the former user of this memory.
     current_worker()->run_task(*fiber);
     if (here.locals != nullptr) [[unlikely]]
       detail::destroy_all(here.locals);
@@ -325,24 +310,6 @@ void Worker::enter(Fiber& fiber) noexcept {
   desk_.recorder.runs(Recorder::Departure::left, fiber);
   fibers::switch_to(
       thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
-}
-
-void Worker::begin_thread() noexcept {
-  desk_.recorder.begins_life(machine_now());
-  desk_.thread.adopt();
-  weft_current_worker = this;
-  weft_block_cache = &blocks_;
-  weft_current_turn = &desk_.turn;
-  desk_.turn.over.store(base::notes_lock_owners(), relaxed);
-  thread_ = fibers::ThreadState::of_this_thread();
-  idle_stack_.sanitizer.adopt_thread();
-}
-
-void Worker::end_thread() noexcept {
-  thread_.between.destroy();
-  weft_current_turn = &weft_endless_turn;
-  weft_block_cache = nullptr;
-  weft_current_worker = nullptr;
 }
 
 }  // namespace weft::scheduler

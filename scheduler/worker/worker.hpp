@@ -21,18 +21,18 @@
 namespace weft::scheduler {
 
 // Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
-// directly to the next one if that is at hand. For all other work (looks, timers, polling,
+// directly to the next fiber if its queue has a fiber. For all other work (looks, timers, polling,
 // stealing, sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs.
-// Owner: the worker's thread, which alone can access it. Other threads access its desk.
+// Owner: the worker's thread, which alone can access the worker. Other threads access its desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);
-  ~Worker() = default;
+  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // The running fiber calls it. `caller` is the return address of the user's call, for dumps.
-  // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
+  // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers), and then spawns nothing.
   void spawn(detail::Task&& task, const void* caller) {
     spawn(std::move(task), default_size_class_, caller);
   }
@@ -47,15 +47,16 @@ class Worker {
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
 
-  // On this worker's thread: queue a fiber that no other thread refers to. make_ready: it runs
-  // next, because the data it waits for is hot. make_ready_last: it runs after all ready fibers.
+  // This worker's thread calls these, with a fiber that no other thread refers to. make_ready()
+  // makes the fiber run next, because the data that it waits for is hot; make_ready_last() makes it
+  // run after all ready fibers.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (desk_.timers.add(timer, deadline)) [[unlikely]]
       announcer_.announce_event();
   }
-  // The timer's waker is a parked fiber that only the clock wakes.
+  // The timer's waker names a parked fiber that only the clock wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
@@ -64,13 +65,14 @@ class Worker {
   void give_way() noexcept;
   [[nodiscard]] Announcer& announcer() noexcept { return announcer_; }
 
-  // --- Its loop calls these, on the idle stack; and the parts of the loop ---
+  // --- The worker's loop, and the parts of the loop, call these on the idle stack ---
 
   void begin_thread() noexcept;
   void end_thread() noexcept;
-  // Runs the fiber, and all that follow it.
+  // Runs the fiber, and the fibers that follow it, until the worker returns to the idle stack.
   void enter(fibers::Fiber& fiber) noexcept;
-  // Work left to the idle stack: a look that is due; and a fiber that needs a stack.
+  // These take the work that was left to the idle stack: a look that is due, and a fiber that needs
+  // a stack.
   [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
@@ -113,7 +115,7 @@ class Worker {
   Shared& shared_;
   const std::uint8_t default_size_class_;
   bool look_due_ = false;
-  fibers::Fiber* handed_over_ = nullptr;  // A fiber left to the idle stack, which finds it a stack.
+  fibers::Fiber* handed_over_ = nullptr;  // A fiber for which the idle stack must find a stack.
   fibers::ThreadState thread_{};
   FiberIds ids_;
   Announcer announcer_;

@@ -48,7 +48,7 @@ Pair connect() {
 
 TEST_SUITE_BEGIN("asio/beast");
 
-FIBER_TEST_CASE("Asio's helpers read and write on fibers, with Asio's errors") {
+FIBER_TEST_CASE("Asio's helpers read and write on fibers, and return Asio's errors") {
   Pair pair = connect();
   auto answering = spawn(kLarge, [&] {
     boost::asio::streambuf buffer;
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("Asio's helpers read and write on fibers, with Asio's errors") {
 }
 
 THREAD_TEST_CASE(
-    "plain threads read and write by Asio's helpers until a deadline or a close ends them") {
+    "plain threads read and write by Asio's helpers until a deadline or a close ends the calls") {
   Pair pair = connect();
   std::thread answering([&] {
     std::string question(6, '\0');
@@ -134,7 +134,7 @@ FIBER_TEST_CASE("Beast's HTTP client and server exchange requests on fibers") {
   answering.join();
 }
 
-FIBER_TEST_CASE("Beast's WebSocket exchanges messages on fibers, and closes") {
+FIBER_TEST_CASE("a Beast WebSocket exchanges messages on fibers, and closes") {
   Pair pair = connect();
   auto echo = spawn(kLarge, [&] {
     beast::websocket::stream<PlainStream> socket(std::move(pair.server));
@@ -164,7 +164,7 @@ FIBER_TEST_CASE("Beast's WebSocket exchanges messages on fibers, and closes") {
 }
 
 #if defined(WEFT_TEST_SSL)
-FIBER_TEST_CASE("ssl::stream works on our stream, and closes") {
+FIBER_TEST_CASE("ssl::stream exchanges bytes over a weft stream, and shuts down") {
   namespace ssl = boost::asio::ssl;
   static const Certificates certificates;
   [[maybe_unused]] static const bool made = (certificates.make("beast", "a.test"), true);

@@ -100,7 +100,7 @@ bool on_fiber() { return weft::this_fiber::id() != 0; }
 
 TEST_SUITE_BEGIN("asio/fiber");
 
-FIBER_TEST_CASE("fibers wait for timers, signals and names") {
+FIBER_TEST_CASE("fibers wait for timers, signals and the resolution of names") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);
@@ -118,7 +118,7 @@ FIBER_TEST_CASE("fibers wait for timers, signals and names") {
   by_default.async_wait();
 }
 
-FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for them") {
+FIBER_TEST_CASE("handlers run as fibers, which may park, and the context waits for them") {
   asio::Context context;
   Channel<int> values;
   steady_timer timer(context.get_executor(), 1ms);
@@ -136,7 +136,7 @@ FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for 
   context.wait();
 }
 
-FIBER_TEST_CASE("errors, exceptions and tuples are converted as by Asio's own tokens") {
+FIBER_TEST_CASE("use_fiber converts errors, exceptions and tuples as Asio's own tokens do") {
   asio::Context context;
   const auto executor = context.get_executor();
   const auto refused = error::connection_refused;
@@ -171,7 +171,8 @@ FIBER_TEST_CASE("errors, exceptions and tuples are converted as by Asio's own to
 #endif
 }
 
-FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end is awaited") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request cancels an operation, and the fiber awaits the operation's end") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   const auto cancel = [&] { timer.cancel(); };
@@ -205,7 +206,7 @@ FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end
                                     use_fiber(source.get_token(), [] {})) == 5);
 }
 
-FIBER_TEST_CASE("a wait whose cancel throws ends with the operation and not before") {
+FIBER_TEST_CASE("a wait whose cancellation throws ends with the operation and not before") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   bool ended = false;
@@ -239,7 +240,7 @@ FIBER_TEST_CASE("a wait whose cancel throws ends with the operation and not befo
   }
 }
 
-FIBER_TEST_CASE("a passed deadline precedes a stop request") {
+FIBER_TEST_CASE("a passed deadline takes precedence over a stop request") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   std::stop_source source;
@@ -277,7 +278,7 @@ FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
   loop.join();
 }
 
-FIBER_TEST_CASE("many fibers use one object through a strand, one at a time") {
+FIBER_TEST_CASE("many fibers use one object through a strand, never at the same time") {
   asio::Context context;
   steady_timer timer(lib::make_strand(context.get_executor()), 24h);
   const auto strand = timer.get_executor();
@@ -305,7 +306,7 @@ FIBER_TEST_CASE("many fibers use one object through a strand, one at a time") {
   CHECK(begun == 25);
 }
 
-THREAD_TEST_CASE("a plain thread waits with the same token") {
+THREAD_TEST_CASE("a plain thread waits with the token use_fiber") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);
@@ -364,7 +365,7 @@ FIBER_TEST_CASE("a context ends although a running handler begins the next opera
   CHECK(session.expired());
 }
 
-FIBER_TEST_CASE("each wait of a handler after the end of its context reports that end") {
+FIBER_TEST_CASE("each wait of a handler after the end of its context reports the context's end") {
   std::vector<ErrorCode> told;
   {
     asio::Context context;

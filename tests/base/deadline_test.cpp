@@ -13,14 +13,14 @@ using weft::Deadline;
 
 TEST_SUITE_BEGIN("base/deadline");
 
-TEST_CASE("never() has not passed, and past() has") {
+TEST_CASE("the deadline never() has not passed, and past() has passed") {
   CHECK(Deadline::never().is_never());
   CHECK(!Deadline::never().passed());
   CHECK(Deadline::past().passed());
   CHECK(Deadline::at_nanoseconds(-1).passed());
 }
 
-TEST_CASE("durations that are too long become never") {
+TEST_CASE("a duration that is too long becomes the deadline never()") {
   CHECK(Deadline::after(std::chrono::hours::max()).is_never());
   CHECK(Deadline::after(std::chrono::nanoseconds::max()).is_never());
   CHECK(Deadline::after(std::chrono::duration<double>::max()).is_never());
@@ -29,7 +29,7 @@ TEST_CASE("durations that are too long become never") {
   CHECK(Deadline::at(Deadline::Clock::time_point::max()).is_never());
 }
 
-TEST_CASE("durations that are not positive have passed") {
+TEST_CASE("a deadline made from a duration that is not positive has passed") {
   CHECK(Deadline::after(0ns).passed());
   CHECK(Deadline::after(-1ns).passed());
   CHECK(Deadline::after(std::chrono::hours::min()).passed());
@@ -44,7 +44,7 @@ TEST_CASE("a fraction of a nanosecond is rounded up") {
   CHECK(deadline.nanoseconds() > before);
 }
 
-TEST_CASE("another clock's time is taken relative to that clock's now") {
+TEST_CASE("a time of another clock is converted relative to that clock's present time") {
   const Deadline deadline = Deadline::at(std::chrono::system_clock::now() + 1h);
   CHECK(deadline > Deadline::after(59min));
   CHECK(deadline <= Deadline::after(1h));
@@ -52,12 +52,12 @@ TEST_CASE("another clock's time is taken relative to that clock's now") {
   CHECK(Deadline::at(std::chrono::system_clock::now() - 1h).passed());
 }
 
-TEST_CASE("the beginning of another clock's time has passed") {
+TEST_CASE("the epoch and the smallest time of another clock have passed") {
   CHECK(Deadline::at(std::chrono::system_clock::time_point{}).passed());
   CHECK(Deadline::at(std::chrono::system_clock::time_point::min()).passed());
 }
 
-TEST_CASE("a time of another clock that nanoseconds cannot hold becomes never or past") {
+TEST_CASE("a time of another clock that nanoseconds cannot hold becomes never() or past()") {
   using std::chrono::year;
   CHECK(Deadline::at(std::chrono::sys_days(year{9999} / 12 / 31)).is_never());
   CHECK(Deadline::at(std::chrono::sys_days::max()).is_never());
@@ -75,7 +75,8 @@ struct AncientClock {
   static time_point now() noexcept { return time_point(duration(100'000'000'000)); }
 };
 
-TEST_CASE("a time near a clock's now keeps its distance, however old the clock is") {
+TEST_CASE(
+    "a time near the present of a clock with an old epoch keeps its distance from the present") {
   const Deadline before = Deadline::after(1h);
   const Deadline deadline = Deadline::at(AncientClock::now() + 1h);
   CHECK(deadline >= before);
@@ -84,7 +85,7 @@ TEST_CASE("a time near a clock's now keeps its distance, however old the clock i
   CHECK(Deadline::at(AncientClock::time_point::max()).is_never());
 }
 
-TEST_CASE("a duration with an unusual period keeps its exact length, or never ends") {
+TEST_CASE("a duration with an unusual period is converted correctly, or becomes never()") {
   using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
   constexpr std::int64_t kYear = 60LL * 31'556'952;
   const Deadline in_120_years = Deadline::after(Frames(kYear * 120));
@@ -95,7 +96,7 @@ TEST_CASE("a duration with an unusual period keeps its exact length, or never en
   CHECK(Deadline::after(Frames::min()).passed());
 }
 
-TEST_CASE("every kind of duration becomes nanoseconds, rounded up, without overflow") {
+TEST_CASE("every type of duration is converted to nanoseconds, rounded up, without overflow") {
   using std::chrono::duration;
   using weft::detail::saturated_nanoseconds;
   using Nanoseconds = std::chrono::nanoseconds;

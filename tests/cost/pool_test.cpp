@@ -112,7 +112,7 @@ class ClockReads {
 
 TEST_SUITE_BEGIN("cost/pool");
 
-COST_TEST_CASE("the end of a pool whose workers idle reads no clock") {
+COST_TEST_CASE("the end of a pool with idle workers reads no clock") {
   const weft::base::shake::Still still;
   constexpr int kPools = 100;
   const ClockReads clock;
@@ -125,7 +125,7 @@ COST_TEST_CASE("the end of a pool whose workers idle reads no clock") {
   CHECK(clock.count() < kPools / 2);
 }
 
-COST_TEST_CASE("a pool that nothing asks for a token allocates none") {
+COST_TEST_CASE("a pool allocates no stop source unless a caller gets the pool's stop token") {
   const auto live = [](bool asks) {
     return allocations_of([asks] {
       FiberPool pool({.capacity = 1});
@@ -152,14 +152,14 @@ COST_TEST_CASE("the allocation counter counts every form of allocation") {
   CHECK(allocations - before == 4);
 }
 
-COST_TEST_CASE("submit allocates nothing for a small task, for every on_full") {
+COST_TEST_CASE("submit allocates nothing for a small task, whatever the value of on_full") {
   for (const OnFull when_full :
        {OnFull::block, OnFull::reject, OnFull::caller_runs, OnFull::drop_oldest}) {
     std::uint64_t ran = 0, refused = 0;
     FiberPool pool(options(when_full));
     const std::uint64_t count = allocations_of([&] {
       for (int i = 0; i < kTasks; ++i) {
-        if (!pool.submit([&ran, &pool] { ran += pool.is_closed() ? 0 : 1; })) ++refused;
+        if (!pool.submit([&ran, &pool] { ran += pool.is_closed_hint() ? 0 : 1; })) ++refused;
       }
       pool.wait_idle();
     });
@@ -172,7 +172,7 @@ COST_TEST_CASE("submit allocates nothing for a small task, for every on_full") {
   }
 }
 
-COST_TEST_CASE("tries, and waits with a deadline or a stop token, allocate nothing") {
+COST_TEST_CASE("try_submit, and submit_until with a deadline or a stop token, allocate nothing") {
   std::uint64_t ran = 0;
   const auto task = [&ran] { ++ran; };
   FiberPool pool(options(OnFull::block));
@@ -212,13 +212,14 @@ COST_TEST_CASE(
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("run allocates nothing, even when nested or in a task's caller") {
+COST_TEST_CASE("run allocates nothing, even if it is nested or runs its task in the caller") {
   for (const OnFull when_full : {OnFull::block, OnFull::caller_runs}) {
     FiberPool pool(options(when_full));
     int sum = 0;
     CHECK(allocations_of([&] {
             for (int i = 0; i < kTasks; ++i) {
-              sum += pool.run([&] { return pool.run([&] { return pool.is_closed() ? 0 : 1; }); });
+              sum +=
+                  pool.run([&] { return pool.run([&] { return pool.is_closed_hint() ? 0 : 1; }); });
             }
           }) == 0);
     CHECK(sum == 2 * kTasks);

@@ -36,7 +36,7 @@ DEATH_TEST_CASE("a send() in a group that is cancelled writes a line to stderr",
   weft::run([] {
     weft::Channel<int> never;
     weft::TaskGroup group;
-    group.spawn([&] { never.send(1); });
+    group.spawn([&] { (void)never.send(1); });
     group.spawn([] { throw 1; });
     group.join();
   });
@@ -50,7 +50,7 @@ DEATH_TEST_CASE("a wait that begins after the end of its context writes a line t
   });
 }
 
-DEATH_TEST_CASE("a long lock() in a context that has ended writes a line to stderr",
+DEATH_TEST_CASE("a long wait in lock() after the context has ended writes a line to stderr",
                 "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;

@@ -40,7 +40,7 @@ void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
 TEST_SUITE_BEGIN("death/panic_dump");
 
 // Not 0, which stands for a plain thread. No fiber has been in that process before.
-DEATH_TEST_CASE("the first fiber of a process has an id", "this is fiber 1 ") {
+DEATH_TEST_CASE("the first fiber of a process has the id 1", "this is fiber 1 ") {
   weft::run({.workers = 1}, [] {
     const std::string sentence = "this is fiber " + std::to_string(weft::this_fiber::id());
     weft::base::panic(sentence.c_str(), "file", 1);
@@ -51,7 +51,7 @@ DEATH_TEST_CASE("the report of a failed check has the number of fibers", "weft: 
   fail_beside_a_receiver(2);
 }
 
-DEATH_TEST_CASE("a dump after a failed check shows what each fiber waits for",
+DEATH_TEST_CASE("a dump after a failed check shows the wait of each fiber",
                 "'bystander' is parked: channel receive") {
   fail_beside_a_receiver(1);
 }
@@ -64,7 +64,7 @@ DEATH_TEST_CASE("a fiber with the smallest stack has room for the dump", "'culpr
   fail_beside_a_receiver(1, 1);
 }
 
-DEATH_TEST_CASE("a failed check on a plain thread shows the fibers too",
+DEATH_TEST_CASE("a failed check on a plain thread also lists the fibers",
                 "'main' is parked: channel receive") {
   weft::Channel<int> channel;
   weft::Runtime runtime({.workers = 1});
@@ -74,7 +74,7 @@ DEATH_TEST_CASE("a failed check on a plain thread shows the fibers too",
   WEFT_CHECK(false, "the plain thread has failed");
 }
 
-DEATH_TEST_CASE("a failure with the records locked reports that fibers cannot be listed",
+DEATH_TEST_CASE("a failed check while the records are locked reports that fibers cannot be listed",
                 "they cannot be listed: the lock of their records is held") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::Scheduler::current()->shared().fibers().for_each_until(
@@ -85,8 +85,9 @@ DEATH_TEST_CASE("a failure with the records locked reports that fibers cannot be
   });
 }
 
-DEATH_TEST_CASE("a failure with the list of runtimes locked reports that the list is in use",
-                "weft: no list of fibers: a runtime is being made or destroyed") {
+DEATH_TEST_CASE(
+    "a failed check while the list of runtimes is locked reports that the list is in use",
+    "weft: no list of fibers: a runtime is being made or destroyed") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::visit_registry(weft::Deadline::never(), [](weft::scheduler::Scheduler&) {
       WEFT_CHECK(false, "failed with the list locked");

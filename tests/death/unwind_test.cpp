@@ -113,7 +113,7 @@ DEATH_TEST_CASE(
 }
 
 DEATH_TEST_CASE(
-    "an exception that escapes a fiber run in place does not reach its owner's catch block",
+    "an exception that escapes a fiber run in place does not reach its parent's catch block",
     "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run({.workers = 1, .monitor = false}, [] {
@@ -171,11 +171,12 @@ DEATH_TEST_CASE("a pool's task that ends its worker's thread by pthread_exit end
 }
 #endif
 
-DEATH_TEST_CASE("the message of an exception that escapes is shown", "nobody catches this") {
+DEATH_TEST_CASE("the report shows the message of an escaped exception", "nobody catches this") {
   weft::run([] { weft::go([] { throw std::runtime_error("nobody catches this"); }); });
 }
 
-DEATH_TEST_CASE("a handler that throws ends the process too", "thrown by the handler") {
+DEATH_TEST_CASE("a handler of exceptions that throws also ends the process",
+                "thrown by the handler") {
   weft::run({.on_exception =
                  [](std::exception_ptr) { throw std::runtime_error("thrown by the handler"); }},
             [] { weft::go([] { throw 1; }); });

@@ -108,7 +108,8 @@ TEST_CASE("nested catch blocks of several stacks end in their own order") {
   });
 }
 
-TEST_CASE("a stack suspended during unwinding counts one uncaught exception, other stacks none") {
+TEST_CASE(
+    "a stack suspended during unwinding counts an uncaught exception, and other stacks do not") {
   run_ten([](Coroutine& self, const std::string& mine) {
     std::string seen;
     CHECK(uncaught_now() == 0);
@@ -125,7 +126,7 @@ TEST_CASE("a stack suspended during unwinding counts one uncaught exception, oth
   });
 }
 
-TEST_CASE("an exception_ptr outlives the catch block it was taken in") {
+TEST_CASE("an exception_ptr outlives the catch block that made it") {
   run_ten([](Coroutine& self, const std::string& mine) {
     std::exception_ptr kept;
     try {

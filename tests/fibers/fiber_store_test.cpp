@@ -52,7 +52,7 @@ TEST_CASE("every record leads to its slab, and the slab to its owner") {
   }
 }
 
-TEST_CASE("records are distinct, and a visit sees each of them") {
+TEST_CASE("records are distinct, and a visit reaches each record") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::set<const Fiber*> fibers;
@@ -71,7 +71,8 @@ TEST_CASE("records are distinct, and a visit sees each of them") {
   CHECK(visited == 7);
 }
 
-TEST_CASE("the limit of records holds to within a few chains, also after all are returned") {
+TEST_CASE(
+    "the limit of records is exact to within a few chains, even after all records are returned") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {
@@ -98,7 +99,7 @@ TEST_CASE("no record is handed out beyond a limit at the end of a chain") {
   CHECK(taken == 2 * Slab::kFibers);
 }
 
-TEST_CASE("a chain of sorted records has the usual length") {
+TEST_CASE("a chain of sorted records is as long as any other chain") {
   FiberStore store(nullptr, 100'000);
   std::vector<Fiber*> chains;
   while (chains.size() < 100) chains.push_back(store.take_chain());

@@ -50,7 +50,7 @@ std::string read_through(const File& opened) {
 
 }  // namespace
 
-FIBER_TEST_CASE("appends of several callers come one after another, and need the option") {
+FIBER_TEST_CASE("appends of several callers do not overlap, and require the option") {
   const Folder folder;
   const std::string line(1000, 'x');
   CHECK(files::write_file(folder / "log", "begin\n"));
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("appends of several callers come one after another, and need the
   CHECK(File().append("x").error == Errc::closed);
 }
 
-FIBER_TEST_CASE("written data is read back, whole and in parts at any offset") {
+FIBER_TEST_CASE("written data is read back, as a whole and in parts at any offset") {
   const Folder folder;
   const std::string text = some_text(3'000'000);
   CHECK(files::write_file(folder / "whole", text));
@@ -177,7 +177,8 @@ FIBER_TEST_CASE("a pipe with a file's name occupies no thread") {
   CHECK(files::write_file(folder / "other", "x"));
 }
 
-FIBER_TEST_CASE("replace_file refuses pipes, sockets, devices and directories, and they stay") {
+FIBER_TEST_CASE(
+    "replace_file refuses pipes, sockets, devices and directories, and leaves them unchanged") {
   const Folder folder;
   const std::string pipe = folder / "pipe";
   const std::string socket = folder / "socket";
@@ -225,7 +226,7 @@ FIBER_TEST_CASE("reading a file that exceeds memory returns an error") {
 }
 
 FIBER_TEST_CASE(
-    "a file that cannot be opened is an error, and a non-file is refused without waiting") {
+    "an open that fails returns the error, and directories and pipes are refused without waiting") {
   const Folder folder;
   CHECK(File::open(folder / "nothing").error == std::errc::no_such_file_or_directory);
   CHECK(files::read_file(folder / "nothing").error == std::errc::no_such_file_or_directory);

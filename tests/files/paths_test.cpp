@@ -46,7 +46,7 @@ FIBER_TEST_CASE("the status of a path has its kind, size, rights and time, and f
 }
 
 FIBER_TEST_CASE(
-    "rename replaces files and empty directories, and refuses what would lose entries") {
+    "rename replaces files and empty directories, and refuses to replace full directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "a", "a"));
   CHECK(files::write_file(folder / "b", "b"));
@@ -66,7 +66,8 @@ FIBER_TEST_CASE(
   CHECK(files::list_directory(folder.path()).value.size() == 2);
 }
 
-FIBER_TEST_CASE("remove takes files, links and empty directories, and reports the rest") {
+FIBER_TEST_CASE(
+    "remove deletes files, links and empty directories, and refuses other directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "x"));
   CHECK(files::create_directory(folder / "full"));
@@ -82,7 +83,7 @@ FIBER_TEST_CASE("remove takes files, links and empty directories, and reports th
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("remove_all removes a tree of any depth, but nothing behind its links") {
+FIBER_TEST_CASE("remove_all removes a tree of any depth, but nothing that its links lead to") {
   const Folder folder;
   CHECK(files::create_directory(folder / "kept"));
   CHECK(files::write_file(folder / "kept/file", "x"));
@@ -133,7 +134,7 @@ FIBER_TEST_CASE("a directory that becomes a link while it is removed does not le
   other.join();
 }
 
-FIBER_TEST_CASE("calls on paths refuse zero bytes, and begin nothing after their limit") {
+FIBER_TEST_CASE("calls on paths refuse zero bytes, and do not begin after their limit") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "x"));

@@ -154,7 +154,7 @@ void run_utf8(Suite& suite) {
 
 TEST_SUITE_BEGIN("http/autobahn");
 
-SIM_TEST_CASE_WITH("Autobahn's cases 6 get the expected answers",
+SIM_TEST_CASE_WITH("Autobahn's cases of section 6 get the expected answers",
                    {.workers = {1}, .options = {.seeds = 1}}) {
   Suite suite({});
   run_utf8(suite);

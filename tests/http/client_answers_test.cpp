@@ -15,7 +15,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_answers");
 
-FIBER_TEST_CASE("an equal Content-Length that an answer repeats counts once") {
+FIBER_TEST_CASE("equal Content-Length headers of an answer count once") {
   const std::string begin = "HTTP/1.1 200 OK\r\nA: b\r\n";
   const std::string end = "C: d\r\n\r\nok";
   Script script({begin + "Content-Length: 2\r\ncontent-length:2\r\n" + end + "|" + begin +
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("an answer of HTTP/1.2 or later counts as HTTP/1.1") {
 }
 
 FIBER_TEST_CASE(
-    "a trailer that continues on the next line is read as one, unless it is the first line") {
+    "a trailer that continues on the next line is one trailer, unless it is the first line") {
   const std::string chunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
   Script script({chunked + "Note: one\r\n\ttwo\r\nSum: 5\r\n\r\n", chunked + " Note: one\r\n\r\n"});
@@ -108,7 +108,7 @@ FIBER_TEST_CASE(
   script.join();
 }
 
-FIBER_TEST_CASE("an answer has at most the headers and trailers that the option allows") {
+FIBER_TEST_CASE("an answer with more headers or trailers than the option allows is refused") {
   const auto answer = [](int count) {
     std::string lines;
     for (int i = 0; i < count; ++i) lines += "N" + std::to_string(i) + ": v\r\n";

@@ -22,7 +22,7 @@ std::string first_line(const std::string& request) { return request.substr(0, re
 
 TEST_SUITE_BEGIN("http/client_redirects");
 
-FIBER_TEST_CASE("a redirect with spaces and bytes beyond ASCII is followed in percent codes") {
+FIBER_TEST_CASE("spaces and bytes beyond ASCII in a redirect are percent-encoded") {
   Script script({redirect(302, "/caf\xc3\xa9 1?\xe9#\xc3\xa9") + "|" + kGood});
   http::Client client;
   auto [reply, error] = client.get(script.url());
@@ -59,7 +59,8 @@ FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") 
   script.join();
 }
 
-FIBER_TEST_CASE("credentials go with a redirect within an origin, and to no other") {
+FIBER_TEST_CASE(
+    "a redirect keeps credentials within an origin, and sends them to no other origin") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(307, away.url())});
   http::Client client;
@@ -80,7 +81,7 @@ FIBER_TEST_CASE("credentials go with a redirect within an origin, and to no othe
   CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a caller's Host is kept for redirects within its origin only") {
+FIBER_TEST_CASE("a caller's Host header is kept for redirects within its origin only") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(302, away.url())});
   http::Client client;

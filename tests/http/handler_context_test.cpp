@@ -72,7 +72,8 @@ SIM_TEST_CASE("a handler's calls end at the limit of its request") {
   CHECK(world.now() < 2h);
 }
 
-FIBER_TEST_CASE("a fiber that outlasts its handler is cancelled, and the next request is not") {
+FIBER_TEST_CASE(
+    "a fiber that outlasts its handler is cancelled, without effect on the next request") {
   std::optional<JoinHandle<ChannelStatus>> left;
   const HttpServer server([&](http::Request&, http::Response& response) {
     CHECK_FALSE(this_fiber::context()->is_over());
@@ -87,7 +88,8 @@ FIBER_TEST_CASE("a fiber that outlasts its handler is cancelled, and the next re
   CHECK(left->join() == ChannelStatus::stopped);
 }
 
-FIBER_TEST_CASE_WITH("a handler that uses no context starts no fiber for it", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("no context fiber is started for a handler that uses no context",
+                     {.workers = {1}}) {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("hello"); });
   net::TcpStream stream = server.connect();

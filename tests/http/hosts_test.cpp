@@ -27,7 +27,7 @@ std::string site_of(const HttpServer& server, std::string_view host) {
 
 TEST_SUITE_BEGIN("http/hosts");
 
-FIBER_TEST_CASE("a server selects the handler by the host, a wildcard for one label") {
+FIBER_TEST_CASE("a server selects the handler by the host, and a wildcard matches one label") {
   http::Router router;
   router.get("/", say_site("routed"));
   http::Hosts hosts;
@@ -54,7 +54,8 @@ FIBER_TEST_CASE("a server selects the handler by the host, a wildcard for one la
   }
 }
 
-FIBER_TEST_CASE("the target's host precedes the header, and other hosts have a handler") {
+FIBER_TEST_CASE(
+    "the target's host overrides the Host header, and otherwise() handles other hosts") {
   http::Hosts hosts;
   hosts.host("a", say_site("a")).host("b", say_site("b")).otherwise(say_site("other"));
   const HttpServer server(hosts);

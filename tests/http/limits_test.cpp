@@ -71,7 +71,7 @@ SIM_TEST_CASE("a client that does not read its answer is disconnected") {
   CHECK(error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a connection without requests is finally closed") {
+SIM_TEST_CASE("a connection without requests is closed after the idle time") {
   http::ServerOptions options;
   options.limits.idle = 24h;
   const HttpServer server(say_hello, options);
@@ -162,7 +162,7 @@ FIBER_TEST_CASE("no more than max_running handlers run, and a further request ge
   }
 }
 
-FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
+FIBER_TEST_CASE("connections beyond max_connections wait to be accepted") {
   http::ServerOptions options;
   options.max_connections = 2;
   options.limits.idle = kNever - 1ns;  // Not never, but long: no sum must overflow.
@@ -177,7 +177,8 @@ FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
   CHECK(receive_answer(streams[2]).status == 200);
 }
 
-FIBER_TEST_CASE("listeners that share a port are served by one call, and closed by its end") {
+FIBER_TEST_CASE(
+    "one call serves listeners that share a port, and the end of the call closes the listeners") {
   auto shared = net::listen_shared(net::Address::loopback_v4(0), 3);
   CHECK_FALSE(shared.error);
   std::vector<net::TcpListener>& listeners = shared.value;
@@ -231,7 +232,7 @@ FIBER_TEST_CASE("a hang-up is noticed if the context was requested before the bo
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up before the context was requested is noticed") {
+FIBER_TEST_CASE("a hang-up before the context is requested ends the context") {
   http::ServerOptions options;
   options.limits.request = 30s;  // So that a failure ends.
   std::atomic<int> cancelled{0};
@@ -257,7 +258,7 @@ FIBER_TEST_CASE("a hang-up before the context was requested is noticed") {
   CHECK(loop.join());
 }
 
-FIBER_TEST_CASE("a hang-up is noticed after the next request, too") {
+FIBER_TEST_CASE("a hang-up is also noticed after the next request") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();

@@ -82,7 +82,8 @@ FIBER_TEST_CASE("a live page without access limits is served under any host name
   CHECK(ask(server, "GET", "/weft/fibers", "example.org").starts_with("HTTP/1.1 200 "));
 }
 
-FIBER_TEST_CASE("a live page without other routes is read-only and serves this machine's address") {
+FIBER_TEST_CASE(
+    "a live page without other routes is read-only and answers only under a local host name") {
   const Page page;
   const std::string good = page.ask("GET /metrics?x", "localhost:1");
   CHECK(good.starts_with("HTTP/1.1 200 OK\r\n"));

@@ -64,7 +64,7 @@ http::Handler say_number(int number) {
 
 TEST_SUITE_BEGIN("http/proxies");
 
-FIBER_TEST_CASE("X-Forwarded-For is believed from trusted proxies, item by item") {
+FIBER_TEST_CASE("entries of X-Forwarded-For count only if trusted proxies have added them") {
   const HttpServer server(
       say_client, {.trusted_proxies = {.networks = {"127.0.0.1", "10.0.0.0/8", "fd00::/8"}}});
   const auto seen = [&server](std::string_view headers) { return client_seen(server, headers); };
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("X-Forwarded-For is believed from trusted proxies, item by item"
         "127.0.0.1 http");
 }
 
-FIBER_TEST_CASE("Forwarded is believed from trusted proxies, item by item") {
+FIBER_TEST_CASE("entries of Forwarded count only if trusted proxies have added them") {
   const HttpServer server(say_client,
                           {.trusted_proxies = {.networks = {"127.0.0.1", "10.0.0.0/8"},
                                                .headers = http::ForwardingHeaders::forwarded}});
@@ -111,7 +111,8 @@ FIBER_TEST_CASE("Forwarded is believed from trusted proxies, item by item") {
   CHECK(seen("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n") == "127.0.0.1 http");
 }
 
-FIBER_TEST_CASE("a PROXY header precedes TLS and HTTP, and its source may be a proxy, too") {
+FIBER_TEST_CASE(
+    "a PROXY header precedes TLS and HTTP, and its source may itself be a trusted proxy") {
   const std::string header = "PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n";
   const auto plain = [](net::TcpStream& stream, const Until&) -> http::NewLayer {
     return {.value = std::make_unique<PlainLayer>(stream)};
@@ -137,7 +138,7 @@ FIBER_TEST_CASE("a PROXY header precedes TLS and HTTP, and its source may be a p
   }
 }
 
-FIBER_TEST_CASE("a proxy keeps the forwarding headers in which its server trusts the client") {
+FIBER_TEST_CASE("a reverse proxy keeps the forwarding headers that its server trusts") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     std::string all;
     for (const auto& [name, value] : request.headers()) {
@@ -164,7 +165,7 @@ FIBER_TEST_CASE("a proxy keeps the forwarding headers in which its server trusts
         own + "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Host: a\nX-Forwarded-Proto: http\n");
 }
 
-FIBER_TEST_CASE("a reverse proxy spreads requests, and repeats what may be repeated elsewhere") {
+FIBER_TEST_CASE("a reverse proxy spreads requests, and retries after a refused connection") {
   std::vector<std::string> errors;
   const HttpServer first(say_number(1));
   const HttpServer second(say_number(2));
@@ -224,7 +225,7 @@ FIBER_TEST_CASE("a reverse proxy repeats no request that a server may have handl
   CHECK(handled == 3);
 }
 
-FIBER_TEST_CASE("a reverse proxy answers with 502 and 504 when no server does") {
+FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no server answers") {
   http::ReverseProxy dead({.origins = {dead_origin(), dead_origin()}});
   const HttpServer nobody(std::ref(dead));
   CHECK(ask_kept(nobody, kGet).status == 502);
@@ -238,7 +239,7 @@ FIBER_TEST_CASE("a reverse proxy answers with 502 and 504 when no server does") 
   CHECK(slow.origins()[0].failures == 1);
 }
 
-SIM_TEST_CASE("a reverse proxy gives a server that accepts and never answers a rest") {
+SIM_TEST_CASE("a reverse proxy rests an origin that accepts connections and never answers") {
   const HttpServer silent([](http::Request& request, http::Response& response) {
     (void)wait_for_end(request.context());
     CHECK_FALSE(response.started());
@@ -261,7 +262,7 @@ SIM_TEST_CASE("a reverse proxy gives a server that accepts and never answers a r
   CHECK(world.now() - began < 6s);
 }
 
-FIBER_TEST_CASE("OPTIONS for a server as a whole passes a reverse proxy and a client") {
+FIBER_TEST_CASE("OPTIONS * passes a reverse proxy and a client") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     (void)response.send(std::string(request.method()) + " " + std::string(request.path()));
   });
@@ -277,7 +278,7 @@ FIBER_TEST_CASE("OPTIONS for a server as a whole passes a reverse proxy and a cl
   }
 }
 
-FIBER_TEST_CASE("checks take a server out of a reverse proxy and back") {
+FIBER_TEST_CASE("health checks remove a server from a reverse proxy and restore the server") {
   std::atomic<bool> is_good = false;
   std::atomic<int> checks = 0;
   const HttpServer sick([&](http::Request& request, http::Response& response) {
@@ -302,7 +303,8 @@ FIBER_TEST_CASE("checks take a server out of a reverse proxy and back") {
   CHECK(checks >= 2);
 }
 
-FIBER_TEST_CASE("a WebSocket passes a reverse proxy, over a layer too, and a refusal as it is") {
+FIBER_TEST_CASE(
+    "a reverse proxy forwards WebSockets, also through a layer, and passes refusals on unchanged") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     if (request.path() != "/socket") {
       response.set_status(401);

@@ -1,6 +1,10 @@
 #include <weft/http/router.hpp>
 
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <weft/http/hosts.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -63,7 +67,7 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
   CHECK(get(server, "/users/7/posts") == "404");
 }
 
-FIBER_TEST_CASE("an unsupported method of a path is answered with the supported ones") {
+FIBER_TEST_CASE("the answer to an unsupported method of a path lists the supported methods") {
   http::Router router;
   router.get("/a", say("a")).put("/a", say("b"));
   const HttpServer server(router);
@@ -75,7 +79,7 @@ FIBER_TEST_CASE("an unsupported method of a path is answered with the supported 
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
-FIBER_TEST_CASE("a route with the method is found after routes with other methods") {
+FIBER_TEST_CASE("a route for the method is found even after routes for other methods") {
   http::Router router;
   router.get("/users/me", say("me"))
       .post("/users/{id}", say("post"))
@@ -92,7 +96,7 @@ FIBER_TEST_CASE("a route with the method is found after routes with other method
   CHECK(answer.has("Allow: DELETE, GET, HEAD, POST"));
 }
 
-FIBER_TEST_CASE("path parts are compared decoded, and the whole server is no path") {
+FIBER_TEST_CASE("path parts are compared decoded, and OPTIONS * matches no path") {
   http::Router router;
   router.get("/a b", say("blank")).get("/c%20d", say("coded")).route("OPTIONS", "/", say("root"));
   const HttpServer server(router);
@@ -186,15 +190,65 @@ FIBER_TEST_CASE("a handler's fiber is named by its route while the handler runs"
         after = this_fiber::name();
         over.release();
       });
-  const HttpServer server(router);
+  const HttpServer server(router, {.name = "site"});
   CHECK(get(server, "/users/7") == "GET /users/{id}");
   over.acquire();  // The client may have its answer before the handler has returned.
+  CHECK(before == "site");
   CHECK(after == before);
   CHECK(get(server, "/any/thing", "PUT") == "/any/{rest...}");
   over.acquire();
   CHECK(get(server, "/throws") == "500");
   over.acquire();
   CHECK(after == before);
+}
+
+FIBER_TEST_CASE("handlers, middleware and talks may be move-only callables") {
+  const auto owned = [](std::string text) {
+    return std::make_unique<std::string>(std::move(text));
+  };
+  const auto say_owned = [&](std::string text) {
+    return [text = owned(std::move(text))](http::Request&, http::Response& response) {
+      (void)response.send(*text);
+    };
+  };
+  http::Router router;
+  router.get("/", say_owned("root"))
+      .post("/", http::limited({.body_bytes = 9}, say_owned("post")))
+      .put("/", say_owned("put"))
+      .del("/", say_owned("del"))
+      .any("/any", say_owned("any"))
+      .route("QUERY", "/", say_owned("query"))
+      .get("/talk",
+           [&](http::Request&, http::Response& response) {
+             CHECK(response.upgrade("x", [text = owned("talk")](http::Upgraded upgraded) {
+               send_text(upgraded.stream, *text);
+             }));
+           })
+      .use([text = owned("1")](http::Request& request, http::Response& response,
+                               const http::Handler& next) {
+        response.add_header("Layer", *text);
+        next(request, response);
+      });
+  const http::Handler copy = router;  // Copies share what can only be moved.
+  const HttpServer server(copy);
+  for (const auto& [method, body] : {std::pair{"GET", "root"},
+                                     {"POST", "post"},
+                                     {"PUT", "put"},
+                                     {"DELETE", "del"},
+                                     {"QUERY", "query"}}) {
+    CHECK(get(server, "/", method) == body);
+  }
+  CHECK(get(server, "/any", "PATCH") == "any");
+  CHECK(ask(server, kGet).at(0).has("Layer: 1"));
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET /talk HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+  CHECK(receive_all(stream).ends_with("talk"));
+  http::Hosts hosts;
+  hosts.host("a", say_owned("site")).otherwise(say_owned("other"));
+  const HttpServer sites(std::move(hosts));
+  CHECK(get(sites, "/") == "site");
+  const HttpServer alone(say_owned("alone"));
+  CHECK(get(alone, "/") == "alone");
 }
 
 TEST_SUITE_END();

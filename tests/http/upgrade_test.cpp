@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -10,9 +11,11 @@
 #include <weft/blocking.hpp>
 #include <weft/go.hpp>
 #include <weft/http/forward.hpp>
+#include <weft/http/reverse_proxy.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 namespace {
 
@@ -90,7 +93,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   for (net::TcpStream& client : clients) CHECK(receive_all(client) == "good-bye");
 }
 
-FIBER_TEST_CASE("without a protocol, the talk answers the request") {
+FIBER_TEST_CASE("an upgrade without a protocol lets the talk answer the request") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");
@@ -105,7 +108,7 @@ FIBER_TEST_CASE("without a protocol, the talk answers the request") {
   CHECK(receive_all(stream) == "its own answer");
 }
 
-FIBER_TEST_CASE("deadline and stop end reads and writes of an upgraded connection") {
+FIBER_TEST_CASE("a deadline or a stop request ends reads and writes of an upgraded connection") {
   HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       std::byte byte{};
@@ -173,7 +176,8 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
   CHECK(talks == 3);
 }
 
-FIBER_TEST_CASE("an upgrade is forwarded with its early bytes, and relayed") {
+FIBER_TEST_CASE(
+    "a reverse proxy forwards an upgrade with its early bytes, and relays the connection") {
   const HttpServer origin([](http::Request&, http::Response& response) {
     CHECK(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
@@ -197,7 +201,7 @@ FIBER_TEST_CASE("an upgrade is forwarded with its early bytes, and relayed") {
   CHECK(receive_all(waiting).empty());
 }
 
-FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status") {
+FIBER_TEST_CASE("an upgrade that an origin refuses is answered with the origin's status") {
   const HttpServer origin(
       [](http::Request&, http::Response& response) { response.set_status(403); });
   const HttpServer proxy([&origin](http::Request& request, http::Response& response) {
@@ -212,6 +216,39 @@ FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status")
   const std::string rest = " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c, x\r\n\r\n";
   CHECK(ask(proxy, "GET /" + rest).at(0).status == 502);
   CHECK(ask(proxy, "GET /secure" + rest).at(0).status == 502);
+}
+
+SIM_TEST_CASE("a reverse proxy bounds its wait for an upgrade and for the consent to a body") {
+  const HttpServer silent(
+      [](http::Request& request, http::Response&) { (void)wait_for_end(request.context()); });
+  const HttpServer slow([](http::Request&, http::Response& response) {
+    response.set_status(401);
+    CHECK(response.write("refu"));
+    this_fiber::sleep_for(3s);
+    CHECK(response.write("sal"));
+  });
+  const auto ask_through_proxy = [](const HttpServer& origin, std::string_view request) {
+    http::ReverseProxy proxy({.origins = {"http://" + origin.address().to_string()},
+                              .client = {.continue_wait = kNever},
+                              .answer = 2s});
+    const HttpServer server(std::ref(proxy));
+    net::TcpStream stream = server.connect();
+    send_text(stream, request);
+    return receive_all(stream);
+  };
+  const std::string_view upgrade =
+      "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: x\r\n\r\n";
+  const std::string_view post =
+      "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
+      "Content-Length: 1\r\n\r\n";
+  const auto began = world.now();
+  CHECK(ask_through_proxy(silent, upgrade).starts_with("HTTP/1.1 504 "));
+  CHECK(ask_through_proxy(silent, post).starts_with("HTTP/1.1 504 "));
+  CHECK(world.now() - began < 5s);
+  // The limit ends with the head of a refusal.
+  const std::string refusal = ask_through_proxy(slow, upgrade);
+  CHECK(refusal.starts_with("HTTP/1.1 401 "));
+  CHECK(refusal.ends_with("\r\n3\r\nsal\r\n0\r\n\r\n"));
 }
 
 TEST_SUITE_END();

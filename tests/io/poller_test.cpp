@@ -89,7 +89,7 @@ class PollingThread {
 
 }  // namespace
 
-TEST_CASE("a descriptor may be 0 in a program without standard input") {
+TEST_CASE("descriptor 0 is used and closed like any other in a program without standard input") {
   const int input = ::dup(STDIN_FILENO);
   ::close(STDIN_FILENO);
   CHECK_NOTHROW(Poller());
@@ -120,7 +120,7 @@ TEST_CASE("several interrupts before a wait end one wait") {
   CHECK(deadline.passed());
 }
 
-TEST_CASE("a poll without waiting leaves an interrupt to sleeping waits") {
+TEST_CASE("a poll without waiting leaves an interrupt for sleeping waits") {
   const test::TestGuard guard("a look leaves an interrupt to waits that sleep");
   Poller poller;
   const Watched watched(poller);
@@ -150,7 +150,7 @@ TEST_CASE("a descriptor that cannot be polled is refused and remains the caller'
   CHECK(::close(file) == 0);
 }
 
-TEST_CASE("a poller watches something from the first descriptor to the last") {
+TEST_CASE("a poller reports that it watches something while it has a watched descriptor") {
   Poller poller;
   CHECK(!poller.watches_anything());
   {
@@ -162,7 +162,7 @@ TEST_CASE("a poller watches something from the first descriptor to the last") {
   CHECK(!poller.watches_anything());
 }
 
-TEST_CASE("an edge that came before the wait ends it at once") {
+TEST_CASE("an edge that came before a wait ends the wait at once") {
   Poller poller;
   const Watched watched(poller);
   watched.feed();
@@ -219,7 +219,7 @@ TEST_CASE("a plain thread that waits is woken by the thread that polls") {
   feeder.join();
 }
 
-TEST_CASE("closing ends a wait, and all later waits") {
+TEST_CASE("closing a descriptor ends a wait, and all later waits") {
   const test::TestGuard guard("closing ends a wait, and all later ones");
   Poller poller;
   const PollingThread polling(poller);
@@ -280,8 +280,9 @@ TEST_CASE("the clock and the poller compete for a wait, and no edge is lost") {
   feeder.join();
 }
 
-TEST_CASE("changing the deadline ends a wait that began with another one") {
-  const test::TestGuard guard("changing the deadline ends a wait that began with another one");
+TEST_CASE("changing the deadline ends a wait that began with the earlier deadline") {
+  const test::TestGuard guard(
+      "changing the deadline ends a wait that began with the earlier deadline");
   Poller poller;
   const PollingThread polling(poller);
   const Watched watched(poller);

@@ -44,7 +44,7 @@ void send_signal(int number) {
 
 TEST_SUITE_BEGIN("io/process");
 
-FIBER_TEST_CASE("a signal ends a wait for it instead of the process") {
+FIBER_TEST_CASE("a signal ends a wait for that signal instead of the process") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1, SIGUSR2});
   REQUIRE(error == std::error_code{});
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
@@ -218,7 +218,7 @@ FIBER_TEST_CASE("a command's output is received while the command runs") {
   CHECK_THROWS_AS((void)io::run_command({"yes"}, options), std::runtime_error);
 }
 
-FIBER_TEST_CASE("a running command answers what is written to it, until its input is closed") {
+FIBER_TEST_CASE("a running command answers each line that it is sent, until its input is closed") {
   auto [command, refused] = io::Command::start(
       {"sh", "-c", "while read line; do echo \"$line $NUMBER\"; done; pwd >&2; exit 3"},
       {.environment = {"NUMBER=7"}, .folder = "/proc"});
@@ -242,7 +242,7 @@ FIBER_TEST_CASE("a running command answers what is written to it, until its inpu
   CHECK(io::Command::start({}).error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("one fiber writes to a command while another reads from it") {
+FIBER_TEST_CASE("one fiber writes to a command while another fiber reads from the command") {
   auto [command, refused] = io::Command::start({"cat"});
   REQUIRE(refused == std::error_code{});
   const std::string text(1'000'000, 'i');  // More than the pipes hold.
@@ -301,7 +301,7 @@ FIBER_TEST_CASE("a command that exceeds its time or its output limit is killed")
   CHECK(io::run_command({"yes"}, options).error == std::errc::file_too_large);
 }
 
-FIBER_TEST_CASE("a stop kills a command") {
+FIBER_TEST_CASE("a stop request kills a running command") {
   std::stop_source stop;
   auto running = spawn([&] { return io::run_command({"sleep", "1000"}, {}, stop.get_token()); });
   await_parked(runtime, "select with sockets");
@@ -355,7 +355,7 @@ THREAD_TEST_CASE("a plain thread talks to a running command, and limits end its 
   CHECK(command.kill().signal == SIGKILL);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's wait for a signal, and the next one gets it") {
+THREAD_TEST_CASE("limits end a plain thread's wait for a signal, which the next wait gets") {
   std::stop_source stop;
   go([stop]() mutable { (void)stop.request_stop(); });
   {
@@ -371,7 +371,7 @@ THREAD_TEST_CASE("limits end a plain thread's wait for a signal, and the next on
 }
 
 THREAD_TEST_CASE(
-    "limits end a plain thread's wait for a child process, which it may wait for again") {
+    "limits end a plain thread's wait for a child process, and a later wait is possible") {
   const pid_t sleeps = ::fork();
   if (sleeps == 0) {
     ::pause();

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -56,10 +57,22 @@ OneShot receive(int socket, char& byte, const Until& until = {}) {
   return detail::receive_once(socket, message, 0, until);
 }
 
+// The value is what has come.
+OneShot poll_for(int descriptor, short events, const Until& until = {}) {
+  pollfd polled{descriptor, events, 0};
+  OneShot ended = detail::poll_once({&polled, 1}, until);
+  if (ended.end == OneShotEnd::done) ended.value = polled.revents;
+  return ended;
+}
+
+std::array<pollfd, 2> both(const Sockets& first, const Sockets& second) {
+  return {{{first.ends[0], POLLIN, 7}, {second.ends[0], POLLIN, 7}}};
+}
+
 // On a fiber, with a Pin.
 bool has_ring() {
   const Sockets sockets;
-  if (detail::poll_once(sockets.ends[0], POLLOUT, {}).end != OneShotEnd::refused) return true;
+  if (poll_for(sockets.ends[0], POLLOUT, {}).end != OneShotEnd::refused) return true;
   MESSAGE("skipped: the system refuses io_uring");
   return false;
 }
@@ -91,7 +104,7 @@ std::vector<std::uint32_t*> find_notes() {
 
 }  // namespace
 
-FIBER_TEST_CASE("a request ends as the call does, and holds its file") {
+FIBER_TEST_CASE("a request returns what its system call returns, and holds its file") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets sockets;
@@ -112,13 +125,14 @@ FIBER_TEST_CASE("a request ends as the call does, and holds its file") {
   other.feed('c');
   sockets.feed('b');
   reader.join();
-  CHECK(is_done(detail::poll_once(sockets.ends[0], POLLIN, {}), POLLIN));
+  CHECK(is_done(poll_for(sockets.ends[0], POLLIN, {}), POLLIN));
 }
 
 // The kernel notes work after it has queued it. A call that has done the work in between leaves the
 // note, which no later call clears either: a worker that called until the note was gone never
 // ended.
-FIBER_TEST_CASE_WITH("a note of finished work keeps no worker in a loop", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a flag of pending task work in the ring keeps no worker in a loop",
+                     {.workers = {1}}) {
 #ifdef IORING_SQ_TASKRUN
   const this_fiber::Pin pin;
   if (!has_ring()) return;
@@ -126,13 +140,13 @@ FIBER_TEST_CASE_WITH("a note of finished work keeps no worker in a loop", {.work
   CHECK(!notes.empty());
   for (std::uint32_t* note : notes) __atomic_fetch_or(note, IORING_SQ_TASKRUN, __ATOMIC_SEQ_CST);
   const Sockets sockets;
-  CHECK(is_done(detail::poll_once(sockets.ends[0], POLLOUT, {}), POLLOUT));
+  CHECK(is_done(poll_for(sockets.ends[0], POLLOUT, {}), POLLOUT));
 #else
   MESSAGE("skipped: the headers of Linux 6.1 are missing");
 #endif
 }
 
-FIBER_TEST_CASE("a limit or a stop ends a request, which takes nothing afterwards") {
+FIBER_TEST_CASE("a limit or a stop ends a request, which consumes nothing afterwards") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets sockets;
@@ -154,6 +168,40 @@ FIBER_TEST_CASE("a limit or a stop ends a request, which takes nothing afterward
   CHECK(byte == 'a');
 }
 
+FIBER_TEST_CASE("requests that wait together end when the first request ends") {
+  const this_fiber::Pin pin;
+  if (!has_ring()) return;
+  const Sockets first;
+  const auto second = std::make_unique<Sockets>();
+  auto polled = both(first, *second);
+  CHECK(detail::poll_once(polled, Deadline::after(1ms)).end == OneShotEnd::timed_out);
+  auto feeder = spawn([&] { first.feed(); });
+  CHECK(is_done(detail::poll_once(polled, {}), 1));
+  feeder.join();
+  CHECK(polled[0].revents == POLLIN);
+  CHECK(polled[1].revents == 0);
+  // No request has the other file any more, so that closing its last number ends the connection.
+  ::close(second->ends[0]);
+  char byte = 0;
+  CHECK(::recv(second->ends[1], &byte, 1, MSG_DONTWAIT) == 0);
+  second->ends[0] = -1;
+  // All that have ended count.
+  const Sockets third;
+  third.feed();
+  polled = both(first, third);
+  CHECK(is_done(detail::poll_once(polled, Deadline::past()), 2));
+  CHECK((polled[0].revents == POLLIN && polled[1].revents == POLLIN));
+  // Each place of the ring is in use.
+  std::array<pollfd, 9> many{};
+  many.fill({third.ends[1], POLLIN, 0});
+  CHECK(detail::poll_once(many, {}).end == OneShotEnd::refused);
+  many[8].fd = -1;
+  many[7] = {third.ends[1], POLLOUT, 0};
+  CHECK(is_done(detail::poll_once(many, {}), 1));
+  many[3].fd = 1 << 20;
+  CHECK(detail::poll_once(many, {}).end == OneShotEnd::refused);
+}
+
 // The fibers of a worker share a ring: whichever ends first, the others go on.
 FIBER_TEST_CASE("requests of many fibers end in any order, by bytes, limits and stops") {
   const this_fiber::Pin pin;
@@ -162,11 +210,12 @@ FIBER_TEST_CASE("requests of many fibers end in any order, by bytes, limits and 
   constexpr std::size_t kFibers = 40;
   for (int round = 0; round < 5; ++round) {
     std::array<Sockets, kFibers> sockets;
+    const Sockets quiet;
     std::stop_source source;
     std::array<std::uint64_t, kFibers> kinds{};
     WaitGroup group;
     for (std::size_t i = 0; i < kFibers; ++i) {
-      kinds[i] = random.below(4);
+      kinds[i] = random.below(5);
       group.go([&, i] {
         const this_fiber::Pin here;
         char byte = 0;
@@ -178,9 +227,8 @@ FIBER_TEST_CASE("requests of many fibers end in any order, by bytes, limits and 
           const OneShot ended = receive(socket, byte, Deadline::after(1ms));
           CHECK((ended.end == OneShotEnd::timed_out || is_done(ended, 1)));
         } else {
-          CHECK(
-              is_done(kinds[i] == 2 ? detail::poll_once(socket, POLLIN, {}) : receive(socket, byte),
-                      kinds[i] == 2 ? POLLIN : 1));
+          CHECK(is_done(kinds[i] == 2 ? poll_for(socket, POLLIN, {}) : receive(socket, byte),
+                        kinds[i] == 2 ? POLLIN : 1));
         }
       });
     }
@@ -206,7 +254,7 @@ FIBER_TEST_CASE("one event ends the requests of more fibers than the ring has pl
   for (int i = 0; i < kFibers; ++i) {
     group.go([=] {
       const this_fiber::Pin here;
-      CHECK(is_done(detail::poll_once(event, POLLIN, {}), POLLIN));
+      CHECK(is_done(poll_for(event, POLLIN, {}), POLLIN));
     });
   }
   await_parked(kFibers);
@@ -220,10 +268,10 @@ FIBER_TEST_CASE("without io_uring, and on a plain thread, a request is refused")
   const this_fiber::Pin pin;
   const Sockets sockets;
   std::thread([&] {
-    CHECK(detail::poll_once(sockets.ends[0], POLLOUT, {}).end == OneShotEnd::refused);
+    CHECK(poll_for(sockets.ends[0], POLLOUT, {}).end == OneShotEnd::refused);
   }).join();
   detail::allow_one_shots(false);
-  CHECK(detail::poll_once(sockets.ends[0], POLLOUT, {}).end == OneShotEnd::refused);
+  CHECK(poll_for(sockets.ends[0], POLLOUT, {}).end == OneShotEnd::refused);
   detail::allow_one_shots(true);
 }
 

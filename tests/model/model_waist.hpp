@@ -15,7 +15,7 @@
 
 namespace weft::base {
 void yield_processor() noexcept { model::let_others_run(); }
-void sleep_briefly() noexcept { model::let_others_run(); }
+void sleep_thread(long) noexcept { model::let_others_run(); }
 bool is_forked_fiber() noexcept { return false; }
 int last_error() noexcept { return errno; }
 

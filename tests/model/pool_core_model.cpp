@@ -143,7 +143,7 @@ void run_worker(PoolCore& core) {
   weft::pool::run_tasks(core, item, none);
   core.leave();
 }
-void run_stranded(PoolCore& core, PoolItem& item, weft::pool::Worker& self) {
+void run_stranded(PoolCore& core, PoolItem& item, weft::pool::PoolWorker& self) {
   core.runner().run(item, self);
 }
 constexpr PoolCore::Bodies kBodies{.worker = run_worker,
@@ -214,7 +214,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
     core->close(kMode);
     may_begin = core->locked(&weft::pool::PoolState::read).busy;
     close_has_returned = true;
-    // A call of a pool that may be destroyed would be a mistake of the caller's.
+    // A call to a pool that may be destroyed would be the caller's mistake.
     for (std::uint32_t left = 0; (left = submitting.load(acquire)) != 0;) {
       weft::model::wait_in_kernel(submitting, left, weft::model::WaitEnd::by_wake);
     }

@@ -88,7 +88,7 @@ TEST_CASE("a reader without a limit reads a line of any length") {
   CHECK(reader.read_line().error == ReadErrc::truncated);
 }
 
-TEST_CASE("a reader distinguishes the end within a size from the end before it") {
+TEST_CASE("a reader distinguishes an end within the requested bytes from an end before them") {
   Script script{.pieces = {"ab", "cd", "e"}};
   BufferedReader reader(script);
   CHECK(reader.peek(3).value == "abc");
@@ -125,7 +125,7 @@ TEST_CASE("a read whose wait ended may be repeated") {
   CHECK(reader.read_line().value == "half");
 }
 
-TEST_CASE("a writer gathers small writes, and passes large ones on without a copy") {
+TEST_CASE("a writer gathers small writes, and passes large writes on without a copy") {
   Script script{.pieces = {}};
   BufferedWriter writer(script, 8);
   CHECK(writer.capacity() == 8);
@@ -137,8 +137,10 @@ TEST_CASE("a writer gathers small writes, and passes large ones on without a cop
   CHECK(writer.write("a large one").value == 11);
   CHECK(script.written == "123456789a large one");
   CHECK(script.writes == 3);
+  CHECK(writer.write("capacity").value == 8);
+  CHECK(script.writes == 4);
   CHECK(writer.flush());
-  CHECK(script.writes == 3);
+  CHECK(script.writes == 4);
 }
 
 TEST_CASE("a writer keeps bytes that its stream has not taken") {

@@ -81,7 +81,7 @@ FIBER_TEST_CASE("calls without a limit end with the caller's context") {
 }
 
 FIBER_TEST_CASE(
-    "a stop ends waits for bytes, reads and writes in pieces, and a file that is sent") {
+    "a stop ends waits for bytes, scattered reads, gathered writes and the sending of a file") {
   auto [client, server] = connected_pair();
   auto [other_client, other_server] = connected_pair();
   for (net::ByteStream* stream : {&client, &server, &other_client, &other_server}) {
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("an earlier stop request ends only calls that wait") {
   CHECK(client.read_exactly(buffer).value == 4);
 }
 
-FIBER_TEST_CASE("a deadline that passes before the stop is a timeout") {
+FIBER_TEST_CASE("a deadline that passes before the stop is reported as a timeout") {
   auto [client, server] = connected_pair();
   const std::stop_source source;
   const std::stop_token token = source.get_token();
@@ -134,7 +134,7 @@ FIBER_TEST_CASE("a deadline that passes before the stop is a timeout") {
   CHECK(server.is_open_hint());
 }
 
-THREAD_TEST_CASE("a fiber stops what a plain thread waits for") {
+THREAD_TEST_CASE("a fiber ends a plain thread's wait by a stop request") {
   auto [client, server] = connected_pair();
   std::stop_source source;
   const std::stop_token token = source.get_token();

@@ -160,7 +160,7 @@ FIBER_TEST_CASE("datagrams arrive whole, with their sender's address") {
 }
 
 FIBER_TEST_CASE(
-    "a wait for a datagram ends by deadline, stop and close, and is a case of a select") {
+    "a deadline, a stop or a close ends a wait for a datagram, which may be a case of a select") {
   end_waits<Address>();
   end_waits<UnixAddress>();
 }
@@ -214,7 +214,7 @@ SIM_TEST_CASE("a stopped wait for a Unix datagram reports the stop, even near th
   }
 }
 
-FIBER_TEST_CASE("a batch ends by deadline and stop, and what was sent is counted") {
+FIBER_TEST_CASE("a deadline or a stop ends a batch, which counts the datagrams that were sent") {
   auto receiver = bound<UnixAddress>();
   auto sender = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;

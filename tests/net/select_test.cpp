@@ -70,7 +70,7 @@ FIBER_TEST_CASE("a waiting select sees later bytes, and its handler reads them w
     auto writer = spawn([&, &peer = server] {
       wait_for_select(runtime);
       if (round % 3 == 2) {
-        channel.send(round);
+        (void)channel.send(round);
       } else {
         write_text(peer, "later");
       }
@@ -83,7 +83,7 @@ FIBER_TEST_CASE("a waiting select sees later bytes, and its handler reads them w
   }
 }
 
-FIBER_TEST_CASE("an earlier edge is not forgotten") {
+FIBER_TEST_CASE("an edge before the select is not lost") {
   auto [client, server] = connected_pair();
   write_text(server, "0123456789");
   CHECK(read_text(client, 4) == "0123");
@@ -108,7 +108,7 @@ FIBER_TEST_CASE("a select that times out leaves nothing behind: the next read wa
   }
 }
 
-FIBER_TEST_CASE("the end of the stream makes it readable") {
+FIBER_TEST_CASE("a stream is readable at its end") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&, peer = std::move(server)]() mutable {
     wait_for_select(runtime);
@@ -173,7 +173,7 @@ FIBER_TEST_CASE("a listener is readable when accept would not wait") {
   CHECK(client.join().error == std::error_code{});
 }
 
-FIBER_TEST_CASE("a deadline of the stream ends the wait, set before it or during it") {
+FIBER_TEST_CASE("a stream's deadline that is set before or during a select ends the select") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 1> buffer{};
   auto setter = spawn([&, &stream = client] {
@@ -292,10 +292,10 @@ FIBER_TEST_CASE("closes race with selects that begin and end") {
   }
 }
 
-THREAD_TEST_CASE("a plain thread selects on sockets") {
+THREAD_TEST_CASE("a plain thread may select on sockets") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
-  weft::go([&channel] { channel.send(1); });
+  weft::go([&channel] { (void)channel.send(1); });
   CHECK(select(on_readable(client), on_receive(channel, [](auto) {})) == 1);
   weft::go([&peer = server] { write_text(peer, "now"); });
   CHECK(select(on_readable(client), on_receive(channel, [](auto) {})) == 0);

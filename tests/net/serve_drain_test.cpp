@@ -37,7 +37,7 @@ void read_on(TcpStream& stream) {
 
 }  // namespace
 
-SIM_TEST_CASE("the grace ends a server whose pool has no room for the next connection") {
+SIM_TEST_CASE("the end of the grace ends a server whose pool has no room for the next connection") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, read_on);
   std::vector<TcpStream> streams;
@@ -52,7 +52,7 @@ SIM_TEST_CASE("the grace ends a server whose pool has no room for the next conne
   for (TcpStream& stream : streams) CHECK(has_ended(stream));
 }
 
-SIM_TEST_CASE("a drain reaches idle connections while another one waits for the pool") {
+SIM_TEST_CASE("a drain reaches idle connections while another connection waits for the pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [](Connection& connection) {
     CHECK(connection.wait_readable() == Errc::cancelled);
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("shutdown waits for connections, and closes the rest at its dead
 }
 
 FIBER_TEST_CASE(
-    "shutdown in a handler does not wait for its own connection or for other such handlers") {
+    "a handler's shutdown waits neither for its own connection nor for other handlers' shutdowns") {
   Server* server = nullptr;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;
@@ -187,7 +187,7 @@ FIBER_TEST_CASE("a server that is shut down before it serves gives clients only 
 }
 
 FIBER_TEST_CASE(
-    "a handler's shutdown closes other connections at its deadline and a second one its own") {
+    "a handler's shutdown closes all connections except its own, which a later shutdown closes") {
   Event others_are_closed;
   std::atomic<int> begun{0};
   Server* server = nullptr;
@@ -225,12 +225,13 @@ FIBER_TEST_CASE(
   TcpStream first = serving.connect();
   wait_for([&] { return serving->stats().open == 1; });
   TcpStream second = serving.connect();
+  wait_for([&] { return serving->stats().open == 2; });
   wait_for([&] { return pool.stats().queued + pool.stats().blocked == 1; });
   CHECK_FALSE(first.write_all(bytes("x")).error);
   CHECK(serving.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a move-only handler serves") {
+FIBER_TEST_CASE("a server accepts a move-only handler") {
   Serving serving({}, [text = std::make_unique<std::string>("moved")](TcpStream& stream) {
     CHECK_FALSE(stream.write_all(bytes(*text)).error);
   });

@@ -61,7 +61,7 @@ struct Message {
 
 }  // namespace
 
-FIBER_TEST_CASE("a handler of a stream keeps its connection when it returns Next::idle") {
+FIBER_TEST_CASE("a handler that takes a stream keeps its connection when it returns Next::idle") {
   Serving serving({}, [](net::ByteStream& stream) {
     std::array<std::byte, 1> request;
     if (stream.read_exactly(request).error) return Next::close;
@@ -71,7 +71,8 @@ FIBER_TEST_CASE("a handler of a stream keeps its connection when it returns Next
   for (int i = 0; i < 3; ++i) CHECK(ask(stream, "a") == "a");
 }
 
-FIBER_TEST_CASE("the state of a connection is kept while it is idle, and ends before its stream") {
+FIBER_TEST_CASE(
+    "the state of an idle connection is kept, and ends before the connection's stream") {
   std::atomic<int> calls{0};
   std::atomic<int> alive{0};
   Serving serving({}, [&](Connection& connection) {
@@ -101,7 +102,7 @@ FIBER_TEST_CASE("the state of a connection is kept while it is idle, and ends be
   CHECK(alive == 0);
 }
 
-FIBER_TEST_CASE("run starts each request after an idle time, like the first one") {
+FIBER_TEST_CASE("run starts each request after an idle time, like the first request") {
   constexpr int kClients = 6;
   constexpr int kRounds = 3;
   FiberPool pool({.capacity = 2, .on_full = OnFull::block});
@@ -216,9 +217,10 @@ FIBER_TEST_CASE("a server without on_exception continues when a handler throws")
   CHECK(ask(other, "b") == "b");
 }
 
-FIBER_TEST_CASE("a request after an idle time has the requested stack size") {
-  Serving serving({.stack_size = 512 * 1024}, [](Connection& connection) {
+FIBER_TEST_CASE("a request after an idle time has the server's stack size and name") {
+  Serving serving({.stack_size = 512 * 1024, .name = "mail"}, [](Connection& connection) {
     CHECK(use_stack(128) == 128);
+    CHECK(this_fiber::name() == "mail");
     return answer_one(connection);
   });
   const std::uint64_t finished = runtime.stats().finished;

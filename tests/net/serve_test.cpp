@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a stop request, or the close of its listener, ends serve") {
   CHECK(again.join() == std::error_code{});
 }
 
-THREAD_TEST_CASE("a plain thread can serve") {
+THREAD_TEST_CASE("a plain thread may call serve") {
   Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
@@ -169,7 +169,7 @@ SIM_TEST_CASE("a connection that exceeds the grace is closed") {
   CHECK(serving->stats().closed_late == 1);
 }
 
-SIM_TEST_CASE("connections that exceed the idle time are closed, and others continue") {
+SIM_TEST_CASE("connections that exceed the idle time are closed, and other connections continue") {
   Serving serving({.idle_timeout = 1h}, answer_one);
   TcpStream idle = serving.connect();
   TcpStream busy = serving.connect();
@@ -213,7 +213,7 @@ SIM_TEST_CASE("each of many connections is closed when its own idle time ends") 
   CHECK(serving->stats().timed_out == 100);
 }
 
-FIBER_TEST_CASE("connections at the limit wait for earlier ones") {
+FIBER_TEST_CASE("connections at the limit wait for the end of earlier connections") {
   Event goes_on;
   Serving serving({.max_connections = 2}, [&](TcpStream& stream) {
     goes_on.wait();
@@ -232,7 +232,7 @@ FIBER_TEST_CASE("connections at the limit wait for earlier ones") {
   CHECK(serving->stats().accepted == 6);
 }
 
-FIBER_TEST_CASE("connections at the limit are refused if requested") {
+FIBER_TEST_CASE("connections beyond the limit are refused if the options request that") {
   Serving serving(
       {.max_connections = 2,
        .at_limit = AtLimit::refuse,
@@ -249,7 +249,7 @@ FIBER_TEST_CASE("connections at the limit are refused if requested") {
   CHECK(serving->stats().refused == 1);
 }
 
-FIBER_TEST_CASE("a pool serves connections, and its refusals refuse them") {
+FIBER_TEST_CASE("a pool serves connections, and its refusal of a task refuses the connection") {
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
   Serving serving(
       {.on_refused =
@@ -332,7 +332,7 @@ FIBER_TEST_CASE("listeners that share a port serve together") {
   CHECK(server.stats().accepted == 30);
 }
 
-FIBER_TEST_CASE("a server survives a burst beyond its descriptors") {
+FIBER_TEST_CASE("a server survives more connections than it has descriptors") {
   Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
@@ -366,7 +366,8 @@ FIBER_TEST_CASE("a server survives a burst beyond its descriptors") {
   CHECK(running.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("the reserve descriptor returns after a fiber has answered a refused client") {
+FIBER_TEST_CASE(
+    "a server regains its reserve descriptor after a fiber has answered a refused client") {
   const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   };

@@ -19,7 +19,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/tcp_listener");
 
-FIBER_TEST_CASE("the system chooses a port when asked to") {
+FIBER_TEST_CASE("the system chooses a port for a listener on port 0") {
   TcpListener listener = listen_anywhere();
   const auto [address, error] = listener.local_address();
   CHECK(!error);
@@ -27,12 +27,12 @@ FIBER_TEST_CASE("the system chooses a port when asked to") {
   CHECK(address == Address::loopback_v4(address.port()));
 }
 
-FIBER_TEST_CASE("a port in use is an error") {
+FIBER_TEST_CASE("listening on a port in use returns an error") {
   TcpListener listener = listen_anywhere();
   CHECK(TcpListener::listen(listener.local_address().value).error == std::errc::address_in_use);
 }
 
-FIBER_TEST_CASE("listeners can share a port when all of them ask for it") {
+FIBER_TEST_CASE("listeners can share a port when each of them requests it") {
   TcpListener first = listen_anywhere({.reuse_port = true});
   const Address address = first.local_address().value;
   auto [second, error] = TcpListener::listen(address, {.reuse_port = true});
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a connection that was reset while it waited is skipped") {
 }
 
 FIBER_TEST_CASE(
-    "accept without descriptors reports that only at its deadline, and the listener continues") {
+    "an accept without descriptors returns the error at its deadline, and the listener continues") {
   TcpListener listener = listen_anywhere();
   auto [client, refused] = TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});
@@ -123,7 +123,7 @@ FIBER_TEST_CASE(
   CHECK(read_text(server, 7) == "at last");
 }
 
-THREAD_TEST_CASE("a plain thread can accept what another thread connects") {
+THREAD_TEST_CASE("a plain thread accepts a connection from another thread") {
   TcpListener listener = listen_anywhere();
   const Address address = listener.local_address().value;
   std::thread connector([address] {

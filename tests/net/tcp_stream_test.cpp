@@ -196,7 +196,7 @@ FIBER_TEST_CASE("shutting down the reading side ends a read that waits") {
   CHECK(reader.join() == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("an empty stream and one moved from are closed") {
+FIBER_TEST_CASE("a stream that is empty or moved from is closed") {
   TcpStream empty;
   std::array<std::byte, 1> buffer;
   CHECK(empty.read_some(buffer).error == Errc::closed);
@@ -217,7 +217,7 @@ FIBER_TEST_CASE("an empty stream and one moved from are closed") {
   CHECK(read_text(server, 10) == "still here");
 }
 
-FIBER_TEST_CASE("small writes are sent at once unless told otherwise") {
+FIBER_TEST_CASE("streams disable Nagle's algorithm by default, and the option can be changed") {
   auto [client, server] = connected_pair();
   for (const TcpStream* stream : {&client, &server}) {
     int value = 0;
@@ -290,7 +290,7 @@ FIBER_TEST_CASE_WITH("64 MiB pass unchanged through small buffers in both direct
   down_sent.join();
 }
 
-THREAD_TEST_CASE("plain threads can read, write and be answered by fibers") {
+THREAD_TEST_CASE("plain threads read and write, and fibers answer them") {
   TcpListener listener = listen_anywhere();
   auto server = spawn([&] { serve(listener, 1); });
   {
@@ -312,7 +312,7 @@ TEST_CASE("network calls without a runtime return an error") {
   CHECK(TcpListener::listen(Address::loopback_v4(0)).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE_WITH("a reader that always has data lets others run",
+FIBER_TEST_CASE_WITH("a reader that always has data lets other fibers run",
                      {.workers = {1}, .monitored = true}) {
   auto [client, server] = connected_pair();
   // A thread of its own keeps the stream full, and a byte is read at a time: there is always more,
@@ -364,7 +364,7 @@ FIBER_TEST_CASE("a read continues after urgent data, even after a short read") {
   }
 }
 
-FIBER_TEST_CASE("waiting for bytes takes none of them") {
+FIBER_TEST_CASE("waiting for bytes consumes no byte") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   CHECK(server.wait_readable(Deadline::past()) == Errc::timed_out);
@@ -381,7 +381,7 @@ FIBER_TEST_CASE("waiting for bytes takes none of them") {
   CHECK(server.read_some(buffer).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a socket is adopted, and released open") {
+FIBER_TEST_CASE("a socket is adopted, and released without being closed") {
   auto [client, server] = connected_pair();
   const int descriptor = server.native_handle();
   CHECK(TcpStream::adopt(descriptor).error == Errc::already_watched);

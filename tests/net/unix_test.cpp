@@ -74,7 +74,7 @@ std::size_t fill(UnixStream& stream) {
 
 }  // namespace
 
-TEST_CASE("addresses are paths, abstract names, or nothing") {
+TEST_CASE("an address is a path, an abstract name, or unnamed") {
   CHECK(UnixAddress().is_unnamed());
   CHECK(UnixAddress().to_string().empty());
   const UnixAddress path = UnixAddress::path("/run/x").value;
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a connection by path or abstract name carries bytes and the pee
   }
 }
 
-FIBER_TEST_CASE("a stale socket file is replaced and that of a running server is not") {
+FIBER_TEST_CASE("a stale socket file is replaced, and the file of a running server is not") {
   const Folder folder;
   { const UnixListener dead = listen_on(folder.socket()); }
   CHECK(UnixStream::connect(folder.socket()).error == std::errc::connection_refused);
@@ -183,7 +183,8 @@ FIBER_TEST_CASE(
   CHECK(pair.second.receive_descriptors(buffer).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("descriptors wait for room until a deadline or a stop, and none is lost") {
+FIBER_TEST_CASE(
+    "sending descriptors waits for room until a deadline or a stop, and loses no descriptor") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});
@@ -212,7 +213,7 @@ FIBER_TEST_CASE("descriptors wait for room until a deadline or a stop, and none 
 }
 
 FIBER_TEST_CASE(
-    "calls on a Unix socket end by deadline, stop and close, and are cases of a select") {
+    "a deadline, a stop or a close ends calls on a Unix socket, which a select may wait for") {
   auto pair = make_pair();
   std::array<std::byte, 8> buffer;
   CHECK(pair.first.read_some(buffer, Deadline::after(1ms)).error == Errc::timed_out);

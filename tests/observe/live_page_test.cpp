@@ -140,7 +140,8 @@ FIBER_TEST_CASE("a trace is recorded for the time that the query names") {
   }
 }
 
-FIBER_TEST_CASE("a second trace is refused while one is recorded, and a context ends a trace") {
+FIBER_TEST_CASE(
+    "a second trace is refused during the first, and the end of a context ends a trace") {
   weft::Context context;
   auto first = weft::spawn([&] {
     const weft::ContextScope scope(context);

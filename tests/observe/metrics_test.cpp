@@ -64,7 +64,7 @@ RuntimeMetrics read_asleep() {
 
 TEST_SUITE_BEGIN("observe/metrics");
 
-FIBER_TEST_CASE("a reading has the fibers and their wait reasons") {
+FIBER_TEST_CASE("a reading has the fibers and the reasons for their waits") {
   weft::Event event;
   weft::WaitGroup waiting;
   waiting.add(7);
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("a reading has the fibers and their wait reasons") {
   event.set();
 }
 
-FIBER_TEST_CASE("the sums over the workers equal the figures of the runtime") {
+FIBER_TEST_CASE("the sums over all workers equal the statistics of the runtime") {
   weft::WaitGroup ended;
   ended.add(1000);
   for (int i = 0; i < 1000; ++i) weft::go([&] { ended.done(); });
@@ -131,7 +131,7 @@ FIBER_TEST_CASE_WITH("overflows of a full queue are counted", {.workers = {1}}) 
   CHECK(weft::metrics::read().runtimes.at(0).workers.at(0).overflows > 0);
 }
 
-FIBER_TEST_CASE("some fibers are followed from ready until they have run") {
+FIBER_TEST_CASE("sampled fibers are timed from when they are ready until they have run") {
   RuntimeMetrics metrics;
   while (metrics.scheduling_latency.count < 3 || metrics.run_time.count < 3) {
     weft::WaitGroup ended;
@@ -149,7 +149,8 @@ FIBER_TEST_CASE("some fibers are followed from ready until they have run") {
   }
 }
 
-THREAD_TEST_CASE_WITH("a worker's times add up to its thread's time", {.workers = {2}}) {
+THREAD_TEST_CASE_WITH("a worker's busy and parked times add up to at least the time that passes",
+                      {.workers = {2}}) {
   const RuntimeMetrics before = read_asleep();
   std::this_thread::sleep_for(20ms);
   const RuntimeMetrics after = read_asleep();
@@ -161,7 +162,7 @@ THREAD_TEST_CASE_WITH("a worker's times add up to its thread's time", {.workers 
   runtime.run([] {});
 }
 
-FIBER_TEST_CASE("a named pool is in a reading, and an unnamed one is not") {
+FIBER_TEST_CASE("a named pool is in a reading, and an unnamed pool is not") {
   weft::FiberPool without({.capacity = 2});
   weft::FiberPool pool(
       {.capacity = 3, .queue_capacity = 4, .timings = true, .name = "mail \"out\""});
@@ -240,7 +241,7 @@ FIBER_TEST_CASE_WITH("a pool keeps its series while pools of the same name come 
   CHECK(capacity(",number=\"3\"") == 4);
 }
 
-TEST_CASE("a runtime keeps its series while others come and go") {
+TEST_CASE("a runtime keeps its series while other runtimes come and go") {
   const auto workers = [](unsigned number) {
     return "\nweft_workers_count{runtime=\"" + std::to_string(number) + "\"} ";
   };
@@ -255,7 +256,7 @@ TEST_CASE("a runtime keeps its series while others come and go") {
   CHECK(contains(prometheus(weft::metrics::read()), workers(number + 1) + "2\n"));
 }
 
-TEST_CASE("the sum of a pool's times never goes back") {
+TEST_CASE("the sum of a pool's times never decreases") {
   Reading reading;
   auto& pool = reading.pools.emplace_back();
   pool.name = "mail";

@@ -125,7 +125,7 @@ void handle_nothing(int /*signal*/) {}
 
 TEST_SUITE_BEGIN("observe/profile");
 
-FIBER_TEST_CASE_WITH("a processor profile shows what fibers compute, by name and callable",
+FIBER_TEST_CASE_WITH("a processor profile shows which fibers compute, by name and callable",
                      {.workers = {1, 2}}) {
   if (!kHasSamples) return;
   weft::detail::Atomic<bool> end{false};
@@ -161,8 +161,9 @@ FIBER_TEST_CASE_WITH("a processor profile shows what fibers compute, by name and
   busy.join();
 }
 
-FIBER_TEST_CASE_WITH("a second processor profile is refused, and a context ends a profile",
-                     {.workers = {2}}) {
+FIBER_TEST_CASE_WITH(
+    "a second processor profile is refused, and the end of a context ends a profile",
+    {.workers = {2}}) {
   if (!kHasSamples) return;
   weft::Context context;
   auto first = weft::spawn([&] {
@@ -180,7 +181,8 @@ FIBER_TEST_CASE_WITH("a second processor profile is refused, and a context ends 
   CHECK(weft::live::answer("/profile?format=svg").status == 400);
 }
 
-FIBER_TEST_CASE_WITH("a processor profile is refused where it cannot be made", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a processor profile is refused if the system does not support it",
+                     {.workers = {1}}) {
   if (weft::test::kSanitized) {
     CHECK(weft::profile::processor().error == std::errc::operation_not_supported);
     CHECK(weft::live::answer("/profile").status == 503);

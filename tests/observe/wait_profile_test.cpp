@@ -108,7 +108,7 @@ FIBER_TEST_CASE_WITH("a wait that outlasts its recording counts until the end of
   waiting.wait();
 }
 
-FIBER_TEST_CASE_WITH("a second recording of waits is refused while one lasts", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("a second recording of waits is refused during the first", {.workers = {2}}) {
   if (weft::test::kSanitized) return;
   weft::Context context;
   auto first = weft::spawn([&] {

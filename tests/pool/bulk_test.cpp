@@ -57,7 +57,7 @@ struct Maker {
 
 TEST_SUITE_BEGIN("pool/bulk");
 
-FIBER_TEST_CASE("tasks of a bulk of any size are accepted and started in order") {
+FIBER_TEST_CASE("bulk-submitted tasks of any number are accepted and started in order") {
   for (const int count : {0, 1, 2, 15, 16, 17, 33, 1000}) {
     for (const std::size_t queue_capacity : {0u, 1u, 20u, 2000u}) {
       std::vector<int> ran;
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("tasks of a bulk of any size are accepted and started in order")
   }
 }
 
-FIBER_TEST_CASE("a bulk that exceeds a rejecting pool is accepted up to its room") {
+FIBER_TEST_CASE("a bulk submit to a rejecting pool is accepted as far as the pool has room") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 25, .on_full = OnFull::reject});
@@ -86,7 +86,7 @@ FIBER_TEST_CASE("a bulk that exceeds a rejecting pool is accepted up to its room
   CHECK(in_order(ran, 25));
 }
 
-FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
+FIBER_TEST_CASE("a bulk submit parks for room, and a close refuses the remaining tasks") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a bulk parks for room, and a close refuses the rest") {
   CHECK(pool.submit_bulk(numbered(ran, 3)).value == 0);
 }
 
-FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts a whole bulk") {
+FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts every task of a bulk submit") {
   weft::test::Flag release;
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts a whole bulk") {
   CHECK(ran.load() == 60);
 }
 
-FIBER_TEST_CASE("a blocked bulk gets all available workers") {
+FIBER_TEST_CASE("bulk-submitted tasks that block get all available workers") {
   weft::test::Flag release;
   weft::test::Flag again;
   Concurrency concurrency;
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a blocked bulk gets all available workers") {
   again.set();
 }
 
-FIBER_TEST_CASE("a bulk stops at an empty callable") {
+FIBER_TEST_CASE("a bulk submit stops at an empty callable") {
   std::vector<int> ran;
   Functions tasks = numbered(ran, 30);
   tasks[20] = nullptr;
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a bulk stops at an empty callable") {
   CHECK(in_order(ran, 20));
 }
 
-FIBER_TEST_CASE("callables of a bulk are copied, or moved from a moved container") {
+FIBER_TEST_CASE("a bulk submit copies callables, or moves them out of a moved container") {
   std::atomic<int> ran{0};
   const auto shared = std::make_shared<int>(0);
   Functions copied(20, [shared, &ran] { ran.fetch_add(1); });
@@ -177,7 +177,8 @@ FIBER_TEST_CASE("callables of a bulk are copied, or moved from a moved container
   CHECK(ran.load() == 80);
 }
 
-FIBER_TEST_CASE("tasks of a bulk that take a token receive one, and dropped ones are destroyed") {
+FIBER_TEST_CASE(
+    "bulk-submitted tasks that take a token receive it, and dropped tasks are destroyed") {
   const auto shared = std::make_shared<int>(0);
   std::atomic<int> stopped{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 100});
@@ -194,7 +195,7 @@ FIBER_TEST_CASE("tasks of a bulk that take a token receive one, and dropped ones
   CHECK(shared.use_count() == 31);  // The ones in `tasks`, and this one.
 }
 
-THREAD_TEST_CASE("bulks of many callers lose and duplicate no task") {
+THREAD_TEST_CASE("bulk submits of many callers lose and duplicate no task") {
   const std::size_t rounds = 50 / kSlowdown;
   std::atomic<std::uint64_t> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 40, .timings = true});

@@ -92,7 +92,7 @@ FIBER_TEST_CASE("arguments that are queued are taken in order") {
   for (int i = 0; i < 50; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("concurrent calls of a function pool never exceed the capacity") {
+FIBER_TEST_CASE("concurrent calls to a function pool never exceed the capacity") {
   Concurrency gauge;
   FunctionPool<int> pool(
       [&](int) {
@@ -227,8 +227,7 @@ FIBER_TEST_CASE("a wait for a dropped call reports the drop") {
   CHECK(running.join() == 1);
 }
 
-FIBER_TEST_CASE(
-    "a function may call its own pool of one, and waits for it with its slot given back") {
+FIBER_TEST_CASE("a function that calls its own pool of one gives its slot back while it waits") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool([&](int n) { return n == 0 ? 0 : n + self->process(n - 1); },
                               {.capacity = 1});
@@ -237,7 +236,7 @@ FIBER_TEST_CASE(
   CHECK(pool.pool().stats().live <= 1);
 }
 
-FIBER_TEST_CASE("a call with a limit gives back the slot of a task of the same pool, too") {
+FIBER_TEST_CASE("a call with a limit from a task of the same pool gives back the task's slot") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(
       [&](int depth) { return depth == 0 ? 7 : *self->process_until(1h, depth - 1); },
@@ -246,7 +245,7 @@ FIBER_TEST_CASE("a call with a limit gives back the slot of a task of the same p
   CHECK(pool.process(3) == 7);
 }
 
-FIBER_TEST_CASE("each worker has an object of its own, and none is used twice at a time") {
+FIBER_TEST_CASE("each worker has an object of its own, which no two calls use at the same time") {
   Objects objects;
   {
     FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }),
@@ -307,7 +306,8 @@ FIBER_TEST_CASE("a task that runs in its caller has its own object") {
   CHECK(objects.in_use_twice == 0);
 }
 
-FIBER_TEST_CASE("an exception of an object's constructor fails a task and keeps the worker") {
+FIBER_TEST_CASE(
+    "if creating a worker's object throws, the task gets the exception and the worker stays") {
   std::atomic<int> attempts{0};
   FunctionPool<int, int> pool(per_worker([&] {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");
@@ -320,7 +320,7 @@ FIBER_TEST_CASE("an exception of an object's constructor fails a task and keeps 
   CHECK(pool.pool().stats().started == 1);
 }
 
-THREAD_TEST_CASE("plain threads call it and wait for it") {
+THREAD_TEST_CASE("plain threads call a function pool and wait for its results") {
   Objects objects;
   {
     FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }), {.capacity = 2});

@@ -33,7 +33,7 @@ int fibonacci(FiberPool& pool, int n) {
 
 TEST_SUITE_BEGIN("pool/group");
 
-FIBER_TEST_CASE("many groups share a pool, and its capacity holds for all of them") {
+FIBER_TEST_CASE("many groups share a pool, whose capacity limits all of them together") {
   Concurrency gauge;
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   std::vector<JoinHandle<int>> owners;
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it"
   }
 }
 
-FIBER_TEST_CASE("a task of a pool of one waits at the limit of its group") {
+FIBER_TEST_CASE("a task of a pool of one that spawns at its group's limit waits for room") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   pool.run([&] {
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("a task of a pool of one waits at the limit of its group") {
 }
 
 FIBER_TEST_CASE(
-    "a limit ends a task's wait for a group on its own pool, and it has its slot back") {
+    "a limit ends a task's wait for a group on its own pool, and the task has its slot back") {
   Gate release;
   FiberPool pool({.capacity = 2});
   pool.run([&] {
@@ -166,7 +166,7 @@ FIBER_TEST_CASE("a group is notified of tasks that the pool has dropped") {
   CHECK(results.join() == std::vector<int>{2});
 }
 
-FIBER_TEST_CASE("the first exception cancels the others of the group, and no other group") {
+FIBER_TEST_CASE("the first exception cancels the other tasks of the group, and no other group") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 4, .on_exception = [&](std::exception_ptr) { ++reported; }});
   TaskGroup one(pool), other(pool);
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("the first exception cancels the others of the group, and no oth
   CHECK(reported == 0);
 }
 
-FIBER_TEST_CASE("tasks of a group start others, at the limit and in a full pool") {
+FIBER_TEST_CASE("tasks of a group start other tasks, at the limit and in a full pool") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   TaskGroup group(pool, {.max_running = 3});
@@ -197,7 +197,7 @@ FIBER_TEST_CASE("tasks of a group start others, at the limit and in a full pool"
   CHECK(ran == 63);
 }
 
-THREAD_TEST_CASE("a plain thread has groups on a pool, too") {
+THREAD_TEST_CASE("a plain thread may use groups on a pool") {
   FiberPool pool({.capacity = 2});
   ResultGroup<int> group(pool);
   for (int i = 0; i < 50; ++i) group.spawn([i] { return i; });

@@ -60,7 +60,7 @@ FIBER_TEST_CASE("a default pool has at least one slot") {
 FIBER_TEST_CASE("capacity and queue may both be unlimited") {
   Flag release;
   FiberPool pool({.capacity = kUnlimited, .queue_capacity = kUnlimited});
-  CHECK(pool.available() == kUnlimited);
+  CHECK(pool.available_hint() == kUnlimited);
   std::vector<PoolTask<int>> tasks;
   for (int i = 0; i < 100; ++i) {
     tasks.push_back(pool.async([&, i] {
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("capacity and queue may both be unlimited") {
   for (int i = 0; i < 100; ++i) CHECK(tasks[static_cast<std::size_t>(i)].get() == i);
 }
 
-FIBER_TEST_CASE("min_workers above a later capacity are reduced to it") {
+FIBER_TEST_CASE("min_workers above a smaller capacity is reduced to the capacity") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true});
   pool.resize(2);
   CHECK(pool.stats().live == 2);
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("min_workers above a later capacity are reduced to it") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("tasks have the stack that was asked for") {
+FIBER_TEST_CASE("tasks have the stack size that the options request") {
   FiberPool pool({.capacity = 1, .stack_size = std::size_t{1} << 20});
   const auto sum = pool.run([] {
     volatile char large[std::size_t{700} << 10];
@@ -96,16 +96,16 @@ FIBER_TEST_CASE("sizes beyond 32 bits keep their value") {
   constexpr std::size_t kHuge = 5'000'000'000;
   FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
   CHECK(pool.capacity() == kHuge);
-  CHECK(pool.available() == kHuge);
+  CHECK(pool.available_hint() == kHuge);
   Flag release;
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([&] { release.wait(); }));
-  CHECK(pool.available() == kHuge - 3);
+  CHECK(pool.available_hint() == kHuge - 3);
   pool.resize(kUnlimited - 1);  // And as much again in the queue: the sum is no small number.
   CHECK(pool.submit([] {}));
   pool.resize(kHuge + 1);
   CHECK(pool.capacity() == kHuge + 1);
   pool.resize(1);
-  CHECK(pool.available() == 0);
+  CHECK(pool.available_hint() == 0);
   for (int i = 0; i < 100; ++i) CHECK(pool.try_submit([] {}));
   pool.resize(kHuge);
   release.set();

@@ -16,7 +16,8 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/pool_set");
 
-FIBER_TEST_CASE("no more tasks of many submitters run than the capacity of all pools") {
+FIBER_TEST_CASE(
+    "concurrent tasks of many submitters never exceed the capacity of all pools together") {
   constexpr int kSubmitters = 32;
   const int each = 100 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
@@ -45,33 +46,33 @@ FIBER_TEST_CASE("no more tasks of many submitters run than the capacity of all p
   }
 }
 
-FIBER_TEST_CASE("pools of a set get tasks in turn and a full one is passed over") {
+FIBER_TEST_CASE("pools of a set get tasks in turn, and a full pool is passed over") {
   PoolSet pools(2, {.capacity = 4});
   Gate gate;
   for (int i = 0; i < 4; ++i) CHECK(pools.submit([&] { gate.wait(); }));
-  CHECK(pools[0].available() == 2);
-  CHECK(pools[1].available() == 2);
+  CHECK(pools[0].available_hint() == 2);
+  CHECK(pools[1].available_hint() == 2);
   for (int i = 0; i < 2; ++i) CHECK(pools[0].submit([&] { gate.wait(); }));
   for (int i = 0; i < 2; ++i) CHECK(pools.submit([&] { gate.wait(); }));
-  CHECK(pools[1].available() == 0);
+  CHECK(pools[1].available_hint() == 0);
   CHECK(&pools.next() != &pools.next());
   gate.set();
   pools.wait_idle();
 }
 
-FIBER_TEST_CASE("a pool set with selection by load gives a task to the pool with the fewest") {
+FIBER_TEST_CASE("a pool set that selects by load gives a task to the pool with the fewest tasks") {
   for (const std::size_t loaded : {0u, 1u}) {
     Gate gate;
     PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);
     for (int i = 0; i < 3; ++i) CHECK(pools[loaded].submit([&] { gate.wait(); }));
     for (int i = 0; i < 3; ++i) CHECK(pools.submit({.key = i}, [&] { gate.wait(); }));
-    CHECK(pools[0].available() == 1);
-    CHECK(pools[1].available() == 1);
+    CHECK(pools[0].available_hint() == 1);
+    CHECK(pools[1].available_hint() == 1);
     gate.set();
   }
 }
 
-FIBER_TEST_CASE("a pool set closes like its pools and has at least one") {
+FIBER_TEST_CASE("a pool set closes like its pools and has at least one pool") {
   PoolSet pools(2, {.capacity = 1});
   CHECK(pools.size() == 2);
   pools.close(Close::drain);

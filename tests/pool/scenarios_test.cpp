@@ -18,7 +18,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/scenarios");
 
-FIBER_TEST_CASE("a pool of one continues when its tasks throw while others wait for room") {
+FIBER_TEST_CASE("a pool of one continues when its tasks throw while submitters wait for room") {
   std::atomic<int> reported{0};
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .on_exception = [&](std::exception_ptr) {
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("a long queue starts no more workers than the capacity") {
   wait_until_true([&] { return pool.stats().busy == 10; });
   CHECK(pool.stats().live == 10);
   CHECK(pool.stats().started == 10);
-  CHECK(pool.available() == 0);
+  CHECK(pool.available_hint() == 0);
   release.set();
   pool.wait_idle();
   CHECK(pool.stats().completed == 1000);
@@ -108,7 +108,7 @@ FIBER_TEST_CASE("the workers of a reopened pool are used again") {
   CHECK(pool.stats().started == 3);
 }
 
-FIBER_TEST_CASE("prestarted workers are used last in, first out, too") {
+FIBER_TEST_CASE("prestarted workers are used last in, first out") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true, .idle_timeout = kNever});
   // All four at once, so that none is still on its way to its first task afterwards.
   Gate release;
@@ -147,7 +147,7 @@ FIBER_TEST_CASE("a group may be cancelled after it was joined, and more than onc
   CHECK(group.join() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a try never parks, and a refused request can be answered at once") {
+FIBER_TEST_CASE("try_submit never parks, and a refused request can be answered at once") {
   Gate release;
   std::atomic<int> served{0};
   int refused = 0;

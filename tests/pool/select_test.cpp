@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/select");
 
-FIBER_TEST_CASE("the end of a task is a case: before the select, during it, and by a cancel") {
+FIBER_TEST_CASE(
+    "a select sees the end of a task that ended before, ends meanwhile, or is cancelled") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   auto ended = pool.async([] { return 1; });
   ended.wait();
@@ -27,7 +28,7 @@ FIBER_TEST_CASE("the end of a task is a case: before the select, during it, and 
   Channel<int> gate;
   auto waits = pool.async([&] { return gate.receive().value_or(-1); });
   CHECK(select(on_done(waits), otherwise()) == 1);
-  auto opener = spawn([&] { gate.send(5); });
+  auto opener = spawn([&] { (void)gate.send(5); });
   CHECK(select(on_done(waits, [&] { ++handled; })) == 0);
   CHECK(waits.get() == 5);
   opener.join();
@@ -93,7 +94,7 @@ FIBER_TEST_CASE("a select that need not wait keeps its slot") {
   });
 }
 
-FIBER_TEST_CASE("selects race with short tasks, and no more than the capacity run") {
+FIBER_TEST_CASE("selects race with short tasks, and running tasks never exceed the capacity") {
   const int rounds = static_cast<int>(500 / kSlowdown);
   for (const std::size_t capacity : {1u, 3u}) {
     Concurrency gauge;
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("selects race with short tasks, and no more than the capacity ru
   }
 }
 
-THREAD_TEST_CASE("a plain thread selects on tasks") {
+THREAD_TEST_CASE("a plain thread may select on the end of tasks") {
   FiberPool pool({.capacity = 2});
   Flag done;
   auto task = pool.async([&] {

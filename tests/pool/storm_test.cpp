@@ -173,7 +173,7 @@ void disturb(FiberPool& pool, Random& random) {
       const PoolStats stats = pool.stats();
       CHECK(balanced(stats));
       CHECK(stats.busy <= kMostSlots);
-      CHECK(pool.available() <= kMostSlots);
+      CHECK(pool.available_hint() <= kMostSlots);
   }
 }
 
@@ -249,7 +249,7 @@ FIBER_TEST_CASE("handlers that park or throw lose neither a worker nor a slot") 
   storm.check_books(false);
 }
 
-FIBER_TEST_CASE("with caller_runs only the capacity runs on workers, and each task once") {
+FIBER_TEST_CASE("with caller_runs workers run no more tasks than the capacity, each task once") {
   Concurrency on_workers;
   std::atomic<std::size_t> in_callers{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1, .on_full = OnFull::caller_runs});
@@ -286,7 +286,7 @@ FIBER_TEST_CASE("with caller_runs only the capacity runs on workers, and each ta
   CHECK(pool.stats().completed == ran.load());
 }
 
-FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and one wins") {
+FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and exactly one wins") {
   Storm storm(runtime, stormy({.capacity = 2, .queue_capacity = 1}));
   std::atomic<std::uint64_t> late{0}, stopped{0};
   const auto offer = [&](FiberPool& pool, auto task, Random& random) {
@@ -337,7 +337,7 @@ FIBER_TEST_CASE("no task is refused while workers are being retired") {
   CHECK(stats.retired > 0);
 }
 
-FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether it runs") {
+FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether the task runs") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int round = 0; round < rounds; ++round) {

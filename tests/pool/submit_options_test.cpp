@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/submit_options");
 
-SIM_TEST_CASE("a task that has not begun by its deadline never does, and its waiters continue") {
+SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its waiters continue") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   const Deadline soon = Deadline::after(1ms);
@@ -45,7 +45,7 @@ SIM_TEST_CASE("a deadline also ends the wait for room") {
 }
 
 FIBER_TEST_CASE(
-    "a stop request drops a task that has not begun, and is passed on to one that has") {
+    "a stop request drops a task that has not begun, and is passed on to a task that has begun") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::stop_source before;
   std::stop_source during;
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
   CHECK_FALSE(own.stop_requested());
 }
 
-SIM_TEST_CASE("a task that runs for longer than its timeout is asked to stop") {
+SIM_TEST_CASE("a task that runs for longer than its timeout gets a stop request") {
   FiberPool pool({.capacity = 2});
   const auto until_told = [](std::stop_token token) {
     while (!token.stop_requested()) this_fiber::yield();

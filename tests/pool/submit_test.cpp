@@ -62,8 +62,8 @@ FIBER_TEST_CASE("exceptions for refusals and unstarted tasks name their pool") {
   const auto contains = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   };
-  FiberPool pool({.capacity = 1, .queue_capacity = 2, .name = "mail"});
   Flag event;
+  FiberPool pool({.capacity = 1, .queue_capacity = 2, .name = "mail"});
   CHECK(pool.submit([&] { event.wait(); }));
   auto task = pool.async([] {});
   pool.close(Close::discard);
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a pool without a queue accepts exactly as many tasks as it has 
   const Occupied occupied(pool, 3);
   CHECK(pool.submit(nothing) == Errc::full);
   CHECK(pool.try_submit(nothing) == Errc::full);
-  CHECK(pool.available() == 0);
+  CHECK(pool.available_hint() == 0);
   CHECK(pool.stats().rejected == 2);
 }
 
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a queue of n takes n tasks more than there are slots") {
   }
 }
 
-FIBER_TEST_CASE("an unlimited queue takes everything, in order") {
+FIBER_TEST_CASE("an unlimited queue takes all tasks, in order") {
   constexpr int kTasks = 5000;
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   std::vector<int> order;
@@ -141,7 +141,7 @@ FIBER_TEST_CASE("blocked submitters are served first come, first served") {
   }
 }
 
-FIBER_TEST_CASE("no submitter overtakes a blocked one") {
+FIBER_TEST_CASE("no submitter overtakes a blocked submitter") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   Occupied occupied(pool, 1);
   CHECK(pool.submit(nothing));
@@ -170,7 +170,7 @@ FIBER_TEST_CASE("a submit with a deadline gives up in time, and its task never r
   CHECK(!ran.load());
 }
 
-FIBER_TEST_CASE("deadlines race with slots that become free, and no task is lost or doubled") {
+FIBER_TEST_CASE("deadlines race with slots that become free, and no task is lost or runs twice") {
   constexpr int kSubmitters = 16;
   const int tasks = 100 / static_cast<int>(kSlowdown);
   std::atomic<std::uint64_t> ran{0}, accepted{0}, late{0};
@@ -253,7 +253,7 @@ FIBER_TEST_CASE("an empty callable is refused without side effects") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("callables may be move-only, large, and are destroyed once they have run") {
+FIBER_TEST_CASE("callables may be move-only or large, and are destroyed once they have run") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   auto small = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = small;

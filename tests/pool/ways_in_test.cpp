@@ -128,7 +128,7 @@ FIBER_TEST_CASE("a refused callable is returned unchanged") {
   full.release.set();
 }
 
-FIBER_TEST_CASE("a bulk returns why it stopped, and gives refused callables back") {
+FIBER_TEST_CASE("a bulk submit returns why it stopped, and gives refused callables back") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 20, .on_full = OnFull::reject});
   pool.go([&] { release.wait(); });
@@ -155,7 +155,7 @@ FIBER_TEST_CASE("a bulk returns why it stopped, and gives refused callables back
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a limit ends the wait for room, and that of run_until for the result") {
+FIBER_TEST_CASE("a limit ends the wait for room, and run_until's wait for the result") {
   Full full(OnFull::block);
   FiberPool& pool = full.pool;
   CHECK_THROWS_AS((void)pool.async_until(1us, [] {}), std::system_error);
@@ -187,7 +187,7 @@ FIBER_TEST_CASE("a limit ends the wait for room, and that of run_until for the r
 }
 
 FIBER_TEST_CASE(
-    "a wait for room ends with the call's limit or the task's own, whichever is first") {
+    "a wait for room ends at the call's limit or the task's limit, whichever comes first") {
   Full full(OnFull::block);
   std::stop_source call, task;
   const auto blocked = [&] {
@@ -211,7 +211,7 @@ FIBER_TEST_CASE(
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("calls of a function pool take options and limits") {
+FIBER_TEST_CASE("calls to a function pool take options and limits") {
   FunctionPool<int, int> pool([](int i, const std::stop_token& token) {
     while (i == 0 && !token.stop_requested()) this_fiber::yield();
     return i;
@@ -288,7 +288,7 @@ FIBER_TEST_CASE("options without effect are refused") {
 }
 
 FIBER_TEST_CASE(
-    "a task that is run or has a handle has its caller's context, and others have none") {
+    "a task that is run or has a handle has its caller's context, and other tasks have none") {
   FiberPool pool({.capacity = 2});
   FunctionPool<int> functions([](int) { CHECK(this_fiber::context() != nullptr); },
                               {.capacity = 1});

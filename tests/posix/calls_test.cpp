@@ -4,8 +4,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,6 +19,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "tests/posix/both_ways.hpp"
 
@@ -111,7 +114,8 @@ FIBER_TEST_CASE("a large send returns after the socket has taken all bytes") {
   });
 }
 
-FIBER_TEST_CASE("a send at its time limit returns the bytes sent and the next one EAGAIN") {
+FIBER_TEST_CASE(
+    "a send that times out returns the number of bytes sent, and the next send fails with EAGAIN") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -234,6 +238,54 @@ FIBER_TEST_CASE("poll, ppoll and select report readiness and time out as on a th
     note(log, ::select(std::max(quiet.here(), loud.here()) + 1, &reads, &writes, nullptr, nullptr));
     note(log, FD_ISSET(quiet.here(), &reads) ? 1 : 0);
     note(log, FD_ISSET(loud.here(), &reads) ? 1 : 0);
+    sigset_t usual;
+    ::sigemptyset(&usual);
+    for (const sigset_t* mask : {static_cast<const sigset_t*>(nullptr), &std::as_const(usual)}) {
+      FD_ZERO(&reads);
+      FD_SET(quiet.here(), &reads);
+      note(log, ::pselect(quiet.here() + 1, &reads, nullptr, nullptr, &short_time, mask));
+      note(log, FD_ISSET(quiet.here(), &reads) ? 1 : 0);
+    }
+  });
+}
+
+// A send makes the next wait for its socket begin without a look.
+FIBER_TEST_CASE("after a send, poll() of descriptors returns the same in a scope as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    const Pair quiet;
+    const Pair closed;
+    ::shutdown(closed.there(), SHUT_WR);
+    const int file = ::memfd_create("file", MFD_CLOEXEC);
+    const auto ask = [&](std::vector<pollfd> others, int milliseconds, bool is_answered = false) {
+      note(log, ::send(pair.here(), "q", 1, 0));
+      others.push_back({pair.here(), POLLIN, 7});
+      std::thread peer([&] {
+        if (is_answered) (void)::send(pair.there(), "a", 1, 0);
+      });
+      note(log, ::poll(others.data(), others.size(), milliseconds));
+      peer.join();
+      for (const pollfd& one : others) log.push_back(one.revents);
+      pollfd look{pair.here(), POLLIN, 0};
+      note(log, ::poll(&look, 1, 0));
+      char byte = 0;
+      if (is_answered) note(log, ::recv(pair.here(), &byte, 1, 0));
+      log.push_back(byte);
+    };
+    ask({{quiet.here(), POLLIN, 7}}, 2);
+    ask({{quiet.here(), POLLIN, 7}, {-1, POLLIN, 7}}, -1, true);
+    ask({{quiet.here(), POLLIN, 7}, {quiet.here(), POLLOUT, 0}}, -1);
+    ask({{pair.here(), POLLIN, 0}}, -1, true);
+    ask({{1 << 20, POLLIN, 0}, {quiet.here(), POLLOUT, 0}}, -1);
+    ask({{file, POLLIN, 0}}, -1);
+    ask({{closed.here(), POLLOUT, 0}, {closed.here(), POLLIN, 0}}, -1);
+    ask({{closed.here(), POLLRDHUP, 0}, {quiet.here(), POLLPRI, 0}}, -1);
+    ask({{quiet.here(), 0, 7}, {quiet.there(), POLLRDHUP, 7}}, -1, true);
+    ask(std::vector<pollfd>(7, {quiet.here(), POLLIN, 7}), 2);
+    ask(std::vector<pollfd>(7, {quiet.here(), POLLIN, 7}), -1, true);
+    ask(std::vector<pollfd>(8, {quiet.here(), POLLIN, 7}), -1, true);
+    ::close(file);
   });
 }
 
@@ -257,6 +309,10 @@ FIBER_TEST_CASE("poll returns when the peer hangs up and epoll_wait when an even
     note(log, ::epoll_wait(epoll, &found, 1, -1));
     note(log, static_cast<long>(found.data.u64));
     writer.join();
+    note(log, ::epoll_pwait(epoll, &found, 1, 2, nullptr));
+    char byte = 0;
+    note(log, ::recv(other.here(), &byte, 1, 0));
+    note(log, ::epoll_pwait(epoll, &found, 1, 2, nullptr));
     note(log, ::epoll_wait(epoll, &found, 0, -1));
     note(log, ::epoll_wait(-1, &found, 1, -1));
     ::close(epoll);

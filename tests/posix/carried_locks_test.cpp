@@ -161,7 +161,7 @@ FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is re
 
 // The waiting fiber blocks its worker while the holder runs, and must leave it once the holder has
 // parked: the holder needs a fiber of that worker.
-FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the holder does",
+FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the lock's holder parks",
                      {.workers = {2}}) {
   if (!carries_locks()) return;
   std::mutex mutex;
@@ -193,7 +193,8 @@ FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the holder 
   sender.join();
 }
 
-FIBER_TEST_CASE("a fiber that takes its mutex again at once lets a waiting fiber have it") {
+FIBER_TEST_CASE(
+    "a fiber that relocks its mutex at once lets a waiting fiber take the mutex first") {
   if (!carries_locks()) return;
   std::mutex mutex;
   std::atomic<bool> is_held{false};
@@ -255,7 +256,7 @@ FIBER_TEST_CASE("readers share a carried rwlock, and a writer parks until they h
   group.wait();
 }
 
-FIBER_TEST_CASE("a wait for a condition releases its mutex and carries the others") {
+FIBER_TEST_CASE("a wait for a condition releases its mutex and carries the other locks") {
   if (!carries_locks()) return;
   std::mutex carried;
   std::mutex mutex;

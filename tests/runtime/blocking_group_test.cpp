@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a group never makes more calls at once than it has threads") {
   CHECK(most <= 3);
 }
 
-FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and others continue") {
+FIBER_TEST_CASE("a deadline or a stop ends the wait for a hanging call, and other calls continue") {
   Event hangs_on;
   std::atomic<bool> ran{false};
   {
@@ -111,7 +111,7 @@ FIBER_TEST_CASE("calls beyond max_waiting are refused") {
   for (auto& caller : callers) CHECK(!caller.join());
 }
 
-FIBER_TEST_CASE("a call that is given up before it has begun leaves nothing behind") {
+FIBER_TEST_CASE("a call that is given up before it has begun leaves no trace") {
   Event hangs_on;
   BlockingGroup group({.max_threads = 1, .max_waiting = 3});
   auto hang = spawn([&] { return group.run([&] { hangs_on.wait(); }).error; });
@@ -159,7 +159,7 @@ FIBER_TEST_CASE("calls up to the number of threads are never refused") {
   }
 }
 
-FIBER_TEST_CASE_WITH("the end of a group waits for its calls, and keeps no worker",
+FIBER_TEST_CASE_WITH("the end of a group waits for its calls, and blocks no worker",
                      {.workers = {1}}) {
   Event hangs_on;
   std::atomic<bool> ends{false};

@@ -77,7 +77,7 @@ FIBER_TEST_CASE("while calls block, their workers run other fibers") {
   for (int i = 0; i < kCalls; ++i) CHECK(calls[static_cast<std::size_t>(i)].join() == i);
 }
 
-FIBER_TEST_CASE("helpers are used again") {
+FIBER_TEST_CASE("a helper makes several calls, one after another") {
   std::atomic<int> sum{0};
   for (int i = 0; i < 100; ++i) blocking([&] { sum += i; });
   CHECK(sum == 99 * 50);
@@ -112,14 +112,14 @@ FIBER_TEST_CASE_WITH("at the limit calls wait for their turn",
   CHECK(runtime.stats().blocking_threads <= 2);
 }
 
-FIBER_TEST_CASE("a helper is a plain thread to weft: it spawns, sends, receives and calls") {
+FIBER_TEST_CASE("a helper acts as a plain thread: it spawns, sends, receives and calls") {
   weft::Channel<int> requests;
   weft::Channel<int> answers;
   auto partner = weft::spawn([&] {
-    for (const int value : requests) answers.send(value + 1);
+    for (const int value : requests) (void)answers.send(value + 1);
   });
   const int answer = blocking([&] {
-    requests.send(1);
+    (void)requests.send(1);
     const int first = answers.receive().value_or(-1);
     auto fiber = weft::spawn([&] { return blocking([] { return 40; }); });
     // A call within a call runs in place.
@@ -139,7 +139,7 @@ FIBER_TEST_CASE("a thread is joined without blocking a worker") {
   giver.join();
 }
 
-FIBER_TEST_CASE("a future is awaited: a value, an exception, a reference, nothing") {
+FIBER_TEST_CASE("await_future returns the future's value or reference, or throws its exception") {
   std::promise<std::string> ready;
   ready.set_value("at once");
   CHECK(weft::await_future(ready.get_future()) == "at once");
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("a future is awaited: a value, an exception, a reference, nothin
   CHECK(variable == 3);
 }
 
-THREAD_TEST_CASE("on a plain thread a call runs in place") {
+THREAD_TEST_CASE("on a plain thread, a blocking call runs on that thread") {
   const auto here = std::this_thread::get_id();
   CHECK(blocking([] { return std::this_thread::get_id(); }) == here);
   CHECK_THROWS_AS(blocking([] { throw std::runtime_error("failed"); }), std::runtime_error);
@@ -173,11 +173,11 @@ THREAD_TEST_CASE("on a plain thread a call runs in place") {
   CHECK(runtime.stats().blocking_threads == 0);
 }
 
-TEST_CASE("without a runtime a call runs in place, too") {
+TEST_CASE("without a runtime, a blocking call runs and returns its result") {
   CHECK(blocking([] { return 9; }) == 9);
 }
 
-TEST_CASE("calls of several runtimes do not mix, and their threads end with them") {
+TEST_CASE("calls of several runtimes do not mix, and their threads end with their runtimes") {
   const weft::test::TestGuard guard("several runtimes");
   for (int round = 0; round < 50; ++round) {
     weft::Runtime outer({.workers = 1});

@@ -96,8 +96,7 @@ TEST_CASE("run reports nothing when main throws and no other fiber lives") {
 
 // What the fibers below wait for comes with the last report: without one they would hang.
 TEST_CASE(
-    "run, and the destructor of a pool, of a group, and of a handle in an exception report "
-    "a wait of 5 s") {
+    "run() and destructors of pools, groups and handles report a wait of 5 s during unwinding") {
   weft::Event reported;
   constexpr std::array kWorkers{1U, 2U, 8U};  // A fourth would need the last report of a burst.
   StderrReader reader(

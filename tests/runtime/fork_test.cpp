@@ -60,7 +60,7 @@ int use_a_new_runtime() {
 
 TEST_SUITE_BEGIN("runtime/fork");
 
-TEST_CASE("the child of a fork may destroy a runtime of its parent, and have another") {
+TEST_CASE("the child of a fork may destroy a runtime of its parent, and have another runtime") {
   const weft::test::TestGuard guard("child");
   weft::Event never;
   auto runtime =
@@ -129,7 +129,7 @@ std::uint64_t looks() {
 }
 
 // A thread that was parked when the parent forked is not there in the child, and must not count.
-TEST_CASE("the child of a fork sees no deadlock where there is none") {
+TEST_CASE("the child of a fork reports no false deadlock") {
   if (!weft::test::kDeadlocksAreFound) return;
   const weft::test::TestGuard guard("no false deadlock");
   weft::Event stop;
@@ -153,7 +153,7 @@ TEST_CASE("the child of a fork sees no deadlock where there is none") {
   parked.join();
 }
 
-TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
+TEST_CASE("exit() in a fiber ends the process, even with static runtimes") {
   if (weft::test::kSanitized) return;  // All that other threads still do then is reported.
   const weft::test::TestGuard guard("exit");
   CHECK(status_of_child([] {
@@ -241,8 +241,9 @@ DEATH_TEST_CASE("a runtime of the parent is not used in the child",
 }
 
 #ifndef WEFT_TEST_TSAN
-DEATH_TEST_CASE("fibers that wait forever in a static runtime, when main returns, are a deadlock",
-                "'forgotten' is parked: event") {
+DEATH_TEST_CASE(
+    "fibers that wait forever in a static runtime after main has returned are a deadlock",
+    "'forgotten' is parked: event") {
   static Runtime runtime({.workers = 1});
   static weft::Event never;
   weft::go({.name = "forgotten"}, [] { never.wait(); });

@@ -36,7 +36,7 @@ bool is_below_on_one_stack(std::intptr_t lower, std::intptr_t upper) {
 
 TEST_SUITE_BEGIN("runtime/in_place");
 
-ONE_WORKER_TEST_CASE("a fiber that has not started runs on the stack of the one that joins it") {
+ONE_WORKER_TEST_CASE("a fiber that has not started runs on the stack of the fiber that joins it") {
   const std::intptr_t mine = here();
   int in_place = 0;
   for (int i = 0; i < 10; ++i) {
@@ -47,7 +47,8 @@ ONE_WORKER_TEST_CASE("a fiber that has not started runs on the stack of the one 
   CHECK(in_place >= 9);
 }
 
-ONE_WORKER_TEST_CASE("a named fiber, a large callable and a destroyed handle also run in place") {
+ONE_WORKER_TEST_CASE(
+    "fibers with a name, a large callable or a destroyed handle also run in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   const auto note = [&](std::intptr_t place) {
@@ -73,7 +74,7 @@ ONE_WORKER_TEST_CASE("a named fiber, a large callable and a destroyed handle als
   return result + room[0] * 0;
 }
 
-ONE_WORKER_TEST_CASE("a child has as much room as a separate stack at any depth of its parent") {
+ONE_WORKER_TEST_CASE("a child has as much room as on its own stack, at any depth of its parent") {
   if (weft::test::kSanitized) return;  // Frames are larger then.
   const std::function<int()> nothing = [] { return 1; };
   for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
@@ -105,7 +106,7 @@ ONE_WORKER_TEST_CASE("a fiber with a stack size of its own gets a stack of its o
   }
 }
 
-ONE_WORKER_TEST_CASE("wait groups and task groups run their own fibers in place, and no others") {
+ONE_WORKER_TEST_CASE("wait groups and task groups run only their own fibers in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   int others = 0;
@@ -180,7 +181,7 @@ struct JoinsOnTheWay {
     CHECK(std::uncaught_exceptions() == 1);
   }
 };
-FIBER_TEST_CASE("a destructor that an exception has called may join") {
+FIBER_TEST_CASE("a destructor may join while an exception unwinds the stack") {
   int caught = 0;
   for (int i = 0; i < 70; ++i) {
     try {
@@ -210,17 +211,17 @@ FIBER_TEST_CASE("an inlined child may wait and continue on another worker, and s
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
-    while (auto value = ping.receive()) pong.send(*value + 1);
+    while (auto value = ping.receive()) (void)pong.send(*value + 1);
   });
   int sum = 0;
   for (int i = 0; i < 1000; ++i) {
     sum += spawn([&, i] {
-             ping.send(i);
+             (void)ping.send(i);
              const int reply = pong.receive().value();
              // A child may be a parent.
              return spawn([&, reply] {
                       weft::this_fiber::yield();
-                      ping.send(reply);
+                      (void)ping.send(reply);
                       return pong.receive().value();
                     })
                  .join();
@@ -256,7 +257,7 @@ FIBER_TEST_CASE("a child can use three quarters of a stack at any depth") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 
-ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets others run") {
+ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets other fibers run") {
   std::atomic<bool> stop{false};
   weft::go([&] { stop.store(true); });
   std::uint64_t joins = 0;

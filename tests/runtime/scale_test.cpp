@@ -49,10 +49,11 @@ THREAD_TEST_CASE("a sleep never ends early") {
   for (std::uint64_t i = 0; i < 50; ++i) fibers.push_back(weft::spawn([&, i] { check(i); }));
 }
 
-FIBER_TEST_CASE_WITH("sleepers wake whatever their order, and none too early", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("sleepers wake in any order of their deadlines, and none wakes too early",
+                     {.workers = {1}}) {
   std::vector<weft::JoinHandle<void>> fibers;
   // From one start, so that what matters is the distance and not who was spawned first. (Their
-  // order says nothing: on a machine that stops for long, several fall due at once.)
+  // order says nothing: on a machine that stops for a long time, several fall due at once.)
   const auto start = std::chrono::steady_clock::now();
   for (const int place : {3, 0, 2, 4, 1}) {
     fibers.push_back(weft::spawn([place, start] {
@@ -165,7 +166,7 @@ THREAD_TEST_CASE_WITH("idle workers free memory automatically", {.workers = {2}}
   }
 }
 
-THREAD_TEST_CASE("the counts are exact when nothing runs") {
+THREAD_TEST_CASE("the statistics are exact when no fiber runs") {
   const auto before = runtime.stats();
   CHECK(before.workers == runtime.workers());
   CHECK(before.live == 0);

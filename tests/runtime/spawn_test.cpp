@@ -62,7 +62,7 @@ THREAD_TEST_CASE("only join throws the fiber's exception") {
   }).join();
 }
 
-FIBER_TEST_CASE("the destructor of a handle joins and drops the result") {
+FIBER_TEST_CASE("the destructor of a handle joins the fiber and drops its result") {
   std::atomic<bool> ended{false};
   {
     const auto handle = weft::spawn([&] {
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("the destructor of a handle joins and drops the result") {
   CHECK(!ended.load());
 }
 
-FIBER_TEST_CASE("a detached fiber continues alone and its exception is dropped") {
+FIBER_TEST_CASE("a detached fiber continues after its handle, and its exception is dropped") {
   weft::WaitGroup done;
   done.add(2);
   auto handle = weft::spawn([&] {
@@ -148,7 +148,7 @@ THREAD_TEST_CASE("the callable's captures are destroyed when join returns") {
   weft::spawn(check).join();
 }
 
-FIBER_TEST_CASE("a spawn that fails has started nothing and keeps nothing") {
+FIBER_TEST_CASE("a spawn that fails starts no fiber and keeps no resource") {
   const auto held = std::make_shared<int>(1);
   try {
     weft::go({.stack_size = std::size_t{1} << 40}, [held] {});
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("each fiber may request its own stack size") {
   CHECK(use_stack(14 << 20));
 }
 
-FIBER_TEST_CASE_WITH("fibers without a stack size have the runtime's",
+FIBER_TEST_CASE_WITH("fibers without a stack size of their own have the runtime's stack size",
                      {.options = {.stack_size = 2 << 20}}) {
   CHECK(weft::spawn([] {
           volatile char room[1 << 20];
@@ -216,7 +216,7 @@ FIBER_TEST_CASE("a tree of fibers returns all results") {
   CHECK(Tree::count(kSlowdown > 1 ? 8 : 12) == (1 << (kSlowdown > 1 ? 8 : 12)));
 }
 
-THREAD_TEST_CASE("plain threads spawn at the same time as fibers do") {
+THREAD_TEST_CASE("plain threads and fibers spawn at the same time") {
   std::atomic<int> ran{0};
   constexpr int kEach = 1000;
   std::vector<std::thread> threads;

@@ -1,6 +1,7 @@
 // The monitor's reports of a fiber that keeps its worker.
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -152,7 +153,8 @@ TEST_CASE("a stalled fiber that is mostly in malloc can be inspected") {
         2, [] { allocate_until_told(); }, [] {});
 }
 
-TEST_CASE("the report of a blocked fiber names its calls, and does not disturb them") {
+TEST_CASE(
+    "the report of a blocked fiber names the fiber's calls, and does not interrupt the calls") {
   const weft::test::TestGuard guard("the calls of a fiber that blocks");
   int pipe_ends[2] = {};
   REQUIRE(::pipe(pipe_ends) == 0);
@@ -226,17 +228,22 @@ TEST_CASE("a fiber whose thread has no processor does not count as blocked") {
 // Computes for about as long as a stall lasts, so that the monitor asks for its calls just then,
 // and waits.
 void compute_and_poll(std::chrono::steady_clock::time_point end, std::atomic<int>& interrupted) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  CHECK(epoll >= 0);
   for (unsigned round = 0; std::chrono::steady_clock::now() < end; ++round) {
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::microseconds(9'000 + round % 40 * 50);
     while (std::chrono::steady_clock::now() < until) continue;
-    if (poll(nullptr, 0, 1) < 0 && errno == EINTR) ++interrupted;
+    epoll_event event{};
+    const int ready = round % 2 == 0 ? poll(nullptr, 0, 1) : epoll_wait(epoll, &event, 1, 1);
+    if (ready < 0 && errno == EINTR) ++interrupted;
     weft::this_fiber::yield();
   }
+  ::close(epoll);
 }
 
-TEST_CASE("a call of poll() is not interrupted by the search for a fiber's calls") {
-  const weft::test::TestGuard guard("poll() ends by itself");
+TEST_CASE("calls to poll() and epoll_wait() are not interrupted by the search for calls") {
+  const weft::test::TestGuard guard("poll() and epoll_wait() end by themselves");
   std::atomic<int> interrupted{0};
   weft::RuntimeOptions options;
   options.workers = 2;
@@ -259,7 +266,7 @@ TEST_CASE("a call of poll() is not interrupted by the search for a fiber's calls
 
 void handle_urgent(int) {}
 
-TEST_CASE("no signal is sent if the program handles it, or needs no calls") {
+TEST_CASE("no signal is sent if the program handles that signal, or if no calls are requested") {
   const weft::test::TestGuard guard("no signal is sent");
   struct sigaction mine {};
   struct sigaction before {};

@@ -101,7 +101,8 @@ FIBER_TEST_CASE_WITH("two fibers that wait for each other's mutex are found, wit
   CHECK(contains(out.str(), "'other' is parked: mutex"));
 }
 
-FIBER_TEST_CASE_WITH("a fiber that waits for a mutex of its own is found", {kWithOwners}) {
+FIBER_TEST_CASE_WITH("a fiber that waits for a mutex that it holds itself is found",
+                     {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex mutex;
   auto twice = spawn([&]() WEFT_NOT_ANALYZED {
@@ -114,8 +115,9 @@ FIBER_TEST_CASE_WITH("a fiber that waits for a mutex of its own is found", {kWit
   twice.join();
 }
 
-FIBER_TEST_CASE_WITH("a fiber that joins another with its mutex locked is found, for each join",
-                     {kWithOwners}) {
+FIBER_TEST_CASE_WITH(
+    "a join of a fiber that needs a mutex of the joining fiber is found, for each join",
+    {kWithOwners}) {
   if (!can_read_memory()) return;
   using Task = std::function<void()>;
   using Join = std::function<void(const Task& task, const Task& before)>;
@@ -259,9 +261,9 @@ FIBER_TEST_CASE_WITH("a search survives a header with a wrong lowest address", {
   others.wait();
 }
 
-TEST_CASE("each cycle is reported once, by the monitor") {
+TEST_CASE("the monitor reports each cycle once") {
   if (!can_read_memory()) return;
-  const TestGuard guard("each cycle is reported once, by the monitor");
+  const TestGuard guard("the monitor reports each cycle once");
   std::vector<std::string> reports;
   std::latch is_reported(1);
   Runtime runtime({.workers = 2,

@@ -129,7 +129,8 @@ FIBER_TEST_CASE_WITH("a fiber that yields runs after all ready fibers of its wor
 
 // The fiber woken last runs first, so a handed-over value is still in the cache; but three times
 // in a row at most while somebody waits in the queue.
-FIBER_TEST_CASE_WITH("the slot runs at most three times in a row", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("the fiber in the next place runs at most three times in a row",
+                     {.workers = {1}}) {
   PingPong pair;
   pair.start();
   for (int i = 0; i < 10; ++i) weft::this_fiber::yield();
@@ -191,7 +192,7 @@ FIBER_TEST_CASE_WITH("fibers that a long-running fiber has woken are run by anot
   }
 }
 
-FIBER_TEST_CASE_WITH("the only fiber queued after a computing one is run by a busy worker",
+FIBER_TEST_CASE_WITH("a busy worker runs the only fiber that is queued after a computing fiber",
                      {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> busy{false};
   std::atomic<bool> done{false};
@@ -229,7 +230,7 @@ void run_all_behind_one(Keep keep_a_worker, End end) {
   CHECK(ran.load() == kCrowd);
 }
 
-FIBER_TEST_CASE_WITH("a worker with many fibers also runs those queued after a computing fiber",
+FIBER_TEST_CASE_WITH("a worker with many fibers also runs fibers queued after a computing fiber",
                      {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> over{false};
   run_all_behind_one(
@@ -239,7 +240,7 @@ FIBER_TEST_CASE_WITH("a worker with many fibers also runs those queued after a c
       [&] { over = true; });
 }
 
-FIBER_TEST_CASE_WITH("a worker with many fibers also runs those queued after a blocked fiber",
+FIBER_TEST_CASE_WITH("a worker with many fibers also runs fibers queued after a blocked fiber",
                      {.workers = {2}, .options = {.monitor = false}}) {
   std::binary_semaphore over{0};
   run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
@@ -253,7 +254,8 @@ FIBER_TEST_CASE_WITH("thousands of fibers spawned by a long-running fiber are ru
 }
 
 // The timer belongs to the wheel of a worker that does not come to look at it.
-FIBER_TEST_CASE_WITH("a timer of a worker that computes is fired by another", {.workers = {2, 8}}) {
+FIBER_TEST_CASE_WITH("another worker fires a timer of a worker that computes",
+                     {.workers = {2, 8}}) {
   for (int round = 0; round < 2; ++round) {
     std::atomic<bool> fired{false};
     weft::WaitGroup asleep;
@@ -270,7 +272,7 @@ FIBER_TEST_CASE_WITH("a timer of a worker that computes is fired by another", {.
   }
 }
 
-FIBER_TEST_CASE("all workers join in when there is enough to do") {
+FIBER_TEST_CASE("all workers take part when there is enough work") {
   std::atomic<unsigned> present{0};
   std::vector<weft::JoinHandle<void>> fibers;
   const unsigned workers = runtime.workers();

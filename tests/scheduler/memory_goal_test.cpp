@@ -33,7 +33,8 @@ TEST_CASE("caches are given back from seven eighths of the goal on") {
   CHECK_FALSE(looks.look(100));
 }
 
-TEST_CASE("a goal that was reached stays so until the process uses less than fifteen sixteenths") {
+TEST_CASE(
+    "a reached goal stays reached until the process uses less than fifteen sixteenths of it") {
   Looks looks;
   (void)looks.look(800);
   CHECK(looks.goal.is_reached());
@@ -46,26 +47,49 @@ TEST_CASE("a goal that was reached stays so until the process uses less than fif
   CHECK(looks.goal.times() == 1);
 }
 
-TEST_CASE("reaching a goal that does not refuse is counted and spawns succeed") {
+TEST_CASE(
+    "a goal that the program has not set refuses growth only while fibers hold an eighth of it") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));
   CHECK(goal.is_reached());
   CHECK(goal.times() == 1);
+  goal.judge(99);
   CHECK_FALSE(goal.is_refusing());
+  CHECK(goal.may_grow(99));
+  goal.judge(100);
+  CHECK(goal.is_refusing());
+  goal.judge(99);
+  CHECK_FALSE(goal.is_refusing());
+  CHECK_FALSE(goal.may_grow(100));
+  CHECK(goal.is_refusing());
+  CHECK(goal.times() == 1);
 }
 
-TEST_CASE("the goal is reached at once when records must grow and the process uses as much") {
+TEST_CASE("a goal that the program has set refuses growth while the goal is reached") {
+  Looks looks;
+  (void)looks.look(799);
+  looks.goal.judge(0);
+  CHECK_FALSE(looks.goal.is_refusing());
+  (void)looks.look(800);
+  looks.goal.judge(0);
+  CHECK(looks.goal.is_refusing());
+  (void)looks.look(749);
+  looks.goal.judge(0);
+  CHECK_FALSE(looks.goal.is_refusing());
+}
+
+TEST_CASE("the goal is reached when records must grow and the process uses as much memory") {
   Looks looks;
   bytes_in_use = 799;
-  CHECK(looks.goal.may_grow());
+  CHECK(looks.goal.may_grow(0));
   bytes_in_use = 800;
-  CHECK_FALSE(looks.goal.may_grow());
-  CHECK(looks.goal.is_reached());
+  CHECK_FALSE(looks.goal.may_grow(0));
+  CHECK(looks.goal.is_refusing());
   CHECK(looks.goal.times() == 1);
 }
 
-TEST_CASE("looks are frequent only while memory grows fast") {
+TEST_CASE("the goal is checked frequently only while memory grows fast") {
   Looks looks;
   (void)looks.look(700);
   CHECK(looks.goal.is_close());

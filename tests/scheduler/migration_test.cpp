@@ -75,7 +75,7 @@ THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever 
 }
 
 // Without a monitor: spares are threads, too.
-FIBER_TEST_CASE_WITH("the thread a fiber sees is the one it runs on",
+FIBER_TEST_CASE_WITH("the thread that a fiber reports is the thread that runs the fiber",
                      {.options = {.monitor = false}}) {
   // pthread_self() through the kernel's eyes: the id of the running thread cannot be folded.
   std::vector<weft::JoinHandle<void>> fibers;
@@ -101,7 +101,7 @@ FIBER_TEST_CASE_WITH("the thread a fiber sees is the one it runs on",
   CHECK(known.size() <= runtime.workers());
 }
 
-FIBER_TEST_CASE("a caught exception moves along with its fiber") {
+FIBER_TEST_CASE("a caught exception moves to another thread with its fiber") {
   std::vector<weft::JoinHandle<void>> fibers;
   for (int number = 0; number < 20; ++number) {
     fibers.push_back(weft::spawn([number] {

@@ -53,7 +53,7 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare worker fires the timers
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("while the spare worker also computes, another one runs the queued fibers",
+FIBER_TEST_CASE_WITH("a second spare worker runs the queued fibers while the first one computes",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -80,7 +80,7 @@ FIBER_TEST_CASE_WITH("spare workers leave when they are not needed and return la
   }
 }
 
-FIBER_TEST_CASE_WITH("no spare worker starts for a computing one while no fiber waits",
+FIBER_TEST_CASE_WITH("no spare worker starts for a computing worker while no fiber waits",
                      {.monitored = true}) {
   Scheduler& scheduler = *Scheduler::current();
   while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();

@@ -29,14 +29,14 @@ struct Runner {
 
 TEST_SUITE_BEGIN("scheduler/pace");
 
-TEST_CASE("a worker sets its decisions until the next look to as many as a period has") {
+TEST_CASE("a worker allots as many decisions until its next look as fit into a period") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);
   CHECK(runner.pace.allot(runner.run(61, 100), 50 * kMicrosecond) == tuning::kMostDecisions);
 }
 
-TEST_CASE("idle time does not count, and the pace after it is open") {
+TEST_CASE("idle time does not count, and a worker that resumes is allotted the most decisions") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
@@ -47,7 +47,7 @@ TEST_CASE("idle time does not count, and the pace after it is open") {
   CHECK(progress.runs == 10);
 }
 
-TEST_CASE("a worker with short runs calls for help ever more rarely") {
+TEST_CASE("a worker with short runs calls other workers ever more rarely") {
   Runner runner;
   std::int64_t last_call = 0;
   std::int64_t pause = 0;
@@ -68,6 +68,16 @@ TEST_CASE("a worker with short runs calls for help ever more rarely") {
   CHECK(runner.pace.may_call());
 }
 
+TEST_CASE("a worker without other workers does not call until its next look") {
+  Runner runner;
+  (void)runner.run(61, 100);
+  CHECK(runner.pace.may_call());
+  runner.pace.note_alone();
+  CHECK(!runner.pace.may_call());
+  (void)runner.run(61, 100);
+  CHECK(runner.pace.may_call());
+}
+
 TEST_CASE("a worker with runs longer than a fiber should wait may call each time") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
@@ -75,7 +85,8 @@ TEST_CASE("a worker with runs longer than a fiber should wait may call each time
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("short runs keep fibers waiting only if two consecutive looks find so") {
+TEST_CASE(
+    "with short runs, fibers count as waiting only if two consecutive looks find them waiting") {
   Runner runner;
   (void)runner.run(10, 10 * kMicrosecond);
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 4));

@@ -29,7 +29,7 @@ TEST_CASE("pinned fibers are taken in the order in which they were pushed") {
 }
 
 TEST_CASE(
-    "pinned fibers and other ones are taken alternately, and at once if only these are there") {
+    "pinned fibers and other fibers are taken alternately, and at once if only one kind waits") {
   std::array<Fiber, 2> pinned;
   std::array<Fiber, 4> others;
   PinnedQueue queue;
@@ -47,7 +47,7 @@ TEST_CASE(
   CHECK(queue.take_or(pop) == &pinned[0]);
 }
 
-TEST_CASE("a pinned queue keeps its worker until each fiber that was pinned is unpinned") {
+TEST_CASE("a pinned queue keeps its worker until each of its pinned fibers is unpinned") {
   PinnedQueue queue;
   CHECK(!queue.keeps_worker());
   queue.pin();

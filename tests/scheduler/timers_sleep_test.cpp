@@ -53,7 +53,8 @@ std::vector<Fiber*> woken_by(Timer* expired) {
 
 TEST_SUITE_BEGIN("scheduler/timers_sleep");
 
-TEST_CASE("sleeps to one tick share the first one's timer and end in the order they began") {
+TEST_CASE(
+    "sleeps that end in one tick share the first sleep's timer and end in the order they began") {
   Timers timers(0);
   std::vector<Sleeper> sleepers(5);
   std::vector<Fiber*> expected;
@@ -68,7 +69,7 @@ TEST_CASE("sleeps to one tick share the first one's timer and end in the order t
   CHECK(timers.next_hint().is_never());
 }
 
-TEST_CASE("sleeps of different lengths that begin in turns share one timer for each length") {
+TEST_CASE("sleeps of alternating lengths share one timer for each length") {
   constexpr std::size_t kLengths = 8;
   Timers timers(0);
   std::vector<Sleeper> sleepers(10 * kLengths);
@@ -87,7 +88,7 @@ TEST_CASE("sleeps of different lengths that begin in turns share one timer for e
   }
 }
 
-TEST_CASE("a sleep shares no timer with one that is over, nor with one that can be cancelled") {
+TEST_CASE("a sleep shares no timer with an ended sleep, nor with a cancellable sleep") {
   Timers timers(0);
   Sleeper first;
   Sleeper second;
@@ -144,7 +145,7 @@ TEST_CASE("sleeps behave as a multimap in a random history") {
 }
 
 // As in the scheduler: a worker adds while another one, or it itself, expires.
-TEST_CASE("each sleep that begins while others end ends exactly once") {
+TEST_CASE("each sleep that begins while other sleeps end ends exactly once") {
   weft::test::TestGuard guard("sleeps race");
   const int rounds = 50'000 / static_cast<int>(kSlowdown);
   std::vector<Sleeper> sleepers(static_cast<std::size_t>(rounds));

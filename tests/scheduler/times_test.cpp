@@ -23,7 +23,8 @@ std::uint64_t count_of(const Durations& durations) {
 
 TEST_SUITE_BEGIN("scheduler/times");
 
-FIBER_TEST_CASE("the times of a worker are 0 for a moment before it started or fell asleep") {
+FIBER_TEST_CASE(
+    "the times of a worker are 0 for a moment before the worker started or fell asleep") {
   weft::this_fiber::sleep_for(2ms);  // The others are asleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);
@@ -32,7 +33,7 @@ FIBER_TEST_CASE("the times of a worker are 0 for a moment before it started or f
   }
 }
 
-TEST_CASE("the last bucket counts all durations that are too long for the others") {
+TEST_CASE("the last bucket counts all durations that are too long for the other buckets") {
   Durations durations;
   constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);
@@ -72,7 +73,7 @@ TEST_CASE("only the first ready fiber is followed, until it runs and leaves") {
   CHECK(!sampler.run(&first));
 }
 
-TEST_CASE("the worker that sees a fiber run records it, also after another worker has taken it") {
+TEST_CASE("the worker that sees a fiber run records the run, even if it has stolen the fiber") {
   Sampler victim;
   Sampler thief;
   weft::fibers::Fiber fiber;

@@ -100,7 +100,7 @@ void crowd_of_sleepers(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Calls of one helper thread, which has woken the caller before when it comes to the next call.
+// Calls by one helper thread, which has woken the caller before when it comes to the next call.
 void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
   const std::size_t waiting = waiting_of(runnable);
   crowd.add_yielding(runnable - waiting);
@@ -240,43 +240,43 @@ void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size
 
 TEST_SUITE_BEGIN("scheduler/turns");
 
-THREAD_TEST_CASE_WITH("fibers that yield wait for two turns of the others at most",
+THREAD_TEST_CASE_WITH("a fiber that yields waits for at most two turns of other fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_yielding);
 }
 
-THREAD_TEST_CASE_WITH("fibers that yield wait no longer when each constantly starts others",
+THREAD_TEST_CASE_WITH("fibers that yield wait no longer when each constantly starts fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_spawning);
 }
 
-THREAD_TEST_CASE_WITH("fibers that wake each other have their turns", {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH("fibers that wake each other get their turns", {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep has ended have their turns among yielding ones",
+THREAD_TEST_CASE_WITH("fibers whose sleep has ended get their turns among fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }
 
-THREAD_TEST_CASE_WITH("fibers that blocking calls wake have their turns among yielding ones",
+THREAD_TEST_CASE_WITH("fibers that blocking calls wake get their turns among fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_blocking);
 }
 
-THREAD_TEST_CASE_WITH("fibers that a plain thread wakes have their turns among yielding ones",
+THREAD_TEST_CASE_WITH("fibers that a plain thread wakes get their turns among fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_threads);
 }
 
-THREAD_TEST_CASE_WITH("fibers that sockets wake have their turns among yielding ones",
+THREAD_TEST_CASE_WITH("fibers that sockets wake get their turns among fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sockets);
 }
 
 // Each worker has one fiber that yields, so that none is idle, when one of them gets thousands. In
 // step with it, another that kept to its own fiber would give that one thousands of turns.
-THREAD_TEST_CASE_WITH("a worker with few yielding fibers takes some from a worker with many",
+THREAD_TEST_CASE_WITH("a worker with few yielding fibers takes some fibers from a worker with many",
                       {.workers = {2, 8}, .options = kUnwatched}) {
   const weft::base::shake::Still still;
   const std::size_t many = 4'000 / weft::test::kSlowdown;

@@ -1,10 +1,14 @@
+#include <netdb.h>
+
 #include <array>
 #include <chrono>
 #include <functional>
 #include <new>
 #include <string>
+#include <system_error>
 #include <weft/files.hpp>
 #include <weft/go.hpp>
+#include <weft/net/datagram_socket.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
@@ -68,7 +72,7 @@ bool has_echo() {
 
 }  // namespace
 
-TEST_CASE("a service outlives calls that fail, and answers once they do not") {
+TEST_CASE("a service survives failing calls, and answers once calls succeed") {
   const weft::test::TestGuard guard("a service outlives calls that fail");
   int answers = 0;
   int failures = 0;
@@ -87,8 +91,8 @@ TEST_CASE("a service outlives calls that fail, and answers once they do not") {
   CHECK(failures > 100);
 }
 
-TEST_CASE("a file is whole, or a call has failed") {
-  const weft::test::TestGuard guard("a file is whole, or a call has failed");
+TEST_CASE("a file has its whole contents, or a call has failed") {
+  const weft::test::TestGuard guard("a file has its whole contents, or a call has failed");
   int errors = 0;
   sim::explore({.seeds = 50}, [&](sim::World& world) {
     world.host("store", [&] {
@@ -115,8 +119,8 @@ TEST_CASE("a file is whole, or a call has failed") {
   CHECK(errors > 10);
 }
 
-TEST_CASE("calls on paths that fail by the seed change nothing") {
-  const weft::test::TestGuard guard("calls on paths that fail by the seed change nothing");
+TEST_CASE("calls on paths change nothing if the seed makes them fail") {
+  const weft::test::TestGuard guard("calls on paths change nothing if the seed makes them fail");
   int failed = 0;
   int done = 0;
   sim::explore({.seeds = 20}, [&](sim::World& world) {
@@ -136,7 +140,42 @@ TEST_CASE("calls on paths that fail by the seed change nothing") {
   CHECK(failed > 5);
 }
 
-TEST_CASE("an allocation that fails is a std::bad_alloc of a host's fiber, and of no other") {
+TEST_CASE("failing lookups and datagrams leave the socket usable, and a read returns a part") {
+  const weft::test::TestGuard guard("lookups and datagrams that fail leave the socket usable");
+  int lookups = 0;
+  int datagrams = 0;
+  int parts = 0;
+  sim::explore({.seeds = 5}, [&](sim::World& world) {
+    world.put_file("world", "/ten", "0123456789");
+    auto file = files::File::open("/ten");
+    auto socket = net::UdpSocket::bind(net::Address::any_v4(9));
+    sim::check(!file.error && !socket.error, "nothing fails before fail_calls()");
+    world.fail_calls("world", {.sockets = 0.2, .files = 0.2});
+    const std::error_code try_again{EAI_AGAIN, net::resolver_category()};
+    std::array<std::byte, 10> ten{};
+    int sent = 0;
+    for (int i = 0; i < 50; ++i) {
+      const auto [addresses, error] = net::resolve("world", 9);
+      sim::check(!error || error == try_again, "a lookup fails by EAI_AGAIN");
+      if (error) {
+        ++lookups;
+      } else if (socket.value.send_to(ten, addresses.at(0))) {
+        ++sent;
+      } else {
+        ++datagrams;
+      }
+      const auto read = file.value.read_some(ten, 0);
+      if (!read.error && read.value == 5) ++parts;
+    }
+    world.fail_calls("world", {});
+    for (; sent != 0; --sent) sim::check(!socket.value.receive(ten, 1s).error, "each one arrives");
+  });
+  CHECK(lookups > 10);
+  CHECK(datagrams > 10);
+  CHECK(parts > 10);
+}
+
+TEST_CASE("a failing allocation throws std::bad_alloc in a host's fiber, and nowhere else") {
   if (!kFailsMemory) {
     MESSAGE("skipped: a sanitizer has an operator new of its own");
     return;

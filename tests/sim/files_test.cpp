@@ -39,7 +39,7 @@ void append_numbers(std::vector<int>& synced) {
 
 }  // namespace
 
-TEST_CASE("the files of a host are its own, and none is the system's") {
+TEST_CASE("a host has files of its own, and sees no file of the system") {
   const weft::test::TestGuard guard("the files of a host are its own");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     world.put_file("world", "/etc/name", "world");
@@ -55,7 +55,7 @@ TEST_CASE("the files of a host are its own, and none is the system's") {
   });
 }
 
-TEST_CASE("simulated files are opened, replaced, listed and refused as real ones are") {
+TEST_CASE("simulated files are opened, replaced, listed and refused like real files") {
   const weft::test::TestGuard guard("simulated files are as real ones");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     CHECK(files::write_file("/a/one", "1"));
@@ -82,7 +82,7 @@ TEST_CASE("simulated files are opened, replaced, listed and refused as real ones
   });
 }
 
-TEST_CASE("simulated paths are renamed, removed and described as real ones are") {
+TEST_CASE("simulated paths are renamed, removed and described like real paths") {
   const weft::test::TestGuard guard("simulated paths are as real ones");
   sim::explore({.seeds = 3}, [](sim::World&) {
     CHECK(files::create_directory("/d"));
@@ -139,7 +139,7 @@ TEST_CASE("a power cut leaves a renamed directory whole, under its old or its ne
   CHECK(is_renamed.size() == 2);
 }
 
-TEST_CASE("a power cut loses no number that was synced, and sometimes one that was not") {
+TEST_CASE("a power cut loses no synced number, and sometimes a number that was not synced") {
   const weft::test::TestGuard guard("a power cut loses nothing that was synced");
   std::set<bool> kept_more;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -178,8 +178,7 @@ TEST_CASE("a crash of a process loses nothing that it wrote, and a new disk has 
   });
 }
 
-TEST_CASE(
-    "a replaced file is the old one or the new one after a power cut, and a rewritten one not") {
+TEST_CASE("a power cut leaves a replaced file old or new, and a rewritten file may be neither") {
   const weft::test::TestGuard guard("a replaced file is the old one or the new one");
   const std::string before(20'000, 'a');
   const std::string after(30'000, 'b');

@@ -1,15 +1,19 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 #include <weft/clock.hpp>
+#include <weft/event.hpp>
+#include <weft/fiber_local.hpp>
 #include <weft/go.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/server.hpp>
+#include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/serve.hpp>
@@ -37,10 +41,23 @@ sim::Options options() {
   return {.seeds = seeds == nullptr ? 50U : std::strtoull(seeds, nullptr, 10), .time_limit = 24h};
 }
 
+// A value that counts itself until its destructor, which parks, has ended.
+struct Counted {
+  explicit Counted(int& its_count) : count(&its_count) { ++*count; }
+  Counted(Counted&& other) noexcept : count(std::exchange(other.count, nullptr)) {}
+  Counted& operator=(Counted&&) = delete;
+  ~Counted() {
+    if (count == nullptr) return;
+    weft::this_fiber::yield();
+    --*count;
+  }
+  int* count;
+};
+
 }  // namespace
 
-TEST_CASE("a mutex passes from each waiter to the next one") {
-  const weft::test::TestGuard guard("a mutex passes from each waiter to the next one");
+TEST_CASE("a mutex passes from each waiter to the next waiter") {
+  const weft::test::TestGuard guard("a mutex passes from each waiter to the next waiter");
   sim::explore(options(), [](sim::World&) {
     weft::Mutex mutex;
     std::vector<weft::JoinHandle<void>> fibers;
@@ -56,7 +73,7 @@ TEST_CASE("a mutex passes from each waiter to the next one") {
   });
 }
 
-TEST_CASE("a waiter that gives up lets the smaller demands after it through") {
+TEST_CASE("a waiter that gives up admits the smaller demands behind that waiter") {
   const weft::test::TestGuard guard("a waiter that gives up lets smaller demands through");
   sim::explore(options(), [](sim::World&) {
     weft::Semaphore semaphore(1);
@@ -78,8 +95,8 @@ TEST_CASE("a timer that is set wakes the fiber that waits for it") {
   });
 }
 
-TEST_CASE("no sleep is late because another one is longer") {
-  const weft::test::TestGuard guard("no sleep is late because another one is longer");
+TEST_CASE("no sleep is late because another sleep is longer") {
+  const weft::test::TestGuard guard("no sleep is late because another sleep is longer");
   sim::explore(options(), [](sim::World&) {
     auto longer = weft::spawn([] { weft::this_fiber::sleep_for(1h); });
     auto shorter = weft::spawn([] {
@@ -92,7 +109,7 @@ TEST_CASE("no sleep is late because another one is longer") {
   });
 }
 
-TEST_CASE("a request on a connection that the server just closed is made again") {
+TEST_CASE("a request on a connection that the server has just closed is repeated") {
   const weft::test::TestGuard guard("a request on a closed connection is made again");
   sim::explore(options(), [](sim::World& world) {
     world.network().latency(1ms, 50ms);
@@ -137,6 +154,52 @@ TEST_CASE("a pool of one worker runs each task that comes after an idle time") {
   });
 }
 
+TEST_CASE("a result that no caller awaits is destroyed in the slot of its task") {
+  const weft::test::TestGuard guard("a result that no caller awaits is destroyed in the slot");
+  sim::explore(options(), [](sim::World&) {
+    int count = 0;
+    weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
+    (void)pool.async([&] { return Counted(count); });
+    for (std::uint64_t i = sim::random(5); i != 0; --i) weft::this_fiber::yield();
+    pool.wait_idle();
+    sim::check(count == 0, "an idle pool has no result");
+  });
+}
+
+TEST_CASE("a retired worker whose values wait for a task has no slot to return") {
+  const weft::test::TestGuard guard("a retired worker has no slot to return");
+  struct Kept {
+    weft::FiberPool* pool = nullptr;
+    weft::Event* is_gone = nullptr;
+    ~Kept() {
+      if (pool->is_closed_hint()) return;
+      pool->run([this] {
+        weft::PoolStats stats = pool->stats();
+        // The retired worker gives its place up once it waits, which may be later than this.
+        for (; stats.live > 1; stats = pool->stats()) weft::this_fiber::yield();
+        sim::check(stats.busy == 1, "the pool counts the task that runs");
+      });
+      is_gone->set();
+    }
+  };
+  static weft::FiberLocal<Kept> kept;
+  sim::explore(options(), [](sim::World&) {
+    weft::Event is_gone;
+    weft::Latch both(2);
+    weft::FiberPool pool({.capacity = 2});
+    for (int i = 0; i < 2; ++i) {
+      (void)pool.submit([&] {
+        kept->pool = &pool;
+        kept->is_gone = &is_gone;
+        both.arrive_and_wait();
+      });
+    }
+    pool.wait_idle();
+    pool.resize(1);
+    is_gone.wait();
+  });
+}
+
 TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no room") {
   const weft::test::TestGuard guard("a task of a sub-pool runs although a heavy one has no room");
   sim::explore(options(), [](sim::World&) {
@@ -158,24 +221,13 @@ TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no 
 
 TEST_CASE("a join of a cancelled pool returns after the dropped tasks are destroyed") {
   const weft::test::TestGuard guard("a join of a cancelled pool waits for dropped tasks");
-  struct Slow {
-    explicit Slow(int& its_count) : count(&its_count) { ++*count; }
-    Slow(Slow&& other) noexcept : count(std::exchange(other.count, nullptr)) {}
-    Slow& operator=(Slow&&) = delete;
-    ~Slow() {
-      if (count == nullptr) return;
-      weft::this_fiber::yield();
-      --*count;
-    }
-    int* count;
-  };
   sim::explore(options(), [](sim::World&) {
     int count = 0;
     weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
     (void)pool.submit([] { weft::this_fiber::sleep_for(1us); });
-    for (int i = 0; i < 3; ++i) (void)pool.submit([slow = Slow(count)] {});
+    for (int i = 0; i < 3; ++i) (void)pool.submit([counted = Counted(count)] {});
     auto closer = weft::spawn([&] { pool.close(weft::Close::cancel); });
-    while (!pool.is_closed()) weft::this_fiber::yield();
+    while (!pool.is_closed_hint()) weft::this_fiber::yield();
     pool.join();
     sim::check(count == 0, "the dropped tasks are destroyed");
     closer.join();

@@ -117,7 +117,7 @@ TEST_CASE("a round trip takes two latencies, and bandwidth bounds what is sent")
   });
 }
 
-TEST_CASE("a read returns all that has arrived or a part of it, by the seed") {
+TEST_CASE("a read returns all or a part of the arrived bytes, depending on the seed") {
   const weft::test::TestGuard guard("a read returns all that has arrived or a part of it");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -133,7 +133,7 @@ TEST_CASE("a read returns all that has arrived or a part of it, by the seed") {
   CHECK(counts.size() > 3);
 }
 
-TEST_CASE("a write takes all bytes or a part of them, by the seed") {
+TEST_CASE("a write takes all or a part of the bytes, depending on the seed") {
   const weft::test::TestGuard guard("a write takes all bytes or a part of them");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -144,7 +144,7 @@ TEST_CASE("a write takes all bytes or a part of them, by the seed") {
   CHECK(counts.size() > 3);
 }
 
-TEST_CASE("names lead to hosts, and other names and addresses to errors") {
+TEST_CASE("names lead to hosts, and other names and addresses cause errors") {
   const weft::test::TestGuard guard("names lead to hosts");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", [] {});
@@ -173,7 +173,7 @@ TEST_CASE("a port without a listener refuses, and a host without power does not 
   });
 }
 
-TEST_CASE("a full backlog lets a connection wait until another one is accepted") {
+TEST_CASE("a full backlog lets a connection wait until another connection is accepted") {
   const weft::test::TestGuard guard("a full backlog lets a connection wait");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto listener = net::TcpListener::listen(net::Address::any_v4(7), {.backlog = 1});
@@ -188,7 +188,7 @@ TEST_CASE("a full backlog lets a connection wait until another one is accepted")
   });
 }
 
-TEST_CASE("a host without descriptors accepts again when one has been closed") {
+TEST_CASE("a host without descriptors accepts again when a descriptor has been closed") {
   const weft::test::TestGuard guard("a host without descriptors accepts again");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -208,7 +208,7 @@ TEST_CASE("a host without descriptors accepts again when one has been closed") {
   });
 }
 
-TEST_CASE("a short partition delays a stream, and a long one breaks it") {
+TEST_CASE("a short partition delays a stream, and a long partition breaks it") {
   const weft::test::TestGuard guard("a partition holds a stream up");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto stream = dial_echo(world);
@@ -265,7 +265,7 @@ TEST_CASE("a host that is up again after a power loss resets its earlier connect
   });
 }
 
-TEST_CASE("a stopped host keeps what arrives, and answers when it continues") {
+TEST_CASE("a stopped host keeps the data that arrives, and answers when it continues") {
   const weft::test::TestGuard guard("a stopped host keeps what comes");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -299,8 +299,8 @@ TEST_CASE("a host that crashes itself does not continue") {
   CHECK(starts == 2);
 }
 
-TEST_CASE("datagrams are lost, come twice and overtake each other") {
-  const weft::test::TestGuard guard("datagrams are lost, come twice and overtake each other");
+TEST_CASE("datagrams are lost, duplicated and reordered") {
+  const weft::test::TestGuard guard("datagrams are lost, duplicated and reordered");
   (void)sim::check_determinism({.seeds = 3}, [](sim::World& world) {
     world.network().latency(1ms, 50ms).loss(0.2).duplication(0.2);
     auto [receiver, no_receiver] = net::UdpSocket::bind(net::Address::any_v4(9));
@@ -362,7 +362,7 @@ TEST_CASE("Unix sockets connect within a host") {
   });
 }
 
-TEST_CASE("a descriptor of the system is refused with a sentence that names the call") {
+TEST_CASE("a descriptor of the system is refused with a message that names the call") {
   const weft::test::TestGuard guard("what is the system's is refused");
   std::string reason;
   try {

@@ -96,7 +96,7 @@ TEST_CASE("priorities find a lost update at depth 2 and none at depth 1") {
   CHECK(reason_at(2).starts_with("check failed: no update is lost"));
 }
 
-TEST_CASE("without a preemption there is no lost update, as the exhaustive strategy reports") {
+TEST_CASE("the exhaustive strategy reports that no update is lost without a preemption") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},
@@ -140,7 +140,7 @@ TEST_CASE("the exhaustive strategy stops at its limit and reports that there are
   CHECK(!report.is_complete);
 }
 
-TEST_CASE("a seed fails again, alone, and in the same way") {
+TEST_CASE("a seed that failed fails in the same way when it runs alone") {
   const weft::test::TestGuard guard("a seed fails again, alone");
   const sim::Failure first = failure_of(&add_without_lock, {.seeds = 200});
   REQUIRE(first.seed() != 0);
@@ -155,15 +155,15 @@ TEST_CASE("a seed fails again, alone, and in the same way") {
   CHECK(std::string(by_environment.what()) == first.what());
 }
 
-TEST_CASE("a failure names the preemption that it needs") {
-  const weft::test::TestGuard guard("a failure names the preemption that it needs");
+TEST_CASE("the report of a failure names the preemption that it needs") {
+  const weft::test::TestGuard guard("the report of a failure names the preemption that it needs");
   const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
   CHECK(found.reason().find("Shortened: 1 preemption is needed, in turn ") != std::string::npos);
   const sim::Failure needs_none = failure_of([] { sim::fail("always"); }, {.seeds = 200});
   CHECK(needs_none.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("a fiber that waits by yielding lets other fibers run in a run without preemptions") {
+TEST_CASE("even without preemptions, a fiber that waits by yielding lets other fibers run") {
   const weft::test::TestGuard guard("a fiber that waits by yielding lets others run");
   const auto waits = [] {
     bool is_done = false;
@@ -175,8 +175,8 @@ TEST_CASE("a fiber that waits by yielding lets other fibers run in a run without
   CHECK(found.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("a failure is shortened to the faults that it needs, and shows them in its story") {
-  const weft::test::TestGuard guard("a failure is shortened to the faults that it needs");
+TEST_CASE("shrinking a failure finds the faults that it needs, and shows them in its story") {
+  const weft::test::TestGuard guard("shrinking a failure finds the faults that it needs");
   std::string reason;
   std::string story;
   try {
@@ -241,7 +241,7 @@ TEST_CASE("different seeds choose different orders and cases of a select") {
 }
 
 TEST_CASE(
-    "different seeds give a lock and a value to different fibers, and wake them at other times") {
+    "different seeds give a lock and a value to different fibers, and wake fibers at other times") {
   const weft::test::TestGuard guard("different seeds give a lock to different fibers");
   std::set<std::string> seen;
   (void)sim::explore({.seeds = 100}, [&](sim::World&) {
@@ -270,7 +270,7 @@ TEST_CASE(
   CHECK(seen.size() >= 6);
 }
 
-TEST_CASE("check_determinism() accepts decisions by the seed, and names the first other decision") {
+TEST_CASE("check_determinism() accepts seeded decisions, and names the first difference") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {
     weft::WaitGroup ended;
@@ -309,7 +309,7 @@ TEST_CASE("a test framework's own failures fail the run") {
   CHECK(failures == 1);
 }
 
-TEST_CASE("one worker loses no update within a turn, and two workers do") {
+TEST_CASE("no update is lost within a turn on one worker, and updates are lost on two workers") {
   const weft::test::TestGuard guard("one worker loses no update, and two workers do");
   for (const sim::Strategy strategy : kStrategies) {
     CAPTURE(static_cast<int>(strategy));
@@ -322,7 +322,7 @@ TEST_CASE("one worker loses no update within a turn, and two workers do") {
   }
 }
 
-TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber takes none") {
+TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber takes no worker") {
   const weft::test::TestGuard guard("as many fibers interleave as there are workers");
   for (const unsigned workers : {1U, 2U, 3U}) {
     unsigned most = 0;
@@ -347,7 +347,7 @@ TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber t
   }
 }
 
-TEST_CASE("a fiber that computes is charged the time, and keeps its worker meanwhile") {
+TEST_CASE("the virtual time grows while a fiber computes, and the fiber keeps its worker") {
   const weft::test::TestGuard guard("a fiber that computes is charged the time");
   const auto delay_of_other = [](unsigned workers) {
     std::chrono::nanoseconds delay(0);

@@ -124,7 +124,7 @@ TEST_CASE("a pipe of the system that is let in by name takes real time and no vi
   });
 }
 
-TEST_CASE("a socket of the system that is let in is read, and one of another kind is refused") {
+TEST_CASE("a permitted socket of the system is read, and a socket of another kind is refused") {
   const weft::test::TestGuard guard("a socket of the system that is let in is read");
   const auto read_from_socket = [](const char* kind) {
     std::array<int, 2> ends{};
@@ -169,7 +169,28 @@ TEST_CASE("an epoll and an eventfd of the program's own are refused by their nam
   CHECK(reason_of(::eventfd(0, EFD_CLOEXEC)).find("anon_inode:[eventfd]") != std::string::npos);
 }
 
-TEST_CASE("a host dials a real host by the name that the world lets in") {
+TEST_CASE("an internet socket that a fiber opens by itself is refused unless sockets are let in") {
+  const weft::test::TestGuard guard("a socket that a fiber opens by itself is refused");
+  const auto reason_of = [](int family, bool is_let_in) {
+    return failure_of([=](sim::World& world) {
+             if (is_let_in) world.let_in("socket");
+             world.host("node", [=] {
+               const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+               // A refused call returns, and the host's fiber runs to its next wait.
+               if (socket >= 0) ::close(socket);
+             });
+             world.run_for(1ms);
+           })
+        .reason();
+  };
+  CHECK(
+      reason_of(AF_INET, false).starts_with("'node' calls socket(AF_INET): the system's sockets"));
+  CHECK(reason_of(AF_INET6, false).starts_with("'node' calls socket(AF_INET6): "));
+  CHECK(reason_of(AF_UNIX, false).empty());
+  CHECK(reason_of(AF_INET, true).empty());
+}
+
+TEST_CASE("a host dials a real host under the name that the world lets in") {
   const weft::test::TestGuard guard("a host dials a real host by the name that is let in");
   for (const char* name : {"database.example", "127.0.0.1"}) {
     CAPTURE(name);
@@ -230,7 +251,7 @@ TEST_CASE("a crash of a host closes its connections to real hosts") {
   });
 }
 
-TEST_CASE("a call that leads to no host of the world is refused by its name, in the story") {
+TEST_CASE("the story names each call that was refused because it leads to no host of the world") {
   const weft::test::TestGuard guard("a call that leads to no host is refused by its name");
   const sim::Failure refused = failure_of([](sim::World& world) {
     world.let_in_host("database.example", "127.0.0.1");

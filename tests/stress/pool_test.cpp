@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
@@ -125,6 +126,33 @@ FIBER_TEST_CASE("short-lived pools under load leave nothing behind") {
     if (ran.load() != accepted.load()) FAIL_CHECK("an accepted task has not run");
     progress.made();
   }
+}
+
+// The deadline may drop the task between the two checks of a submit.
+FIBER_TEST_CASE_WITH("async throws timed_out if the task's deadline passes during the call",
+                     {.workers = {4}}) {
+  Progress progress(runtime);
+  FiberPool pool({.capacity = 3, .queue_capacity = 50});
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<weft::JoinHandle<void>> callers;
+  for (std::uint64_t stream = 0; stream < 4; ++stream) {
+    callers.push_back(weft::spawn([&, stream] {
+      Random random(stream);
+      while (!progress.time_is_up()) {
+        const auto time_left = std::chrono::nanoseconds(200 + random.below(6000));
+        try {
+          (void)pool.async({.deadline = weft::Deadline::after(time_left)}, [] {});
+        } catch (const std::system_error& refused) {
+          if (refused.code() != weft::Errc::timed_out) ++wrong;
+        }
+        progress.made();
+        if (random.one_in(64)) weft::this_fiber::yield();
+      }
+    }));
+  }
+  callers.clear();  // Joins them.
+  pool.wait_idle();
+  CHECK(wrong == 0);
 }
 
 TEST_SUITE_END();

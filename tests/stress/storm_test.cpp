@@ -25,7 +25,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("stress/storm");
 
-FIBER_TEST_CASE_WITH("a steal storm runs each of one spawner's fibers once",
+FIBER_TEST_CASE_WITH("in a storm of steals each fiber of one spawner runs once",
                      {.workers = {drawn_workers(1)}, .monitored = true}) {
   Progress progress(runtime);
   Random random(1);
@@ -130,7 +130,7 @@ THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
   for (std::thread& thread : threads) thread.join();
 }
 
-THREAD_TEST_CASE_WITH("sleepers of all lengths wake, never too early",
+THREAD_TEST_CASE_WITH("sleepers of all lengths wake, and no sleeper wakes too early",
                       {.workers = {drawn_workers(4)}, .monitored = true}) {
   Progress progress(runtime);
   std::vector<weft::JoinHandle<void>> fibers;

@@ -17,7 +17,7 @@ DEATH_TEST_CASE("a test that does not end is aborted with its name",
   for (;;) pause();
 }
 
-DEATH_TEST_CASE("a fiber that does not end is shown when its test is aborted", "sleep") {
+DEATH_TEST_CASE("an abort of a test that does not end shows its fibers", "sleep") {
   setenv("WEFT_TEST_DEADLINE", "1", 1);
   weft::test::TestGuard guard("endless");
   weft::Runtime runtime;
@@ -28,13 +28,13 @@ DEATH_TEST_CASE("a fiber that does not end is shown when its test is aborted", "
   });
 }
 
-FIBER_TEST_CASE_WITH("a body runs as a fiber with the number of workers asked for",
+FIBER_TEST_CASE_WITH("a body runs as a fiber with the requested number of workers",
                      {.workers = {3}}) {
   CHECK(weft::this_fiber::is_fiber());
   CHECK(runtime.workers() == 3);
 }
 
-THREAD_TEST_CASE("a body runs on a plain thread with a runtime at hand") {
+THREAD_TEST_CASE("a body runs on a plain thread with a running runtime") {
   CHECK(!weft::this_fiber::is_fiber());
   CHECK(runtime.run([] { return weft::this_fiber::is_fiber(); }));
 }
@@ -43,7 +43,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("support/random");
 
-TEST_CASE("a stream repeats its numbers, and differs from the next") {
+TEST_CASE("a random stream repeats its numbers, and differs from the next stream") {
   weft::test::Random first(1), again(1), other(2);
   CHECK(first() != other());
   (void)again();

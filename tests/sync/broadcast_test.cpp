@@ -37,15 +37,15 @@ Numbers rest_of(Subscription<int>& subscription) {
 
 TEST_SUITE_BEGIN("sync/broadcast");
 
-FIBER_TEST_CASE("each subscription sees each value that is sent after it was made") {
+FIBER_TEST_CASE("each subscription sees each value that is sent after the subscription was made") {
   Broadcast<std::string> broadcast(4);
   CHECK(broadcast.capacity() == 4);
-  broadcast.send("unseen");
+  (void)broadcast.send("unseen");
   Subscription<std::string> early = broadcast.subscribe();
-  broadcast.send("one");
+  (void)broadcast.send("one");
   Subscription<std::string> late = broadcast.subscribe();
   CHECK(broadcast.subscriptions_hint() == 2);
-  broadcast.send("two");
+  (void)broadcast.send("two");
   Subscription<std::string> moved = std::move(early);
   CHECK(moved.receive() == "one");
   CHECK(moved.receive() == "two");
@@ -57,8 +57,7 @@ FIBER_TEST_CASE("each subscription sees each value that is sent after it was mad
   CHECK(!value);
 }
 
-FIBER_TEST_CASE(
-    "fibers and plain threads that subscribe see all values in order, and wake each time") {
+FIBER_TEST_CASE("fibers and plain threads that subscribe receive all values in order") {
   const int count = 400 / static_cast<int>(kSlowdown) + 8;
   Broadcast<int> broadcast(4);
   weft::WaitGroup subscribed;
@@ -82,7 +81,7 @@ FIBER_TEST_CASE(
 FIBER_TEST_CASE("a subscription that falls behind misses the oldest values, and counts them") {
   Broadcast<int> broadcast(3);
   Subscription<int> slow = broadcast.subscribe();
-  for (int i = 0; i < 3; ++i) broadcast.send(i);
+  for (int i = 0; i < 3; ++i) (void)broadcast.send(i);
   CHECK(slow.receive() == 0);
   for (int i = 3; i < 10; ++i) CHECK(broadcast.try_send(i) == ChannelStatus::ok);
   CHECK(slow.missed() == 0);
@@ -96,14 +95,14 @@ FIBER_TEST_CASE("a subscription that falls behind misses the oldest values, and 
 FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when it falls behind") {
   Broadcast<int> broadcast(2);
   Subscription<int> slow = broadcast.subscribe(OnLag::disconnect);
-  broadcast.send(0);
-  broadcast.send(1);
+  (void)broadcast.send(0);
+  (void)broadcast.send(1);
   CHECK(slow.receive() == 0);
-  broadcast.send(2);
+  (void)broadcast.send(2);
   CHECK(slow.receive() == 1);
   CHECK_FALSE(slow.is_disconnected());
-  broadcast.send(3);
-  broadcast.send(4);
+  (void)broadcast.send(3);
+  (void)broadcast.send(4);
   CHECK(slow.receive() == std::nullopt);
   CHECK(slow.is_disconnected());
   std::optional<int> value;
@@ -114,8 +113,8 @@ FIBER_TEST_CASE("senders wait for a subscription that holds them, first come, fi
   Broadcast<int> broadcast(2);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe();
-  broadcast.send(0);
-  broadcast.send(1);
+  (void)broadcast.send(0);
+  (void)broadcast.send(1);
   CHECK(broadcast.try_send(2) == ChannelStatus::would_wait);
   CHECK(broadcast.send_until(2, Deadline::past()) == ChannelStatus::timed_out);
   CHECK(broadcast.send_for(2, 100us) == ChannelStatus::timed_out);
@@ -142,8 +141,8 @@ FIBER_TEST_CASE("destroying a subscription releases the senders that wait for it
   Broadcast<int> broadcast(2);
   std::optional<Subscription<int>> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe(OnLag::hold_senders);
-  broadcast.send(0);
-  broadcast.send(1);
+  (void)broadcast.send(0);
+  (void)broadcast.send(1);
   CHECK(other.receive() == 0);
   CHECK(broadcast.try_send(2) == ChannelStatus::would_wait);
   auto sender = weft::spawn([&] { return broadcast.send(2); });
@@ -155,7 +154,7 @@ FIBER_TEST_CASE("destroying a subscription releases the senders that wait for it
   CHECK(broadcast.try_send(3) == ChannelStatus::ok);
 }
 
-FIBER_TEST_CASE("limits end a wait for a value, which comes later") {
+FIBER_TEST_CASE("limits end a wait for a value, which arrives later") {
   Broadcast<int> broadcast(1);
   Subscription<int> subscription = broadcast.subscribe();
   std::optional<int> value = 7;
@@ -166,16 +165,16 @@ FIBER_TEST_CASE("limits end a wait for a value, which comes later") {
   await_parked(runtime, "channel receive", 1);
   stop.request_stop();
   CHECK(waiting.join() == ChannelStatus::stopped);
-  broadcast.send(1);
+  (void)broadcast.send(1);
   CHECK(subscription.receive_until(value, stop.get_token()) == ChannelStatus::ok);
   CHECK(value == 1);
 }
 
 FIBER_TEST_CASE(
-    "closing ends the waits of senders and receivers, and what is inside can still be received") {
+    "closing ends the waits of senders and receivers, and remaining values can be received") {
   Broadcast<int> broadcast(1);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
-  broadcast.send(1);
+  (void)broadcast.send(1);
   auto sender = weft::spawn([&] { return broadcast.send(2); });
   auto receiver = weft::spawn(
       [subscription = broadcast.subscribe()]() mutable { return subscription.receive(); });
@@ -190,7 +189,7 @@ FIBER_TEST_CASE(
   CHECK(rest_of(holder) == Numbers{1});
 }
 
-FIBER_TEST_CASE("a send wakes a thousand subscriptions that wait, and each once more") {
+FIBER_TEST_CASE("each send wakes a thousand waiting subscriptions, which all receive its value") {
   const int count = 1000 / static_cast<int>(kSlowdown) + 1;
   Broadcast<int> broadcast(2);
   std::vector<weft::JoinHandle<int>> sums;
@@ -202,7 +201,7 @@ FIBER_TEST_CASE("a send wakes a thousand subscriptions that wait, and each once 
     }));
   }
   await_parked(static_cast<std::uint64_t>(count));
-  for (const int value : {1, 10, 100, 1000}) broadcast.send(value);
+  for (const int value : {1, 10, 100, 1000}) (void)broadcast.send(value);
   broadcast.close();
   for (auto& sum : sums) CHECK(sum.join() == 1111);
   CHECK(broadcast.subscriptions_hint() == 0);
@@ -213,7 +212,7 @@ FIBER_TEST_CASE("a select receives from subscriptions and sends to broadcasts") 
   Broadcast<std::string> out(1);
   Subscription<int> numbers = in.subscribe();
   Subscription<std::string> holder = out.subscribe(OnLag::hold_senders);
-  out.send("full");
+  (void)out.send("full");
   std::vector<std::string> story;
   std::atomic<int> received{0};
   auto selecting = weft::spawn([&] {
@@ -228,7 +227,7 @@ FIBER_TEST_CASE("a select receives from subscriptions and sends to broadcasts") 
     }
   });
   await_parked(runtime, "select", 1);
-  in.send(1);
+  (void)in.send(1);
   while (received == 0) weft::this_fiber::yield();
   await_parked(runtime, "select", 1);
   CHECK(holder.receive() == "full");
@@ -265,7 +264,7 @@ FIBER_TEST_CASE("subscriptions that come and go lose and duplicate no value") {
     }
   });
   run_mixed(2, 1, [&](int number) {
-    for (int i = number; number < 1 && i < count; ++i) broadcast.send(i);
+    for (int i = number; number < 1 && i < count; ++i) (void)broadcast.send(i);
   });
   broadcast.close();
   passing.join();

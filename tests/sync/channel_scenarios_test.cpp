@@ -23,7 +23,8 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("sync/channel_scenarios");
 
-FIBER_TEST_CASE("a receive from an empty channel and a send to a full one wait for the other") {
+FIBER_TEST_CASE(
+    "receives wait for sends while a channel is empty, and sends for receives while it is full") {
   for (std::size_t capacity = 0; capacity < 4; ++capacity) {
     Channel<int> channel(capacity);
     std::atomic<int> returned{0};
@@ -49,7 +50,8 @@ FIBER_TEST_CASE("a receive from an empty channel and a send to a full one wait f
   }
 }
 
-FIBER_TEST_CASE("several receivers get all values, each once, and the end after them") {
+FIBER_TEST_CASE(
+    "several receivers together get each value once, and then each receiver gets the end") {
   for (const std::size_t capacity : {0U, 1U, 5U, 100U}) {
     constexpr int kReceivers = 10;
     const int values = static_cast<int>(1000 / kSlowdown);
@@ -76,7 +78,7 @@ FIBER_TEST_CASE("several receivers get all values, each once, and the end after 
   }
 }
 
-FIBER_TEST_CASE("a try that misses the last value finds the end") {
+FIBER_TEST_CASE("a try that misses the last value reports the end") {
   const int rounds = static_cast<int>(2000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> channel(1);
@@ -124,7 +126,7 @@ FIBER_TEST_CASE("many workers pass numbers on from one channel to another, and t
   CHECK(sum == feeder.join());
 }
 
-FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, each adding one") {
+FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, and each fiber adds one") {
   const int links = static_cast<int>(10'000 / kSlowdown);
   std::vector<std::unique_ptr<Channel<int>>> channels;
   channels.push_back(std::make_unique<Channel<int>>());
@@ -139,7 +141,7 @@ FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, each adding 
   REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
 }
 
-FIBER_TEST_CASE("fibers that hand a turn along keep the order of their sends") {
+FIBER_TEST_CASE("receivers that take turns get the values in the order of the sends") {
   constexpr int kFibers = 10;
   Channel<int> values;
   std::vector<std::unique_ptr<Channel<char>>> turns;
@@ -157,7 +159,7 @@ FIBER_TEST_CASE("fibers that hand a turn along keep the order of their sends") {
   CHECK(turns.back()->receive() == 'x');
 }
 
-FIBER_TEST_CASE("tries succeed exactly while the other caller waits, and carry any type") {
+FIBER_TEST_CASE("try_send and try_receive succeed only while the other side waits, for any type") {
   struct Pair {
     int first;
     double second;
@@ -183,7 +185,7 @@ FIBER_TEST_CASE("tries succeed exactly while the other caller waits, and carry a
 
 // Every number comes to a fiber for each prime found so far, and stops at the first that divides
 // it.
-FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can be taken down") {
+FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can be shut down") {
   const std::vector<int> primes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
   auto numbers = std::make_shared<Channel<int>>();
   weft::go([out = numbers] {
@@ -206,7 +208,7 @@ FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can b
 
 struct Empty {};
 
-FIBER_TEST_CASE("empty values are counted like others") {
+FIBER_TEST_CASE("values of an empty type count like other values") {
   for (const std::size_t capacity : {0U, 1U, 3U}) {
     Channel<Empty> channel(capacity);
     auto sender = weft::spawn([&] {

@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a buffered channel is first in, first out, up to its capacity")
   }
 }
 
-FIBER_TEST_CASE("on an unbuffered channel a send meets a receive") {
+FIBER_TEST_CASE("on an unbuffered channel a send waits for a receive") {
   Channel<int> channel;
   CHECK(channel.capacity() == 0);
   int value = 1;
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("on an unbuffered channel a send meets a receive") {
   CHECK(channel.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("try_receive takes from a sender that waits, try_send gives to a receiver") {
+FIBER_TEST_CASE("try_receive takes from a waiting sender, and try_send gives to a receiver") {
   Channel<int> channel;
   auto sender = weft::spawn([&] { CHECK(channel.send(5)); });
   std::optional<int> received;
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("try_receive takes from a sender that waits, try_send gives to a
   receiver.join();
 }
 
-FIBER_TEST_CASE("the return of an unbuffered send sees what the receiver did before") {
+FIBER_TEST_CASE("effects before an unbuffered receive are visible after the send has returned") {
   Channel<int> channel;
   for (int round = 0; round < 100; ++round) {
     int plain = 0;  // A data race, if the receive did not synchronize with the send's return.
@@ -170,7 +170,7 @@ FIBER_TEST_CASE("the return of an unbuffered send sees what the receiver did bef
   }
 }
 
-FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the value alone") {
+FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the value unchanged") {
   Channel<std::unique_ptr<int>> channel(2);
   CHECK(!channel.is_closed_hint());
   CHECK(channel.close());
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a closed channel returns the remaining values, then reports the
   CHECK(channel.receive_for(value, 1h) == ChannelStatus::closed);
 }
 
-THREAD_TEST_CASE("close wakes all receivers and senders, fibers and threads, without a value") {
+THREAD_TEST_CASE("close wakes all waiting receivers and senders, both fibers and threads") {
   Channel<int> empty;
   Channel<std::unique_ptr<int>> full(1);
   CHECK(full.send(std::make_unique<int>(0)));
@@ -262,7 +262,7 @@ FIBER_TEST_CASE_WITH("senders that wait keep their order behind the buffer", {.w
   for (int i = 0; i < 6; ++i) CHECK(channel.receive() == i);
 }
 
-FIBER_TEST_CASE("values left inside are destroyed with the channel, once each") {
+FIBER_TEST_CASE("the values in a channel are destroyed with the channel, each once") {
   const auto counted = std::make_shared<int>(0);
   {
     Channel<std::shared_ptr<int>> channel(8);
@@ -276,7 +276,7 @@ FIBER_TEST_CASE("values left inside are destroyed with the channel, once each") 
   CHECK(counted.use_count() == 1);
 }
 
-FIBER_TEST_CASE("a value that could not be sent is still the sender's") {
+FIBER_TEST_CASE("a value that could not be sent stays with the sender") {
   Channel<std::unique_ptr<std::string>> channel;
   auto text = std::make_unique<std::string>("mine");
   CHECK(channel.try_send(text) == ChannelStatus::would_wait);
@@ -285,7 +285,7 @@ FIBER_TEST_CASE("a value that could not be sent is still the sender's") {
   CHECK(*text == "mine");
 }
 
-FIBER_TEST_CASE("a timed receive is ended by the send, and the other way round") {
+FIBER_TEST_CASE("a send ends a timed receive, and a receive ends a timed send") {
   Channel<int> channel;
   auto receiver = weft::spawn([&] {
     std::optional<int> value;
@@ -322,7 +322,7 @@ TEST_CASE("a capacity beyond any memory is refused") {
   CHECK_THROWS_AS(Channel<std::string>(SIZE_MAX / 2), std::invalid_argument);
 }
 
-TEST_CASE("two plain threads need no runtime to talk") {
+TEST_CASE("two plain threads exchange values without a runtime") {
   Channel<int> channel;
   std::thread sender([&] {
     for (int i = 0; i < 1000; ++i) CHECK(channel.send(i));
@@ -339,7 +339,7 @@ FIBER_TEST_CASE("a channel is closed when the last copy of its closer is destroy
   {
     weft::ChannelCloser closer(channel);
     for (int i = 1; i <= 3; ++i) {
-      weft::go([&channel, i, own = closer] { channel.send(i); });
+      weft::go([&channel, i, own = closer] { (void)channel.send(i); });
     }
     closer.release();
     CHECK_FALSE(channel.is_closed_hint());

@@ -35,8 +35,9 @@ struct HalfFull {
 
 TEST_SUITE_BEGIN("sync/channel_turn");
 
-FIBER_TEST_CASE_WITH("a send into a buffer and a receive out of it end a turn that is over",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "sends into and receives from a buffer give way when the caller's turn is over",
+    {.workers = {1}}) {
   HalfFull half_full;
   auto& channel = half_full.channel;
   CHECK(gives_way([&] { CHECK(channel.send(2)); }));
@@ -56,8 +57,9 @@ FIBER_TEST_CASE_WITH("a send into a buffer and a receive out of it end a turn th
   }));
 }
 
-FIBER_TEST_CASE_WITH("a call that meets a waiting fiber ends a turn that is over",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "a call that finds a fiber waiting at the other end gives way when the caller's turn is over",
+    {.workers = {1}}) {
   weft::Channel<int> channel;
   weft::WaitGroup group;
   group.go([&] { CHECK(channel.receive() == 1); });
@@ -77,8 +79,9 @@ FIBER_TEST_CASE_WITH("a call that meets a waiting fiber ends a turn that is over
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("sends and receives of a closed channel end a turn that is over",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "sends and receives of a closed channel give way when the caller's turn is over",
+    {.workers = {1}}) {
   HalfFull half_full;
   auto& channel = half_full.channel;
   channel.close();
@@ -87,8 +90,9 @@ FIBER_TEST_CASE_WITH("sends and receives of a closed channel end a turn that is 
   CHECK(gives_way([&] { CHECK_FALSE(channel.receive()); }));
 }
 
-FIBER_TEST_CASE_WITH("a stop that was requested before the wait ends a turn that is over",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "calls that an earlier stop request ends give way when the caller's turn is over",
+    {.workers = {1}}) {
   std::stop_source source;
   source.request_stop();
   weft::Channel<int> channel;
@@ -109,7 +113,8 @@ FIBER_TEST_CASE_WITH("a stop that was requested before the wait ends a turn that
 
 // Such as may be made while a thread's mutex is held, spawns among them: who gave way with it would
 // stop the worker at the next fiber that wants it.
-FIBER_TEST_CASE_WITH("calls that never park do not end a turn", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("calls that never park do not give way when the caller's turn is over",
+                     {.workers = {1}}) {
   weft::WaitGroup group;
   HalfFull half_full;
   auto& channel = half_full.channel;

@@ -36,7 +36,7 @@ std::exception_ptr exception_of(const char* text) {
 
 }  // namespace
 
-FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and later, once") {
+FIBER_TEST_CASE("cancelling a context ends the current and later waits that observe it") {
   Context context;
   Channel<int> channel;
   CHECK_FALSE(context.is_over());
@@ -57,7 +57,7 @@ FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and lat
   CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
 }
 
-FIBER_TEST_CASE("the first cause counts, and children have it too") {
+FIBER_TEST_CASE("the first cause of a context counts, and children have the same cause") {
   Context parent;
   Context child(&parent);
   CHECK(parent.cancel(exception_of("the disk is full")));
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a child ends with its parent and a parent continues without its
   CHECK(sibling.token().stop_requested());
 }
 
-SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
+SIM_TEST_CASE("the deadline of a context ends waits and tokens of the context") {
   Context context(Deadline::after(1h));
   weft::Semaphore permits(0);
   CHECK_FALSE(permits.try_acquire_until(context));
@@ -99,7 +99,7 @@ SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
   CHECK(other.status() == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a call that reports its end takes the caller's context as its limit") {
+SIM_TEST_CASE("a call without a limit that can report an end ends with the caller's context") {
   Channel<int> channel;
   std::optional<int> value;
   const auto receive = [&] { return channel.receive_until(value); };
@@ -116,12 +116,12 @@ SIM_TEST_CASE("a call that reports its end takes the caller's context as its lim
   CHECK(world.now() < 4s);
 }
 
-SIM_TEST_CASE("a call with its own limit waits beyond the caller's context") {
+SIM_TEST_CASE("a call with its own limit continues to wait after the caller's context has ended") {
   Channel<int> channel;
   std::optional<int> value;
   auto sender = weft::spawn([&] {
     weft::this_fiber::sleep_for(1min);
-    for (int i = 0; i < 2; ++i) channel.send(i);
+    for (int i = 0; i < 2; ++i) (void)channel.send(i);
   });
   weft::with_timeout(1s, [&] {
     CHECK(channel.receive_until(value, weft::Until::never()) == ChannelStatus::ok);
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a child's deadline is never after its parent's") {
   CHECK_FALSE(parent.is_over());
 }
 
-FIBER_TEST_CASE("the end of a scope stops work that still has its token") {
+FIBER_TEST_CASE("the end of a scope stops work that still holds a token of the scope") {
   std::stop_token token;
   {
     const Context context(Deadline::after(1h));
@@ -160,7 +160,7 @@ FIBER_TEST_CASE("the end of a scope stops work that still has its token") {
   CHECK(token.stop_requested());
 }
 
-FIBER_TEST_CASE("values are found in the nearest context that has one") {
+FIBER_TEST_CASE("a value is found in the nearest context that has it") {
   static const weft::ContextKey<std::string> user;
   static const weft::ContextKey<std::string> trace;
   Context parent;
@@ -185,7 +185,7 @@ FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
   CHECK(called == 1);
 }
 
-SIM_TEST_CASE("a fiber has the context of the innermost scope, until that ends") {
+SIM_TEST_CASE("a fiber has the context of the innermost scope until that scope ends") {
   CHECK(weft::this_fiber::context() == nullptr);
   CHECK(weft::this_fiber::until().is_never());
   Context outer;
@@ -225,7 +225,7 @@ FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end 
   }).join();
 }
 
-SIM_TEST_CASE("work with a timeout ends at its own timeout, or at that of the enclosing work") {
+SIM_TEST_CASE("work with a timeout ends at its own timeout, or at the timeout of the outer work") {
   CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
   Channel<int> never;
   const ChannelStatus status = weft::with_timeout(1min, [&](Context& context) {
@@ -243,7 +243,7 @@ SIM_TEST_CASE("work with a timeout ends at its own timeout, or at that of the en
   CHECK(weft::this_fiber::context() == nullptr);
 }
 
-THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
+THREAD_TEST_CASE("a plain thread waits in a context, and cancels a context") {
   Context context;
   Channel<int> channel;
   auto waiting = weft::spawn([&] {
@@ -301,7 +301,8 @@ FIBER_TEST_CASE("children that come and go while their parent is cancelled are a
   }
 }
 
-SIM_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadline") {
+SIM_TEST_CASE(
+    "a hundred nested contexts end when the outermost context is cancelled or times out") {
   // Each takes some of the canceller's stack, and much more of it under a sanitizer.
   const int count = weft::test::kSanitized ? 20 : 100;
   for (const bool by_deadline : {false, true}) {

@@ -124,7 +124,7 @@ Detached send_each(Channel<int>& channel, int count, weft::WaitGroup& group) {
 
 FIBER_TEST_CASE("a coroutine receives a queued value without being suspended") {
   Channel<int> channel(3);
-  for (int i = 1; i <= 3; ++i) channel.send(i);
+  for (int i = 1; i <= 3; ++i) (void)channel.send(i);
   channel.close();
   const auto here = weft::this_fiber::id();
   const auto body = [&]() -> Task<std::uint64_t> {
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("a coroutine that has to wait continues in another fiber") {
   auto sender = weft::spawn([&] {
     // Until the fiber exists in which the coroutine will go on: it is the second one.
     while (runtime.stats().spawned < spawned + 2) weft::this_fiber::yield();
-    channel.send(7);
+    (void)channel.send(7);
   });
   const auto there = weft::await(body());
   CHECK(there != here);
@@ -221,12 +221,12 @@ FIBER_TEST_CASE("move-only values pass through unchanged") {
   CHECK(sender.join() == ChannelStatus::ok);
 }
 
-FIBER_TEST_CASE("a coroutine joins fibers: values, exceptions, references, nothing") {
+FIBER_TEST_CASE("a coroutine that joins a fiber gets the fiber's value, exception or reference") {
   Channel<int> gate;
   int variable = 0;
   const auto body = [&]() -> Task<int> {
     auto waits = weft::spawn([&] { return gate.receive().value_or(-1); });
-    auto opens = weft::spawn([&] { gate.send(3); });
+    auto opens = weft::spawn([&] { (void)gate.send(3); });
     const int value = co_await async_join(waits);
     CHECK_FALSE(waits.joinable());
     co_await async_join(std::move(opens));
@@ -264,7 +264,7 @@ FIBER_TEST_CASE("exceptions of coroutines are thrown to fibers") {
     throw std::logic_error("at once");
     co_return;
   };
-  auto sender = weft::spawn([&] { channel.send(1); });
+  auto sender = weft::spawn([&] { (void)channel.send(1); });
   CHECK_THROWS_AS(weft::await(fail()), std::runtime_error);
   CHECK_THROWS_AS(weft::await(fail_at_once()), std::logic_error);
   sender.join();
@@ -282,8 +282,8 @@ FIBER_TEST_CASE("a coroutine resumed in a fiber may make calls that park") {
     co_return one + two + handle.join();
   };
   auto sender = weft::spawn([&] {
-    first.send(1);
-    second.send(2);
+    (void)first.send(1);
+    (void)second.send(2);
   });
   CHECK(weft::await(body()) == 7);
   sender.join();
@@ -347,7 +347,7 @@ TEST_CASE("a coroutine's wait without a runtime throws and leaves no waiter") {
   CHECK(channel.size_hint() == 1);
 }
 
-FIBER_TEST_CASE_WITH("a coroutine that would wait gets an error when fibers are used up",
+FIBER_TEST_CASE_WITH("a coroutine that would wait gets an error when no more fibers are allowed",
                      {.workers = {1}, .options = {.max_fibers = 300}}) {
   Channel<int> gate;
   weft::WaitGroup group;

@@ -57,7 +57,8 @@ THREAD_TEST_CASE("each fiber and each thread has its own value, wherever it runs
   CHECK(*number == -1);
 }
 
-THREAD_TEST_CASE("values are destroyed with their fiber, newest first, before it is joined") {
+THREAD_TEST_CASE(
+    "values are destroyed with their fiber, newest first, before the fiber is joined") {
   std::vector<std::string> log;  // Not atomic: the join orders it.
   FiberLocal<Witness> first([&] { return Witness(log, "first"); });
   FiberLocal<Witness> second([&] { return Witness(log, "second"); });
@@ -103,7 +104,7 @@ FIBER_TEST_CASE("a fiber that uses no value has none") {
   for (int i = 0; i < 10; ++i) CHECK(weft::spawn([&] { return *value; }).join() == i);
 }
 
-FIBER_TEST_CASE("a new FiberLocal never finds the values of a destroyed one") {
+FIBER_TEST_CASE("a new FiberLocal never finds the values of a destroyed FiberLocal") {
   std::optional<FiberLocal<int>> local;
   for (int i = 0; i < 100; ++i) {
     local.emplace();  // In the same place each time.

@@ -1,5 +1,5 @@
 // A receiver of a channel that was never empty let no other fiber run: a ticker of 10 ms ticked
-// once in 2 s. Calls of weft that need not wait give way now when the fiber has had its time. Each
+// once in 2 s. Calls to weft that need not wait give way now when the fiber has had its time. Each
 // worker gets a hog, a fiber that makes one kind of call forever and never has to wait. The test
 // ends when another fiber has slept some times: without giving way it never does.
 #include <atomic>
@@ -48,7 +48,7 @@ void check_gives_way(MakeCall make_call) {
 
 TEST_SUITE_BEGIN("sync/give_way");
 
-FIBER_TEST_CASE("sends and receives that need not wait give way") {
+FIBER_TEST_CASE("sends and receives that need not wait let other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -57,19 +57,19 @@ FIBER_TEST_CASE("sends and receives that need not wait give way") {
   });
 }
 
-FIBER_TEST_CASE("receives of a channel that is never empty give way") {
+FIBER_TEST_CASE("receives of a channel that is never empty let other fibers run") {
   check_gives_way([] {
     auto channel = std::make_unique<weft::Channel<int>>(4);
     for (int i = 0; i < 4; ++i) (void)channel->send(i);
     return [channel = std::move(channel)] {
-      // The value goes back in without a call of weft that may give way.
+      // The value goes back in without a call to weft that may give way.
       std::optional<int> value = channel->receive();
       (void)channel->try_send(*value);
     };
   });
 }
 
-FIBER_TEST_CASE("locks that need not wait give way") {
+FIBER_TEST_CASE("locks that need not wait let other fibers run") {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("locks that need not wait give way") {
   });
 }
 
-FIBER_TEST_CASE("acquires of a semaphore, and waits for what is done, give way") {
+FIBER_TEST_CASE("acquires of a semaphore, and waits for finished work, let other fibers run") {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("acquires of a semaphore, and waits for what is done, give way")
   check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
 }
 
-FIBER_TEST_CASE("a select that finds something ready gives way") {
+FIBER_TEST_CASE("a select that finds something ready lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(1)] {
       weft::select(weft::on_send(*channel, 1, [] {}),
@@ -102,7 +102,8 @@ FIBER_TEST_CASE("a select that finds something ready gives way") {
 }
 
 // Otherwise a spare worker would help who waits. The pool is full, so that nothing piles up.
-FIBER_TEST_CASE_WITH("submits that need not wait give way", {.options = {.max_spare_workers = 0}}) {
+FIBER_TEST_CASE_WITH("submits that need not wait let other fibers run",
+                     {.options = {.max_spare_workers = 0}}) {
   weft::Event release;
   weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -110,7 +111,7 @@ FIBER_TEST_CASE_WITH("submits that need not wait give way", {.options = {.max_sp
   release.set();
 }
 
-FIBER_TEST_CASE("a loop that asks whether its turn is over gives way") {
+FIBER_TEST_CASE("a loop that checks whether its turn is over lets other fibers run") {
   check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
 }
 

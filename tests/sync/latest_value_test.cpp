@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latest_value");
 
-FIBER_TEST_CASE("the latest value is read at any time, and a wait ends with the next one") {
+FIBER_TEST_CASE("the latest value is read at any time, and a wait ends with the next value") {
   LatestValue<std::string> value("first");
   std::uint64_t seen = 0;
   CHECK(value.get() == "first");
@@ -41,7 +41,7 @@ FIBER_TEST_CASE("the latest value is read at any time, and a wait ends with the 
   CHECK(value.get(seen) == "fourth");
 }
 
-FIBER_TEST_CASE("limits end a wait for another value, and leave what has been seen") {
+FIBER_TEST_CASE("limits end a wait for another value, and do not change the version seen") {
   LatestValue<int> value(1);
   std::uint64_t seen = 1;
   CHECK(value.wait_changed_until(seen, Deadline::past()) == std::nullopt);
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("a wait for a condition ends with the value that meets it") {
 }
 
 FIBER_TEST_CASE(
-    "fibers and plain threads that wait see what came before a set, and never go back") {
+    "fibers and plain threads that wait see the effects before a set, and never an older value") {
   const int count = 300 / static_cast<int>(kSlowdown) + 5;
   LatestValue<int> value(0);
   std::vector<int> news(static_cast<std::size_t>(count) + 1);  // Not atomic: the value orders it.
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a set wakes hundreds of callers that wait") {
   for (auto& waiter : waiting) CHECK(waiter.join() == 7);
 }
 
-FIBER_TEST_CASE("a select is ended by another value") {
+FIBER_TEST_CASE("a change of the value ends a select") {
   LatestValue<std::string> value("first");
   weft::Channel<int> channel;
   std::uint64_t seen = 1;

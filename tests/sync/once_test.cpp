@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/once");
 
-THREAD_TEST_CASE("one of many callers runs the function, and all see its effects") {
+THREAD_TEST_CASE("one of many callers runs the function, and all callers see its effects") {
   for (int round = 0; round < 50; ++round) {
     Once once;
     int runs = 0;  // Not atomic: the call orders it.
@@ -36,7 +36,7 @@ THREAD_TEST_CASE("one of many callers runs the function, and all see its effects
   }
 }
 
-FIBER_TEST_CASE("callers that arrive during the run park until it has ended") {
+FIBER_TEST_CASE("callers that arrive during the run park until the run has ended") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("callers that arrive during the run park until it has ended") {
 }
 
 FIBER_TEST_CASE(
-    "the caller of a throwing function gets the exception and the next caller runs its own") {
+    "the caller of a throwing function gets the exception, and the next caller runs its function") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> runs{0};
@@ -87,7 +87,7 @@ FIBER_TEST_CASE(
   CHECK(once.done_hint());
 }
 
-THREAD_TEST_CASE("the next call runs its function after an exception without other callers") {
+THREAD_TEST_CASE("after an exception without other callers, the next call runs its function") {
   Once once;
   CHECK_THROWS_AS(once.call([] { throw 7; }), int);
   CHECK(!once.done_hint());
@@ -96,7 +96,7 @@ THREAD_TEST_CASE("the next call runs its function after an exception without oth
   CHECK(done);
 }
 
-THREAD_TEST_CASE("call_once passes arguments like the standard's") {
+THREAD_TEST_CASE("call_once passes arguments like std::call_once") {
   Once once;
   std::string text;
   struct Append {
@@ -112,7 +112,7 @@ THREAD_TEST_CASE("call_once passes arguments like the standard's") {
   CHECK(text == "abab!");
 }
 
-THREAD_TEST_CASE("one Once may be used inside another") {
+THREAD_TEST_CASE("the function of a Once may use another Once") {
   Once outer;
   Once inner;
   int runs = 0;

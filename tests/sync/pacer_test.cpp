@@ -31,11 +31,11 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/pacer");
 
-SIM_TEST_CASE("starts are separated by the spacing, and the first one is immediate") {
+SIM_TEST_CASE("starts are separated by the spacing, and the first start is immediate") {
   const auto begin = world.now();
   Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));
-  CHECK_FALSE(Pacer(1h).is_paused());
+  CHECK_FALSE(Pacer(1h).is_paused_hint());
   std::vector<std::chrono::nanoseconds> starts;
   weft::Mutex mutex;
   WaitGroup callers;
@@ -69,10 +69,10 @@ SIM_TEST_CASE("a limit ends the wait for a turn, which the next caller gets") {
   CHECK_FALSE(pacer.next_until(context));
 }
 
-SIM_TEST_CASE("a paused pacer admits no caller, even after its sleep") {
+SIM_TEST_CASE("a paused pacer admits no caller, even after the caller's sleep") {
   Pacer pacer(1min);
   pacer.pause();
-  CHECK(pacer.is_paused());
+  CHECK(pacer.is_paused_hint());
   CHECK_FALSE(pacer.next_until(Deadline::past()));
   std::atomic<int> through{0};
   auto waiting = weft::spawn([&] {
@@ -83,7 +83,7 @@ SIM_TEST_CASE("a paused pacer admits no caller, even after its sleep") {
   CHECK_FALSE(pacer.next_for(24h));
   CHECK(through == 0);
   pacer.resume();
-  CHECK_FALSE(pacer.is_paused());
+  CHECK_FALSE(pacer.is_paused_hint());
   waiting.join();
   CHECK(through == 1);
   // Paused while a caller sleeps: the caller wakes up, and waits on.
@@ -127,7 +127,7 @@ THREAD_TEST_CASE("a plain thread waits for its turn") {
   CHECK_FALSE(slow.next_until(Deadline::past()));
 }
 
-THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever it waits for") {
+THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever the cause of the wait") {
   std::stop_source source;
   const std::stop_token token = source.get_token();
   weft::go([source]() mutable { (void)source.request_stop(); });

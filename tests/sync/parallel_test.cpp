@@ -54,7 +54,8 @@ FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun
   CHECK(visited <= 10 + 3);  // Each of the others was in the middle of one at most.
 }
 
-FIBER_TEST_CASE("the end of the caller's context skips later elements, and its reason is thrown") {
+FIBER_TEST_CASE(
+    "the end of the caller's context skips later elements, and a loop throws the end's cause") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   weft::with_timeout(std::chrono::hours(1), [&](weft::Context& context) {
@@ -70,7 +71,7 @@ FIBER_TEST_CASE("the end of the caller's context skips later elements, and its r
   CHECK(visited <= 10 + 3);
 }
 
-FIBER_TEST_CASE("transform returns the results in the order of the elements") {
+FIBER_TEST_CASE("transform returns the results in the order of their elements") {
   std::vector<int> numbers(500);
   std::iota(numbers.begin(), numbers.end(), 0);
   const auto texts = weft::transform(numbers, [](int number) {
@@ -82,7 +83,7 @@ FIBER_TEST_CASE("transform returns the results in the order of the elements") {
   CHECK(weft::transform(std::vector<int>{}, [](int) { return 1; }).empty());
 }
 
-THREAD_TEST_CASE("a plain thread loops in parallel") {
+THREAD_TEST_CASE("a plain thread runs parallel loops") {
   std::vector<int> numbers(100, 2);
   const auto doubled = weft::transform(numbers, [](int number) { return 2 * number; });
   CHECK(std::accumulate(doubled.begin(), doubled.end(), 0) == 400);

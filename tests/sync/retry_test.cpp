@@ -38,7 +38,7 @@ FIBER_TEST_CASE("a call is made again until it succeeds, and its result is retur
   CHECK(count == 2);
 }
 
-FIBER_TEST_CASE("the last attempt's value is returned or its exception thrown") {
+FIBER_TEST_CASE("retry returns the last attempt's value or throws its exception") {
   const RetryOptions options{.attempts = 3, .first_delay = 1us};
   int count = 0;
   CHECK(weft::retry(options, [&] { return Attempt<int>{++count, true}; }) == 3);
@@ -81,7 +81,8 @@ FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no at
   CHECK(weft::retry({.attempts = 100, .first_delay = 0ns, .total = 0ns}, attempt) == 5);
 }
 
-FIBER_TEST_CASE("callers that share a budget give up when it is used up, and calls fill it again") {
+FIBER_TEST_CASE(
+    "callers that share a budget give up when it is used up, and calls refill the budget") {
   RetryBudget budget(0.5, 3);
   const RetryOptions options{.attempts = 10, .first_delay = 1us, .budget = &budget};
   int count = 0;
@@ -97,7 +98,7 @@ FIBER_TEST_CASE("callers that share a budget give up when it is used up, and cal
   CHECK(budget.left_hint() == 3);
 }
 
-TEST_CASE("the bound of the delays doubles up to the largest, and the delays are spread below it") {
+TEST_CASE("the bound of the delays doubles up to a maximum, and each delay is below its bound") {
   using weft::detail::backoff_delay;
   const RetryOptions options{.first_delay = 100ns, .max_delay = 750ns};
   CHECK(backoff_delay(options, 1, UINT64_MAX) == 99ns);

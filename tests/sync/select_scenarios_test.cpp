@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a default is never chosen while a value or another channel's en
   }
 }
 
-FIBER_TEST_CASE("selects that would both send and receive on one channel never meet themselves") {
+FIBER_TEST_CASE("selects that both send and receive on one channel never pair with themselves") {
   for (const std::size_t capacity : {0U, 10U}) {
     constexpr int kCallers = 2;
     const int rounds = static_cast<int>(1000 / kSlowdown);
@@ -274,7 +274,8 @@ FIBER_TEST_CASE("two senders that are always ready are both served") {
   CHECK(served[1] > rounds / 2 - slack);
 }
 
-FIBER_TEST_CASE("null channels are never chosen, closed ones at once, others when ready") {
+FIBER_TEST_CASE(
+    "a null channel is never chosen, a closed channel at once, and an open channel when ready") {
   Channel<int>* none = nullptr;
   Channel<int> closed;
   closed.close();
@@ -290,7 +291,7 @@ FIBER_TEST_CASE("null channels are never chosen, closed ones at once, others whe
 }
 
 // The chosen case has its handler called, once; the others have nothing done to them.
-FIBER_TEST_CASE("handlers run for the chosen case only, and values are left where they were") {
+FIBER_TEST_CASE("only the chosen case's handler runs, and other values stay where they were") {
   Channel<std::unique_ptr<int>> first(1);
   Channel<std::string> second(1);
   CHECK(second.send("there"));

@@ -28,10 +28,10 @@ using weft::otherwise;
 using weft::select;
 using weft::test::await_parked;
 
-FIBER_TEST_CASE("the case that is ready is chosen, and its handler called once") {
+FIBER_TEST_CASE("the case that is ready is chosen, and its handler is called once") {
   Channel<int> empty;
   Channel<int> full(1);
-  full.send(7);
+  (void)full.send(7);
   int received = 0;
   const auto chosen =
       select(on_receive(empty, [](auto) { FAIL_CHECK("nobody sent"); }),
@@ -41,7 +41,7 @@ FIBER_TEST_CASE("the case that is ready is chosen, and its handler called once")
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a default is chosen when nothing is ready, and only then") {
+FIBER_TEST_CASE("a default is chosen only when no case is ready") {
   Channel<int> channel(1);
   bool defaulted = false;
   CHECK(select(on_receive(channel, [](auto) { FAIL_CHECK("nobody sent"); }),
@@ -53,12 +53,12 @@ FIBER_TEST_CASE("a default is chosen when nothing is ready, and only then") {
 }
 
 FIBER_TEST_CASE(
-    "a select that waits receives what is sent later, and sends what is received later") {
+    "a select that waits receives a value that is sent later, and sends to a later receive") {
   Channel<int> first;
   Channel<int> second;
   auto sender = weft::spawn([&] {
     await_parked(runtime, "select", 1);
-    second.send(5);
+    (void)second.send(5);
   });
   int received = 0;
   CHECK(select(on_receive(first, [](auto) { FAIL_CHECK("nobody sent"); }),
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a value that was not sent stays with the caller") {
   CHECK(**receiver.join() == 3);
 }
 
-FIBER_TEST_CASE("the timeout ends a select in which nothing happens, the earliest of several") {
+FIBER_TEST_CASE("the earliest timeout ends a select in which nothing happens") {
   Channel<int> channel;
   const auto start = Deadline::Clock::now();
   CHECK(select(on_timeout(1h), on_receive(channel, [](auto) {}), on_timeout(2ms)) == 2);
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("the timeout ends a select in which nothing happens, the earlies
   CHECK(select(on_timeout(Deadline::past()), on_receive(channel, [](auto) {})) == 0);
 }
 
-FIBER_TEST_CASE("a stop request is a case, before the select and during it") {
+FIBER_TEST_CASE("a stop request is a case of a select, before the select and during it") {
   Channel<int> channel;
   std::stop_source source;
   auto stopper = weft::spawn([&] {
@@ -140,13 +140,13 @@ FIBER_TEST_CASE("a stop request is a case, before the select and during it") {
   stopper.join();
 }
 
-FIBER_TEST_CASE("the end of a fiber is a case") {
+FIBER_TEST_CASE("the end of a fiber is a case of a select") {
   Channel<int> gate;
   auto handle = weft::spawn([&] { return gate.receive().value_or(-1); });
   CHECK(select(on_done(handle), otherwise()) == 1);
   auto opener = weft::spawn([&] {
     await_parked(runtime, "select", 1);
-    gate.send(4);
+    (void)gate.send(4);
   });
   bool done = false;
   CHECK(select(on_done(handle, [&] { done = true; })) == 0);
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("the end of a fiber is a case") {
   CHECK(select(on_done(handle), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("each of the ready cases is chosen about as often, whichever are ready") {
+FIBER_TEST_CASE("each ready case is chosen about equally often, whichever cases are ready") {
   constexpr std::size_t kChannels = 5;
   constexpr unsigned kRounds = 6000;
   std::array<Channel<int>, kChannels> channels{Channel<int>(1), Channel<int>(1), Channel<int>(1),
@@ -184,7 +184,7 @@ FIBER_TEST_CASE("each of the ready cases is chosen about as often, whichever are
   }
 }
 
-FIBER_TEST_CASE("a select may send and receive on one channel, and does not meet itself") {
+FIBER_TEST_CASE("a select may send and receive on one channel, and does not pair with itself") {
   Channel<int> channel;
   const auto both = [&](int own) {
     int got = -1;
@@ -289,18 +289,18 @@ FIBER_TEST_CASE("a select takes more cases than fit on the stack") {
     pointers.push_back(cases.back().get());
   }
   auto sender = weft::spawn([&] {
-    for (int i = 0; i < 100; ++i) channels[static_cast<std::size_t>(i)]->send(i);
+    for (int i = 0; i < 100; ++i) (void)channels[static_cast<std::size_t>(i)]->send(i);
   });
   for (int i = 0; i < 100; ++i) CHECK(weft::select_among(pointers) == static_cast<std::size_t>(i));
   CHECK(received == 99 * 100 / 2);
   sender.join();
 }
 
-THREAD_TEST_CASE("a plain thread selects") {
+THREAD_TEST_CASE("a plain thread may select") {
   Channel<int> numbers;
   Channel<int> others;
   weft::go([&] {
-    for (int i = 0; i < 100; ++i) numbers.send(i);
+    for (int i = 0; i < 100; ++i) (void)numbers.send(i);
     numbers.close();
   });
   int sum = 0;

@@ -27,7 +27,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/semaphore");
 
-THREAD_TEST_CASE("permits are taken while there are any") {
+THREAD_TEST_CASE("permits can be taken while enough permits are free") {
   Semaphore semaphore(3);
   CHECK(semaphore.try_acquire());
   CHECK(semaphore.try_acquire(2));
@@ -95,7 +95,7 @@ FIBER_TEST_CASE_WITH("waiters are served first come, first served", {.workers = 
   CHECK(order.take() == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-FIBER_TEST_CASE_WITH("a big demand is not overtaken by small ones", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a big demand is not overtaken by small demands", {.workers = {1}}) {
   Semaphore semaphore(2);
   weft::test::OrderLog order;
   auto big = weft::spawn([&] {
@@ -121,7 +121,7 @@ FIBER_TEST_CASE_WITH("a big demand is not overtaken by small ones", {.workers = 
   CHECK(order.take() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a big demand that gives up admits the small ones after it") {
+FIBER_TEST_CASE("a big demand that gives up admits the small demands after it") {
   // On a busy machine it may give up before they are behind it; then it is given more time.
   bool were_behind = false;
   for (auto patience = 3ms; !were_behind; patience *= 2) {
@@ -141,7 +141,7 @@ FIBER_TEST_CASE("a big demand that gives up admits the small ones after it") {
   }
 }
 
-FIBER_TEST_CASE("a demand for all permits is served while small ones come and go") {
+FIBER_TEST_CASE("a demand for all permits is served while small demands come and go") {
   constexpr std::uint64_t kPermits = 5;
   Semaphore semaphore(kPermits);
   std::atomic<bool> stop{false};
@@ -164,7 +164,7 @@ FIBER_TEST_CASE("a demand for all permits is served while small ones come and go
 }
 
 // Callers act as readers and a writer: one permit to read, all to write.
-FIBER_TEST_CASE("when a demand for all permits is stopped, small ones behind it are served") {
+FIBER_TEST_CASE("when a demand for all permits is stopped, small demands after it are served") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;
@@ -178,7 +178,7 @@ FIBER_TEST_CASE("when a demand for all permits is stopped, small ones behind it 
   CHECK(semaphore.available_hint() == 8);
 }
 
-FIBER_TEST_CASE("one release serves as many as it can") {
+FIBER_TEST_CASE("a release serves as many waiters as its permits allow") {
   Semaphore semaphore(0);
   std::atomic<int> through{0};
   std::vector<weft::JoinHandle<void>> fibers;
@@ -196,7 +196,7 @@ FIBER_TEST_CASE("one release serves as many as it can") {
   semaphore.release(1);
 }
 
-FIBER_TEST_CASE("a wait with a deadline before the beginning of time has passed") {
+FIBER_TEST_CASE("a wait whose deadline is the smallest time ends at once") {
   Semaphore semaphore(0);
   auto waiter =
       weft::spawn([&] { return semaphore.try_acquire_until(weft::Deadline::at_nanoseconds(-1)); });
@@ -228,7 +228,7 @@ THREAD_TEST_CASE("more permits may be released than were acquired, and more than
   CHECK(semaphore.available_hint() == 1);
 }
 
-FIBER_TEST_CASE("growing serves the waiters in order") {
+FIBER_TEST_CASE("growing a semaphore serves its waiters in order") {
   Semaphore semaphore(1);
   semaphore.acquire();
   std::vector<weft::JoinHandle<void>> fibers;
@@ -248,7 +248,7 @@ FIBER_TEST_CASE("growing serves the waiters in order") {
   CHECK(semaphore.available_hint() == 0);
 }
 
-THREAD_TEST_CASE("returned permits cover the debt after shrinking") {
+THREAD_TEST_CASE("permits released after a shrink first cover the permits that are missing") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);
@@ -269,7 +269,7 @@ THREAD_TEST_CASE("returned permits cover the debt after shrinking") {
   CHECK(!semaphore.try_acquire());
 }
 
-THREAD_TEST_CASE("after random resizes the permits add up") {
+THREAD_TEST_CASE("the permits add up after random resizes") {
   Semaphore semaphore(4);
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   run_mixed(6, 2, [&](int number) {

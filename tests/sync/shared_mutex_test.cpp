@@ -28,7 +28,7 @@ constexpr auto kToWrite = "shared mutex, to write";
 
 TEST_SUITE_BEGIN("sync/shared_mutex");
 
-THREAD_TEST_CASE("writers exclude all others, and readers exclude writers") {
+THREAD_TEST_CASE("writers exclude all other owners, and readers exclude writers") {
   SharedMutex mutex;
   long counter = 0;  // Not atomic: lost updates show, and the sanitizers see every race.
   std::atomic<int> writers{0};
@@ -61,7 +61,7 @@ THREAD_TEST_CASE("writers exclude all others, and readers exclude writers") {
 }
 
 // Each reader leaves only when it has met all others inside.
-THREAD_TEST_CASE("readers are inside together, also readers that waited for a writer") {
+THREAD_TEST_CASE("readers own the mutex together, even after a wait for a writer") {
   constexpr int kFibers = 8;
   constexpr int kReaders = kFibers + 2;
   SharedMutex mutex;
@@ -83,7 +83,8 @@ THREAD_TEST_CASE("readers are inside together, also readers that waited for a wr
   }
 }
 
-THREAD_TEST_CASE("tries take a free lock only") {
+THREAD_TEST_CASE(
+    "try_lock() takes a free mutex only, and try_lock_shared() a mutex without a writer") {
   SharedMutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -158,7 +159,7 @@ FIBER_TEST_CASE("the queue is served in FIFO order, with adjacent readers togeth
   CHECK(turns[5] == 5);
 }
 
-THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take what is free") {
+THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take a free mutex") {
   SharedMutex mutex;
   const auto attempt = [&](bool shared_too) {
     for (const auto span : {0us, 1us, 300us}) {
@@ -183,7 +184,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take w
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("when a writer gives up, the readers behind it enter, up to the next writer") {
+FIBER_TEST_CASE("when a writer gives up, the readers after it enter, up to the next writer") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();
@@ -263,7 +264,7 @@ THREAD_TEST_CASE("timed locks with tiny limits lose no unlock, share no lock and
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("neither readers nor writers starve the others") {
+FIBER_TEST_CASE("neither readers nor writers starve the other kind") {
   SharedMutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;
@@ -328,7 +329,7 @@ THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has 
   }
 }
 
-FIBER_TEST_CASE("the locks of the standard library work") {
+FIBER_TEST_CASE("std::unique_lock and std::shared_lock work with a shared mutex") {
   SharedMutex mutex;
   {
     std::unique_lock lock(mutex);
@@ -354,7 +355,7 @@ FIBER_TEST_CASE("the locks of the standard library work") {
   CHECK(!mutex.try_lock_shared());
 }
 
-FIBER_TEST_CASE("a condition variable waits with either of its locks") {
+FIBER_TEST_CASE("a condition variable waits with an exclusive or a shared lock") {
   SharedMutex mutex;
   weft::ConditionVariable condition;
   bool ready = false;

@@ -176,7 +176,7 @@ struct OfBroadcast {
   Broadcast<int> broadcast{1};
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
 
-  OfBroadcast() { broadcast.send(1); }
+  OfBroadcast() { (void)broadcast.send(1); }
   bool wait(const Until& until) { return broadcast.send_until(2, until) == ChannelStatus::closed; }
   void open() { broadcast.close(); }
   bool is_whole() { return holder.receive() == 1 && !holder.receive(); }

@@ -32,7 +32,7 @@ using weft::ResultGroup;
 using weft::TaskGroup;
 using weft::test::await_parked;
 
-FIBER_TEST_CASE("join waits for every task, also for tasks that tasks have started") {
+FIBER_TEST_CASE("join waits for every task, even for tasks that tasks have started") {
   TaskGroup group;
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) {
@@ -51,7 +51,7 @@ FIBER_TEST_CASE("join waits for every task, also for tasks that tasks have start
   CHECK(ended == 21);
 }
 
-FIBER_TEST_CASE("the first exception cancels the others and is thrown by join") {
+FIBER_TEST_CASE("the first exception cancels the other tasks and is thrown by join") {
   TaskGroup group;
   Channel<int> never;
   std::atomic<int> stopped{0};
@@ -113,7 +113,7 @@ FIBER_TEST_CASE("concurrent tasks never exceed the limit") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("tasks started by tasks at the limit run after them, in their places") {
+FIBER_TEST_CASE("tasks started by tasks at the limit run later, in the places of their starters") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("tasks started by tasks at the limit run after them, in their pl
   CHECK(exceeded == false);
 }
 
-FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, uses no stack") {
+FIBER_TEST_CASE("a chain of tasks at the limit, each started by the task before, uses no stack") {
   TaskGroup group({.max_running = 4});
   std::atomic<int> ran{0};
   const std::function<void(int)> go_deeper = [&](int left) {
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, 
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a task at the limit starts another in a NoCancel scope and from an inner group") {
+FIBER_TEST_CASE("a task at the limit starts a task in a NoCancel scope and from an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("a task at the limit starts another in a NoCancel scope and from
   CHECK(ran == 3);
 }
 
-FIBER_TEST_CASE("a task at the limit may hold a lock while it starts another that needs it") {
+FIBER_TEST_CASE("a task at the limit may hold a lock while it starts a task that needs the lock") {
   weft::Mutex mutex;
   TaskGroup group({.max_running = 1});
   std::vector<int> order;
@@ -186,7 +186,7 @@ FIBER_TEST_CASE("a task at the limit may hold a lock while it starts another tha
   CHECK(order == std::vector<int>{0, 1, 2, 3});
 }
 
-FIBER_TEST_CASE("a queued task is a task like any other: context, exception, locals") {
+FIBER_TEST_CASE("a queued task has a context and locals, and may throw, like any other task") {
   static weft::FiberLocal<int> local;
   TaskGroup group({.max_running = 1, .on_error = OnError::run_rest});
   group.spawn([&] {
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a queued task is a task like any other: context, exception, loc
   CHECK(group.take_errors().empty());
 }
 
-FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks end in between") {
+FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks end meanwhile") {
   for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
     TaskGroup group({.max_running = 2});
     std::atomic<int> ran{0};
@@ -258,7 +258,7 @@ FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
   CHECK_FALSE(group.spawn_until(context, [] { FAIL_CHECK("refused"); }));
   CHECK_FALSE(group.wait_until(Deadline::past()));
   CHECK_FALSE(group.wait_until(context));
-  gate.send(1);
+  (void)gate.send(1);
   group.join();
   bool ran = false;
   CHECK(group.try_spawn([&] { ran = true; }));
@@ -266,7 +266,7 @@ FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
   CHECK(ran);
 }
 
-FIBER_TEST_CASE("leaving the scope cancels what runs and waits for it") {
+FIBER_TEST_CASE("the end of a group's scope cancels its running tasks and waits for them") {
   std::atomic<bool> ended{false};
   {
     TaskGroup group;
@@ -301,7 +301,7 @@ FIBER_TEST_CASE("a task's captures are destroyed when join returns") {
   CHECK(resource.use_count() == 1);
 }
 
-FIBER_TEST_CASE("results come in the order of the spawns, whichever task was first") {
+FIBER_TEST_CASE("results come in the order of the spawns, whichever task ended first") {
   ResultGroup<std::unique_ptr<int>> group({.max_running = 4});
   for (int i = 0; i < 100; ++i) {
     group.spawn([i] {
@@ -329,7 +329,7 @@ FIBER_TEST_CASE("a result group throws the first exception") {
   CHECK(group.join().empty());
 }
 
-THREAD_TEST_CASE("a plain thread has groups too") {
+THREAD_TEST_CASE("a plain thread may use groups") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) group.spawn([&] { ++ended; });
@@ -349,7 +349,7 @@ THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of 
   CHECK_FALSE(group.spawn_until(source.get_token(), [] { FAIL_CHECK("refused"); }));
   CHECK_FALSE(group.wait_until(Deadline::after(1ms)));
   CHECK_FALSE(group.wait_until(source.get_token()));
-  gate.send(1);
+  (void)gate.send(1);
   group.join();
   bool ran = false;
   CHECK(group.spawn_until(source.get_token(), [&] { ran = true; }));
@@ -357,7 +357,7 @@ THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of 
   CHECK(ran);
 }
 
-FIBER_TEST_CASE("a task that is spawned after a delay runs then, and join waits for it") {
+FIBER_TEST_CASE("a task with a delay runs after the delay, and join waits for the task") {
   const auto begin = Deadline::Clock::now();
   TaskGroup group({.max_running = 1});
   int count = 0;

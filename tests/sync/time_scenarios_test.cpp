@@ -25,7 +25,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("delayed calls set in any order are all made, none before its time") {
+SIM_TEST_CASE("delayed calls set in any order are all made, and no call is made before its time") {
   weft::WaitGroup group;
   group.add(5);
   const auto start = weft::Clock::now();
@@ -40,11 +40,11 @@ SIM_TEST_CASE("delayed calls set in any order are all made, none before its time
   CHECK(weft::Clock::now() - start >= 15h);
 }
 
-FIBER_TEST_CASE("a delayed call may set the next one repeatedly") {
+FIBER_TEST_CASE("a delayed call may repeatedly set the next call") {
   Channel<int> done;
   std::function<void(int)> again = [&](int left) {
     if (left == 0) {
-      done.send(1);
+      (void)done.send(1);
     } else {
       (void)weft::call_after(10us, [&again, left] { again(left - 1); });
     }
@@ -63,14 +63,14 @@ FIBER_TEST_CASE("delayed calls are made while other fibers yield constantly") {
   }
   for (int i = 0; i < 20; ++i) {
     Channel<int> made(1);
-    (void)weft::call_after(50us, [&] { made.send(1); });
+    (void)weft::call_after(50us, [&] { (void)made.send(1); });
     CHECK(made.receive() == 1);
   }
   stop = true;
   busy.join();
 }
 
-FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let others run") {
+FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let other fibers run") {
   std::atomic<int> turns{0};
   weft::TaskGroup group;
   for (int fiber = 0; fiber < 10; ++fiber) {
@@ -103,7 +103,7 @@ SIM_TEST_CASE("a delayed call beyond the largest time is never made") {
   CHECK_FALSE(pacer.next_for(24h * 30));
   Channel<int> channel;
   std::optional<int> value;
-  auto sender = weft::spawn([&] { channel.send(1); });
+  auto sender = weft::spawn([&] { (void)channel.send(1); });
   CHECK(channel.receive_until(value, Deadline::after(std::chrono::hours::max())) ==
         weft::ChannelStatus::ok);
   sender.join();
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("timers set and stopped concurrently expire at most once per set
   CHECK(went_off <= set);
 }
 
-FIBER_TEST_CASE("a timer in a select that others win can be used again at once") {
+FIBER_TEST_CASE("a timer in a select that another case wins can be used again at once") {
   Timer timer;
   Channel<int> channel(1);
   for (int i = 0; i < 200; ++i) {

@@ -75,7 +75,7 @@ SIM_TEST_CASE("a waiter succeeds at the new time, whichever way the timer was mo
   CHECK(let_through - moved < 20min + 1s);
 }
 
-SIM_TEST_CASE("one expiry releases one of several callers") {
+SIM_TEST_CASE("one expiry of a timer releases one of several callers") {
   Timer timer(1h);
   std::stop_source source;
   std::atomic<int> through{0};
@@ -130,7 +130,7 @@ SIM_TEST_CASE("timers and tickers are cases of a select") {
 
 SIM_TEST_CASE("a delayed call is made once, in a fiber of its own") {
   Channel<std::uint64_t> ids;
-  auto call = weft::call_after(48h, [&] { ids.send(weft::this_fiber::id()); });
+  auto call = weft::call_after(48h, [&] { (void)ids.send(weft::this_fiber::id()); });
   const std::uint64_t id = ids.receive().value_or(0);
   CHECK(world.now() >= 48h);
   CHECK(world.now() < 48h + 1s);
@@ -139,7 +139,7 @@ SIM_TEST_CASE("a delayed call is made once, in a fiber of its own") {
   CHECK_FALSE(call.stop());
 }
 
-FIBER_TEST_CASE("a delayed call that is stopped is destroyed and not made") {
+FIBER_TEST_CASE("a delayed call that is stopped is never made, and its callable is destroyed") {
   auto resource = std::make_shared<int>(1);
   std::weak_ptr<int> watch = resource;
   auto call = weft::call_after(1h, [held = std::move(resource)] { FAIL_CHECK("stopped"); });
@@ -172,7 +172,7 @@ THREAD_TEST_CASE("a plain thread waits for timers and delays calls") {
   CHECK_FALSE(timer.wait_until(source.get_token()));
 }
 
-FIBER_TEST_CASE("calls of 0 to 2 us race with their stops: each is made or stopped, once") {
+FIBER_TEST_CASE("calls of 0 to 2 us race with their stops, and each is either made or stopped") {
   const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
   weft::test::Random random;
   std::atomic<int> made{0};
@@ -186,7 +186,8 @@ FIBER_TEST_CASE("calls of 0 to 2 us race with their stops: each is made or stopp
   CHECK(made + stopped == rounds);
 }
 
-FIBER_TEST_CASE("a hundred thousand pending calls are stopped, and a hundred thousand made") {
+FIBER_TEST_CASE(
+    "a hundred thousand pending calls are stopped, and a hundred thousand calls are made") {
   const int count = static_cast<int>(100000 / weft::test::kSlowdown);
   std::vector<weft::DelayedCall> calls;
   calls.reserve(static_cast<std::size_t>(count));

@@ -122,7 +122,7 @@ THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait has returned")
   use_and_destroy();
 }
 
-THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait after a timed one has returned") {
+THREAD_TEST_CASE("a wait group may be destroyed when a wait after a timed wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     weft::test::Random random(1);
@@ -164,7 +164,7 @@ THREAD_TEST_CASE("go counts its fiber until its callable is destroyed") {
   CHECK(gone->load() == kFibers);
 }
 
-THREAD_TEST_CASE_WITH("go leaves the count alone if nothing could be started",
+THREAD_TEST_CASE_WITH("go does not change the count if no fiber could be started",
                       {.workers = {1, 2}, .options = {.max_fibers = 2}}) {
   weft::WaitGroup group;
   weft::WaitGroup gate;

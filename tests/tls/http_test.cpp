@@ -65,7 +65,7 @@ void send_text(tls::Stream& stream, std::string_view text) {
 
 TEST_SUITE_BEGIN("tls/http");
 
-FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between them") {
+FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between the requests") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {
@@ -85,7 +85,7 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between them
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-SIM_TEST_CASE_WITH("a client that does not speak TLS is refused and delays no other",
+SIM_TEST_CASE_WITH("a client that does not speak TLS is refused and delays no other client",
                    {.workers = {0}}) {
   const Secrets secrets;
   http::ServerOptions options = secrets.options();
@@ -257,7 +257,7 @@ FIBER_TEST_CASE("the refusal of an unread body over TLS reaches the client") {
   server.join();
 }
 
-FIBER_TEST_CASE("clients that abandon their handshakes keep no other client out") {
+FIBER_TEST_CASE("clients that abandon their handshakes do not keep other clients out") {
   const Secrets secrets;
   http::ServerOptions options;
   options.secure = tls::server_layer(

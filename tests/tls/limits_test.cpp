@@ -81,7 +81,7 @@ void end_waits(const World& world) {
 
 TEST_SUITE_BEGIN("tls/limits");
 
-SIM_TEST_CASE_WITH("a close_notify waits behind unsent bytes until a limit and is still sent",
+SIM_TEST_CASE_WITH("a close_notify waits behind unsent bytes until a limit, and is still sent",
                    {.workers = {0}}) {
   const World secrets;
   auto [client, server] = shake_hands_narrowly(secrets);
@@ -201,7 +201,7 @@ FIBER_TEST_CASE("limits end the waits of a layer, also on a plain thread") {
   blocking([&] { end_waits(world); });
 }
 
-FIBER_TEST_CASE("a new handshake replaces the oldest when there are too many") {
+FIBER_TEST_CASE("a new handshake replaces the oldest handshake when there are too many") {
   const World world;
   const auto server =
       tls::Context::server({.certificate_file = world.certificates.certificate("server"),

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("tls/stream");
 
-FIBER_TEST_CASE("bytes travel in both directions, small and many") {
+FIBER_TEST_CASE("a few bytes arrive, and many bytes arrive in both directions at once") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
   auto& client = pair.client;
@@ -93,8 +93,9 @@ FIBER_TEST_CASE("bytes accepted by an ended write are sent even if other callers
   CHECK(reading.join() == "ok");
 }
 
-FIBER_TEST_CASE_WITH("without a free fiber, the rest of a write is sent with the next write",
-                     {.workers = {1}, .options = {.max_fibers = 4}}) {
+FIBER_TEST_CASE_WITH(
+    "if no sender fiber can be spawned, the rest of a write is sent with the next write",
+    {.workers = {1}, .options = {.max_fibers = 4}}) {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   Event leave;
@@ -110,7 +111,7 @@ FIBER_TEST_CASE_WITH("without a free fiber, the rest of a write is sent with the
   CHECK(next.join().value == 1);
 }
 
-FIBER_TEST_CASE("a stream may end with bytes that its peer does not take") {
+FIBER_TEST_CASE("a stream may end with bytes that its peer does not read") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   const std::string much(32 << 20, 'x');
@@ -122,7 +123,7 @@ FIBER_TEST_CASE("a stream may end with bytes that its peer does not take") {
   CHECK(error != Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("an end with close_notify is an end, and one without is a truncation") {
+FIBER_TEST_CASE("an end with close_notify is a normal end, and an end without it is a truncation") {
   const World world;
   std::byte byte{};
   {
@@ -140,7 +141,7 @@ FIBER_TEST_CASE("an end with close_notify is an end, and one without is a trunca
   CHECK(server.value.read_some(std::span(&byte, 1)).error == tls::Errc::truncated);
 }
 
-FIBER_TEST_CASE("a refused certificate is an error that names the check") {
+FIBER_TEST_CASE("a refused certificate causes an error that names the failed check") {
   const World world;
   {
     auto [client, server] = shake_hands(world.server, world.client, "b.test");
@@ -331,13 +332,13 @@ FIBER_TEST_CASE("writing to a disconnected peer returns an error and raises no s
   CHECK(error);
 }
 
-FIBER_TEST_CASE("an error names the missing file") {
+FIBER_TEST_CASE("the error for a missing file names the file") {
   const auto [context, error] =
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
   CHECK(error.category() == tls::openssl_category());
 }
 
-FIBER_TEST_CASE("a key that needs a password is refused, without asking for it") {
+FIBER_TEST_CASE("a key that needs a password is refused, without a prompt for the password") {
   World world;
   world.certificates.encrypt_key("server");
   CHECK(world.server.reload() == tls::Errc::encrypted_key);

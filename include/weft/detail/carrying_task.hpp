@@ -37,8 +37,11 @@ struct CarryingTask {
 template <class Callable, class Result, class F>
 [[nodiscard, gnu::noinline]] Task joinable_task_in_context(JoinState<Result>* state, F&& callable) {
   ContextShare context = ContextShare::of_caller();
-  if (!context) return JoinableTask<Callable, Result>{state, std::forward<F>(callable)};
-  return CarryingTask<Callable, Result>{state, std::forward<F>(callable), std::move(context)};
+  if (!context)
+    return Task(std::in_place_type<JoinableTask<Callable, Result>>, state,
+                std::forward<F>(callable));
+  return Task(std::in_place_type<CarryingTask<Callable, Result>>, state, std::forward<F>(callable),
+              std::move(context));
 }
 
 }  // namespace weft::detail

@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// Returns the family of that name in a reading, and adds it if there is none. Throws
+// Returns the family `name` of a reading, which is added if the reading has none. Throws
 // std::bad_alloc.
 [[nodiscard]] metrics::Family& family_of(metrics::Reading& reading, std::string_view name,
                                          std::string_view type, std::string_view help);
@@ -21,14 +21,19 @@ namespace weft::detail {
 // A request that a server reads or answers, for dumps and pages.
 struct OpenRequest {
   metrics::Labels server;
-  std::uint64_t fiber = 0;  // Dumps show the same number.
+  std::uint64_t fiber = 0;  // Its number, as in dumps.
   std::string what;         // Method and target.
   std::string peer;
   std::string route;
   const char* state = "";
   std::chrono::nanoseconds age{};
-  std::chrono::nanoseconds waiting{};  // For the client; 0: it does not wait.
+  std::chrono::nanoseconds waiting{};  // How long it waits for the client; 0: not at all.
 };
+
+using ListRequests = std::vector<OpenRequest> (*)(std::size_t most, Deadline patience);
+// Dumps list requests by `list` from now on. The first MetricsSource installs it, so that programs
+// without sources do not link it.
+void list_requests_with(ListRequests list) noexcept;
 
 // While it exists, each reading of the metrics includes what it adds.
 class MetricsSource {
@@ -36,7 +41,7 @@ class MetricsSource {
   // Adds samples to a reading. It must not park, and must not make or destroy a source.
   using Add = std::function<void(const MetricsSource&, metrics::Reading&)>;
 
-  // Adds its longest requests, at most that many, under the same rules.
+  // Adds its longest requests, at most `most` of them, under the same rules.
   using List =
       std::function<void(const MetricsSource&, std::vector<OpenRequest>&, std::size_t most)>;
 
@@ -48,13 +53,12 @@ class MetricsSource {
   MetricsSource(const MetricsSource&) = delete;
   MetricsSource& operator=(const MetricsSource&) = delete;
 
-  // The label that distinguishes the source; from the second source of a name on, `number` does so,
-  // too.
+  // The source's label; for all but the first source of a name, it includes `number`.
   [[nodiscard]] metrics::Labels labels() const;
 
   // Lets each source of this process add to `reading`, in the order of their creation. In the child
   // of a fork, a source of the parent process may be locked forever, and is left out. In a
-  // simulation the caller's host is the process. Throws std::bad_alloc.
+  // simulation, the caller's host counts as the process. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
   // Returns the longest requests of each source, the longest first; in a simulation, of all hosts.
   // Returns none if the lock of the sources was not free before `patience` ended.

@@ -51,35 +51,36 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // Accepts an item as most are, by no more than a push; otherwise returns false, and has changed
-  // nothing. A caller that ignores what submit() returns then makes no error code.
+  // Accepts an item by a single push, which suffices for most items; if it cannot, it changes
+  // nothing and returns false. So a caller that ignores the result of submit() makes no error code.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
-  // Does the same for an item with options: its stop request also ends the wait.
+  // Does the same for an item with options, whose stop request also ends the wait.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
-  // Parks until the item, which has that job, has ended, unless it was refused.
+  // Submits the item, whose job is `job`, and parks until it has ended, unless it is refused.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
-  // Returns how many were accepted, in order, and why not all.
+  // Returns how many items were accepted, in order, and the error that refused the next item.
   [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
                                                    Room room, const Until& until);
 
   [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
     return enqueue(core_, item, room, until);
   }
-  // With a limit for the wait, if there is one.
+  // `until` is empty, or one limit of the wait.
   template <class F, class... Limit>
   [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
-    PoolItem item = item_of(std::forward<F>(callable));
-    if (enqueue_at_once(core_, item, room)) [[likely]]
+    Unaccepted unaccepted{item_of(std::forward<F>(callable))};
+    if (enqueue_at_once(core_, unaccepted.item, room)) [[likely]]
       return {};
-    const Accepted accepted = enqueue_slowly(core_, item, room, until...);
+    const Unaccepted::Owner owner{unaccepted.item};
+    const Accepted accepted = enqueue_slowly(core_, unaccepted.item, room, until...);
     if (!accepted) [[unlikely]]
-      item.give_back_to<F>(callable);
+      unaccepted.item.give_back_to<F>(callable);
     return accepted;
   }
   template <class F>
@@ -89,7 +90,7 @@ class PoolEntry {
     PoolItem item;
     if (is_empty_callable<Callable>(callable)) return enqueue(core_, item, room, until);
     AttributedTask& task = take_spare_task(core_);
-    item.job = &task;  // Freed if the attributes cannot be set.
+    item.job = &task;  // The item frees the job if the attributes cannot be set.
     task.set(options, token_for<Callable&>(), std::forward<F>(callable));
     const Accepted accepted = enqueue(core_, item, options, room, until);
     if (!accepted) task.give_back_to<F>(callable);
@@ -213,8 +214,7 @@ class PoolEntry {
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core);
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
-  // Calls `start_job` with the callable, or with one that carries the caller's context, if there is
-  // one.
+  // Calls `start_job` with the callable; a wrapper carries the caller's context, if there is one.
   template <class F, class StartJob>
   [[nodiscard]] Result<TaskOf<F>> start_in_context(F&& callable, StartJob start_job) const {
     using Callable = std::decay_t<F>;
@@ -238,7 +238,19 @@ class PoolEntry {
     return {{}, accepted.error};
   }
 
-  // Has no effect on a callable that does not take it.
+  // An accepted item is empty, so nothing is left to destroy. Otherwise an Owner destroys it.
+  union Unaccepted {
+    struct Owner {
+      PoolItem& item;
+      ~Owner() { item.~PoolItem(); }
+    };
+
+    PoolItem item;
+
+    ~Unaccepted() {}  // NOLINT(modernize-use-equals-default): the defaulted one is deleted.
+  };
+
+  // Returns an empty token for a callable that takes none.
   template <class F>
   [[nodiscard]] std::stop_token token_for() const {
     if constexpr (kTakesStop<F>) return stop_token_of(core_);

@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// The type that a dump shows for a callable: its own, or the one it declares as Shown.
+// The type that a dump shows for a callable: its own type, or the type that it declares as Shown.
 template <class Callable>
 struct ShownType {
   using Type = Callable;
@@ -33,8 +33,8 @@ concept HasJoinTarget = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once. Callables of up to kInlineSize bytes live
-// inside; larger ones in one allocation, a small block if possible. Not thread-safe: one owner at a
-// time; any thread may call the functions that end in _hint.
+// inside; larger callables in one allocation, a small block if possible. Not thread-safe: one owner
+// at a time; any thread may call the functions that end in _hint.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 32;
@@ -43,33 +43,41 @@ class Task {
 
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Task> && std::is_invocable_v<std::decay_t<F>&>)
-      Task(F&& callable) {  // NOLINT(google-explicit-constructor): a callable is a task.
-    using Callable = std::decay_t<F>;
+      Task(F&& callable)  // NOLINT(google-explicit-constructor): a callable is a task.
+      : Task(std::in_place_type<std::decay_t<F>>, std::forward<F>(callable)) {}
+
+  // Makes the callable of its members. A move would read words that have just been written in
+  // parts, and the processor would wait for them.
+  template <class Callable, class... Members>
+  explicit Task(std::in_place_type_t<Callable>, Members&&... members) {
     if constexpr (kFitsInline<Callable>) {
-      ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
+      ::new (static_cast<void*>(storage_)) Callable{std::forward<Members>(members)...};
       set_operations(kInline<Callable>);
     } else {
-      auto* boxed = new Box<Callable>{{}, std::forward<F>(callable)};
+      auto* boxed = new Box<Callable>{{}, Callable{std::forward<Members>(members)...}};
       __builtin_memcpy(storage_, &boxed, sizeof boxed);
       set_operations(kBoxed<Callable>);
     }
   }
 
-  Task(Task&& other) noexcept { take(other); }
+  Task(Task&& other) noexcept : Task(other, other.take_operations()) {}
   Task& operator=(Task&& other) noexcept {
     if (this != &other) {
       reset();
-      take(other);
+      if (other) refill(std::move(other));
     }
     return *this;
   }
-  // Does the same for an empty task and another that has a callable, as in each spawn.
-  void refill(Task&& other) noexcept { take_callable(other); }
+  // Does the same if this task is empty and `other` has a callable, as in each spawn.
+  void refill(Task&& other) noexcept {
+    const Operations& operations = other.use_up();
+    set_operations(operations);
+    take_storage(other, operations);
+  }
   ~Task() { reset(); }
 
   [[nodiscard]] explicit operator bool() const noexcept {
-    const std::uintptr_t operations = operations_.load(relaxed);
-    return operations != 0 && (operations & kUsedUp) == 0;
+    return (operations_.load(relaxed) & kUsedUp) == 0;
   }
 
   // Runs the callable and destroys it, even if it throws. Requires a callable.
@@ -80,7 +88,7 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
-  // The callable. Requires that it is a Callable, and has not been run.
+  // The callable. Its type must be Callable, and it must not have run.
   template <class Callable>
   [[nodiscard]] Callable& callable() noexcept {
     if constexpr (kFitsInline<Callable>) {
@@ -129,13 +137,14 @@ class Task {
     void (*destroy)(void* storage) noexcept;
     // Null if copying the bytes moves the callable, as is the case for most captures.
     void (*relocate)(void* from, void* to) noexcept;
-    const void* (*join_target)(const void* storage) noexcept;  // Null if it has none.
+    const void* (*join_target)(const void* storage) noexcept;  // Null without a target.
     const std::type_info* type;
     std::size_t box_bytes;  // 0 for a callable that is inside.
   };
   static constexpr std::size_t kMostBoxBytes = 256;
 
-  // Marks the address once the callable is destroyed: dumps still show its type.
+  // Marks the address once the callable is destroyed, so that dumps still show its type. A task
+  // that has never had a callable also has the mark, so one bit shows whether there is a callable.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -237,14 +246,22 @@ class Task {
   [[nodiscard]] const Operations* operations_hint() const noexcept {
     return reinterpret_cast<const Operations*>(operations_.load(relaxed) & ~kUsedUp);
   }
-  [[nodiscard]] const Operations& use_up() noexcept {
+  // Written by its constructor, the address is written once.
+  Task(Task& other, std::uintptr_t operations) noexcept : operations_(operations) {
+    if ((operations & kUsedUp) == 0)
+      take_storage(other, *reinterpret_cast<const Operations*>(operations));
+  }
+  [[nodiscard]] std::uintptr_t take_operations() noexcept {
     const std::uintptr_t operations = operations_.load(relaxed);
     operations_.store(operations | kUsedUp, relaxed);
-    return *reinterpret_cast<const Operations*>(operations);
+    return operations;
+  }
+  [[nodiscard]] const Operations& use_up() noexcept {
+    return *reinterpret_cast<const Operations*>(take_operations());
   }
 
   // Copies one word at a time. Words that a caller has just written are still on their way to the
-  // cache; a processor forwards them to a read of one such word, but not to a read of two.
+  // cache. A processor forwards them to a read of one such word, but not to a read of two.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
@@ -255,12 +272,7 @@ class Task {
     }
   }
 
-  void take(Task& other) noexcept {
-    if (other) take_callable(other);
-  }
-  void take_callable(Task& other) noexcept {
-    const Operations& operations = other.use_up();
-    set_operations(operations);
+  void take_storage(Task& other, const Operations& operations) noexcept {
     if (operations.relocate == nullptr) [[likely]] {
       copy_words(other.storage_, storage_);
     } else {
@@ -268,9 +280,10 @@ class Task {
     }
   }
 
-  // The address of an Operations, perhaps with kUsedUp; 0 before there was one. Relaxed: only the
-  // owner writes it; dumps may read a stale value, and the object that it refers to never changes.
-  Atomic<std::uintptr_t> operations_{0};
+  // The address of an Operations, perhaps with kUsedUp; only kUsedUp before there was a callable.
+  // Relaxed: only the owner writes it; dumps may read a stale value, and the object that it refers
+  // to never changes.
+  Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };
 

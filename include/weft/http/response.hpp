@@ -4,12 +4,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <stop_token>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/shared_function.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/serve.hpp>
@@ -21,7 +21,7 @@ namespace weft::http {
 class Exchange;
 
 // The rest of a connection that no longer speaks HTTP. Use either its parts, or its calls, which
-// combine them; asio::SyncStream uses these.
+// combine them; asio::SyncStream uses the calls.
 // Context: the talk; one caller may read and one write at a time, and both park.
 // Errors: as net::TcpStream.
 // Throws: std::bad_alloc.
@@ -52,13 +52,13 @@ struct Upgraded {
 };
 
 // Serves an upgraded connection: see Response::upgrade().
-using Talk = std::function<net::Next(Upgraded)>;
+using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
 // The answer to a request. Call send() with the whole body, or write() repeatedly, which sends
-// chunks unless Content-Length is set. Without either the answer has the status and no body. The
-// status is 500 if a Content-Length promised a body. It is 503 if none was set and the request's
-// context is over. An exception aborts an answer that has begun: the connection ends before its end
-// mark.
+// chunks unless Content-Length is set. If the handler calls neither, the answer has the status and
+// no body. The status is 500 if a Content-Length promised a body, and 503 if no status was set and
+// the request's context is over. An exception aborts an answer that has begun: the connection ends
+// before the answer is complete.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
@@ -73,9 +73,9 @@ class Response {
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
-  // Adds a header. A Content-Length must be a number, and is a promise for later writes.
-  // Throws: std::invalid_argument for a name that is no token, a value with control characters, and
-  // for the library's own headers: Transfer-Encoding, Connection, Date.
+  // Adds a header. A Content-Length binds later writes.
+  // Throws: std::invalid_argument for a name that is no token, a value with control characters, a
+  // Content-Length that is no number, and for Transfer-Encoding, Connection and Date.
   void add_header(std::string_view name, std::string_view value);
   // Adds a header in the place of all headers of this name.
   // Throws: as add_header(); then no header has changed.
@@ -105,10 +105,11 @@ class Response {
   [[nodiscard]] bool started() const noexcept;
 
   // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
-  // `talk`. The connection's fiber calls it after the handler; its return closes the connection.
-  // Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does.
+  // `talk`. The connection's fiber calls `talk` after the handler; the end of `talk` closes the
+  // connection. Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does.
   // Errors: Errc::unsupported unless the request asked for an upgrade and its body has been read.
-  net::Result<void> upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+  net::Result<void> upgrade(std::string_view protocol,
+                            weft::detail::SharedFunction<void(Upgraded)> talk);
   // Does the same for a `talk` that returns a net::Next. After Next::idle the connection has no
   // running fiber and no stack, and Limits::idle does not end it. `talk` is called again when there
   // is something to read, and a last time when the server stops. Before it returns idle, it must

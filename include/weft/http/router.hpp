@@ -2,19 +2,19 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
+#include <weft/detail/shared_function.hpp>
 #include <weft/detail/wrong_callable.hpp>
 #include <weft/http/server.hpp>
 
 namespace weft::http {
 
-// Wraps a handler: it answers itself, or calls `next`, which is valid during the call.
-using Middleware = std::function<void(Request&, Response&, const Handler& next)>;
+// Answers a request, or calls `next`, the handler that it wraps, which is valid during the call.
+using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const Handler& next)>;
 
-// A Handler that selects another one by method and path:
+// A Handler that selects another Handler by method and path:
 //
 //   Router router;
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
@@ -23,12 +23,12 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // `{name}` matches a non-empty part of a path, `{name...}` all the rest, which may be empty. Among
 // routes with the method, literal parts precede `{name}`, part by part; parts are compared decoded.
 // An unknown path is answered with 404, an unknown method with 405 and Allow. HEAD uses GET's
-// handler without a route of its own. "OPTIONS *" is answered with 204, and all methods in Allow. A
-// running handler's fiber is named by the route, "GET /users/{id}", for dumps, the live page and
-// traces; any()'s routes have only the pattern. Middleware runs outside of that. Copies share their
-// routes.
-// Context: any number of fibers once it serves, which park as handlers do. Before, one caller at a
-// time adds routes, which does not park.
+// handler if it has no route of its own. "OPTIONS *" is answered with 204 and with all methods in
+// Allow. A running handler's fiber is named by the route, "GET /users/{id}", for dumps, the live
+// page and traces; any()'s routes have only the pattern. While middleware runs, the fiber has
+// another name. Copies share their routes.
+// Context: any number of fibers once it serves; they park as handlers do. Before that, one caller
+// at a time adds routes; this does not park.
 // Throws: std::bad_alloc; calls that add a route also as route().
 class Router {
  public:
@@ -60,7 +60,7 @@ class Router {
   // Runs `middleware` around all routes, the first outermost, and around 404 and 405.
   Router& use(Middleware middleware);
 
-  // These overloads exist for their messages alone.
+  // These overloads exist only for their error messages.
 #define WEFT_FOR_A_ROUTE "weft::http::Router: the handler must take a Request& and a Response&"
   template <class H>
   requires(!std::convertible_to<H, Handler>) Router& get(std::string_view, H) {
@@ -113,8 +113,8 @@ class Router {
 };
 
 // Returns a handler that serves `handler` with these limits: Request::set_limits(). A request that
-// announces a larger body is answered with 413, without a call of `handler`. A route's limits
-// replace the limits that middleware has set.
+// announces a larger body is answered with 413, without calling `handler`. A route's limits replace
+// the limits that middleware has set.
 // Context: plain value.
 // Throws: std::bad_alloc; std::invalid_argument for an empty handler, and for a time of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);

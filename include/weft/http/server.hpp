@@ -15,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include <weft/detail/shared_function.hpp>
 #include <weft/detail/wrong_callable.hpp>
 #include <weft/http/compression.hpp>
 #include <weft/http/layer.hpp>
@@ -33,16 +34,17 @@
 namespace weft::http {
 
 // Called in a fiber for each request, in the request's context (context.hpp). Its exception is
-// answered with 500, or with the end of the connection if the answer has begun.
-using Handler = std::function<void(Request&, Response&)>;
+// answered with 500, or with the end of the connection if the answer has begun. It may be a
+// move-only callable, which copies of the Handler then share.
+using Handler = weft::detail::SharedFunction<void(Request&, Response&)>;
 
-// The facts of an answered request, for a log of accesses.
+// The facts of an answered request, for an access log.
 struct Access {
   // For a refused request, the parts that were understood, possibly none.
   const Request& request;
   int status;                         // 0 if the connection broke first.
   std::uint64_t bytes;                // The number of bytes of the body that were sent.
-  std::chrono::nanoseconds duration;  // The time from the head's end to the answer's.
+  std::chrono::nanoseconds duration;  // The time from the head's end to the answer's end.
   // Why the request was refused or not read to its end (an http::Errc, or weft::Errc::timed_out),
   // or why the connection broke; empty without an error.
   std::error_code error = {};
@@ -50,47 +52,44 @@ struct Access {
 
 struct ServerOptions {
   Limits limits = {};
-  // The largest number of running handlers. Connections without a request take no slot. kUnlimited:
-  // each handler runs once its head is there.
+  // The largest number of running handlers; connections without a request take no slot.
   std::size_t max_running = kUnlimited;
-  // The largest number of requests that wait for a slot. Further ones are answered with 503 and
-  // Retry-After, and so are ones that wait until Limits::request ends. The connection stays open
-  // unless more than 64 KiB of a body are left on it.
+  // The largest number of requests that wait for a slot. Further requests, and requests that wait
+  // until Limits::request ends, are answered with 503 and Retry-After.
   std::size_t max_queued = 0;
-  // The seconds in that answer.
+  // The value of Retry-After in that answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
-  // the server. Its refusal is answered with 503.
+  // the server. Its refusal is answered with 503. Handlers then have stacks of
+  // PoolOptions::stack_size, otherwise of RuntimeOptions::stack_size.
   FiberPool* pool = nullptr;
-  // The largest number of open connections. Further connections wait in the listener's backlog; one
-  // of them is accepted and waits for its place. A server that stops accepts all.
+  // The largest number of open connections. Further connections wait in the listener's backlog.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
   // when the client's first bytes come, in Limits::head. Empty: none.
   ServerLayer secure = {};
-  // Which connections begin with a PROXY header, before TLS. Request::peer_address() returns the
-  // address in it.
+  // Which connections begin with a PROXY header, before TLS; see Request::peer_address().
   net::ProxyProtocol proxy_protocol = {};
-  // The proxies whose forwarding headers are believed: see Request::client_address().
+  // The proxies whose forwarding headers are trusted: see Request::client_address().
   TrustedProxies trusted_proxies = {};
   // Compresses answers for clients that request it. Empty: none.
   std::optional<Compression> compression = {};
-  // Called after each answer, in its fiber, also for refused heads. Empty: nothing is measured.
+  // Called after each answer, in its fiber, even for refused heads. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
   // Receives an exception of a handler, before the 500. Empty: a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long requests may continue after stop() or a request of `stop`. Then their contexts
-  // end, and their connections are closed.
+  // How long requests may continue after stop(), before their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
+  // A stop request of this token, for example StopOnSignal::get_token(), works as Server::stop().
   std::stop_token stop = {};
-  // The server's label in the metrics. Empty: "http".
+  // The server's label in the metrics, and the name of its connections' fibers. Empty: "http", and
+  // no name.
   std::string name = {};
 };
 
-// A reading; each figure is exact when nothing happens.
+// A reading; each figure is exact while nothing changes it.
 struct ServerStats {
-  std::uint64_t accepted = 0;     // Connections ever.
+  std::uint64_t accepted = 0;     // Connections accepted so far.
   std::uint64_t connections = 0;  // Open now.
   std::uint64_t requests = 0;     // Valid requests.
   // Answered with 503 for lack of a slot, or dropped as a surplus handshake.
@@ -104,7 +103,7 @@ struct ServerStats {
 // What a request waits for.
 enum class RequestState : std::uint8_t {
   reading_head,  // The client has not sent all of the head.
-  handling,      // The handler runs, or waits for something else than the client.
+  handling,      // The handler runs, or waits for something other than the client.
   reading_body,  // The server waits for bytes of the body.
   writing,       // The server waits for the client to read bytes of the answer.
 };
@@ -115,7 +114,7 @@ enum class RequestState : std::uint8_t {
 // A request that is being read or answered.
 struct RequestInProgress {
   net::Address peer;             // The address of the other end, which may be a proxy.
-  std::uint64_t fiber = 0;       // The number of its fiber, or of its handler's, as in dumps.
+  std::uint64_t fiber = 0;       // The number of its fiber, or its handler's fiber, as in dumps.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
   std::chrono::nanoseconds age;  // The time since its first bytes were read, accurate to 10 ms.
@@ -131,9 +130,7 @@ struct RequestInProgress {
 class ServerCore;
 
 // Answers requests on the connections of its listeners. A connection without a request has no
-// running fiber and no stack, only about 150 bytes besides the poller's. When bytes come, a fiber
-// reads the request, calls the handler and writes the answer. The next request may get another
-// fiber.
+// running fiber and no stack. The next request may get another fiber.
 // Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
 // Throws: std::bad_alloc; serve() also as go().
 class Server {
@@ -141,7 +138,7 @@ class Server {
   // Answers by `handler`.
   // Throws: std::invalid_argument that names the option, and as FiberPool's constructor.
   explicit Server(Handler handler, ServerOptions options = {});
-  // Exists for its message alone.
+  // Exists only for its error message.
   template <class H>
   requires(!std::convertible_to<H, Handler>) explicit Server(H, ServerOptions options = {})
       : Server(Handler(), std::move(options)) {
@@ -154,13 +151,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Accepts connections, as net::Server does, until stop(), shutdown(), a request of
-  // ServerOptions::stop, or the close of a listener. It then takes connected clients, closes the
-  // listeners and returns. After stop() or that request it first completes what shutdown() with
-  // ServerOptions::grace does. A lack of descriptors or memory makes it retry; clients that wait
-  // for long are answered with 503. Several calls may run at once, in fibers of one runtime.
-  // Listeners that share a port (net::listen_shared) accept independently.
-  // Errors: the error that does not pass by itself; none after a regular end.
-  // A UnixListener's connections have no address: Request::peer_address() is an error.
+  // ServerOptions::stop, or the close of a listener. After stop() or such a request it first does
+  // the same as shutdown() with ServerOptions::grace. It retries after a lack of descriptors or
+  // memory. Several calls may run at once, in fibers of one runtime; listeners that share a port
+  // (net::listen_shared) accept independently.
+  // Errors: an error that retries do not cure; none after a regular end. A UnixListener's
+  // connections have no address: Request::peer_address() is an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
   net::Result<void> serve(const net::AnyListener& listener) {
@@ -168,29 +164,28 @@ class Server {
   }
 
   // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
-  // repeatedly, also before serve().
+  // repeatedly, even before serve().
   void stop() noexcept;
 
   // Ends the server. Connections without a request are closed at once, the others after their
   // answer. A client that has not sent a request yet has half a second for it. Parks until all are
   // closed. At the deadline the remaining requests' contexts end and their connections are closed;
   // it then waits for the handlers. Another caller's shutdown(Deadline::past()) ends the grace
-  // early, as does the grace after stop(); a stop request does not. It may be called repeatedly. In
-  // a handler, a talk or a log it does not wait for that call's connection, which can be answered
-  // when it returns, or for connections of other calls in shutdown(). At the deadline it then
-  // closes the others and returns.
+  // early, as does the end of the grace after stop(); a stop request does not. In a handler, a talk
+  // or an access log it does not wait for that call's connection, or for connections of other calls
+  // in shutdown().
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
   // Returns figures that may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // Returns the longest requests, the longest first: at most `most` and 256. Slow clients and slow
-  // handlers come first. It takes time in proportion to the number of connections.
+  // Returns the longest requests, the longest first: at most `most` and 256. It takes time in
+  // proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
-  // Returns the requests for whose client the server has waited longest, as longest_requests()
-  // does. Connections without a request are not among them.
+  // Returns, as longest_requests() does, the requests for whose clients the server has waited
+  // longest. Connections without a request are not among them.
   [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:

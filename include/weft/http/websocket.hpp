@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <weft/detail/shared_function.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
@@ -24,26 +24,26 @@
 namespace weft::http {
 
 struct WebSocketOptions {
-  // A message after decompression, in bytes; a larger one ends the connection with 1009.
+  // A message after decompression, in bytes; a larger message ends the connection with 1009.
   std::size_t message_bytes = 1024 * 1024;
-  // Frames of one message; more end the connection with 1008.
+  // The largest number of frames of a message; more frames end the connection with 1008.
   std::size_t fragments = 4096;
   // After this silence receive() sends a ping, and after the same time again the connection ends.
   // kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
-  // The time from a message's first byte to its last; a slower one ends the connection with 1008.
+  // The limit from a message's first byte to its last; then the connection ends with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
-  // The time for the kernel to take one frame; the connection ends after it.
+  // The time limit for the kernel to take one frame; a longer wait ends the connection.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // The time limit for the peer's close frame.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
-  // Subprotocols, the preferred one first. A client offers them, and a server selects the first one
-  // that its client offers.
+  // Subprotocols, the preferred first. A client offers them, and a server selects the first that
+  // its client offers.
   std::vector<std::string> protocols = {};
-  // Compresses messages of at least `compress_bytes` if the peer takes it; needs zlib.
+  // Compresses messages of at least `compress_bytes` if the peer agrees; needs zlib.
   bool compress = true;
   std::size_t compress_bytes = 256;
-  // Whether messages are compressed with the context of earlier ones, if the peer agrees. This
+  // Whether messages are compressed with the context of earlier messages, if the peer agrees. This
   // suits small, similar messages, and keeps about 300 KiB for each connection. False: no memory is
   // kept between messages.
   bool compress_context = false;
@@ -61,7 +61,7 @@ struct Message {
 // Context: fibers and plain threads, any number of callers; all calls that have an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
-// Lifetime: a server's one lives for the call of its talk, or for the pointers of on_open.
+// Lifetime: a server's WebSocket lives while its talk runs, or while on_open's pointers exist.
 class WebSocket {
  public:
   class Core;  // For the library only, as is the constructor.
@@ -73,7 +73,7 @@ class WebSocket {
   // Receives the next message. It may be repeated after weft::Errc::timed_out or cancelled, unless
   // the peer has not answered a ping.
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
-  // Errc::unexpected_end without one; Errc::malformed_frame, message_too_large and
+  // Errc::unexpected_end without a handshake; Errc::malformed_frame, message_too_large and
   // message_too_slow, of which the peer is notified by 1002, 1007, 1008 or 1009; Errc::unsupported
   // outside of the handlers of a WebSocketHandlers; the stream's.
   net::Result<Message> receive(const Until& until = Until::ambient());
@@ -88,15 +88,15 @@ class WebSocket {
                                 const Until& until = Until::ambient());
 
   // Performs the close handshake and ends the connection, at the latest after
-  // WebSocketOptions::close. Messages that come before the peer's part are dropped. A further
-  // call has no effect.
+  // WebSocketOptions::close. Messages that come before the peer's close frame are dropped. A
+  // further call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                           const Until& until = Until::never());
 
-  // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
-  // next one, after receive() has returned weft::Errc::end_of_stream.
+  // Returns the code of the peer's close; 1005 if the close had no code, and 0 before it. Call it
+  // and close_reason() after receive() has returned weft::Errc::end_of_stream.
   [[nodiscard]] std::uint16_t close_code() const noexcept;
   // Returns the reason of the peer's close, which may be empty.
   [[nodiscard]] std::string_view close_reason() const noexcept;
@@ -107,19 +107,19 @@ class WebSocket {
   Core& core_;
 };
 
-// The untyped call behind accept_websocket().
-// Context: the handler's fiber. It parks for the answer to a wrong request.
+// The untyped call that accept_websocket() makes.
+// Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors, Throws: as accept_websocket().
 net::Result<void> accept_talk(Request& request, Response& response,
-                              std::function<void(WebSocket&)> talk,
+                              weft::detail::SharedFunction<void(WebSocket&)> talk,
                               const WebSocketOptions& options);
 
 // Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
 // `talk` closes with 1000, its exception with 1011. No Origin is checked: a handler that serves
-// browsers with cookies must do so before.
-// Context: the handler's fiber. It parks for the answer to a wrong request.
-// Errors: Errc::unsupported for no handshake, or an impossible one; it has been answered then, with
-// 400 or 426.
+// browsers with cookies must first check it.
+// Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
+// Errors: Errc::unsupported for a request that is no handshake, or an impossible handshake; the
+// request has then been answered with 400 or 426.
 // Throws: std::bad_alloc.
 template <std::invocable<WebSocket&> Talk>
 net::Result<void> accept_websocket(Request& request, Response& response, Talk talk,
@@ -132,14 +132,14 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
 // these calls return weft::Errc::closed.
 struct WebSocketHandlers {
   // Called first. It may be empty.
-  std::function<void(const std::shared_ptr<WebSocket>&)> on_open = {};
+  weft::detail::SharedFunction<void(const std::shared_ptr<WebSocket>&)> on_open = {};
   // Called for each message. It may send, receive and park.
-  std::function<void(WebSocket&, Message)> on_message = {};
+  weft::detail::SharedFunction<void(WebSocket&, Message)> on_message = {};
   // Called last, once the connection has ended for whatever reason. It may be empty.
-  std::function<void(WebSocket&)> on_close = {};
+  weft::detail::SharedFunction<void(WebSocket&)> on_close = {};
 };
 // Does the same with handlers. An exception of on_open or on_message closes with 1011.
-// Context: the handler's fiber. It parks for the answer to a wrong request.
+// Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors: as the other form.
 // Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
 net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
@@ -154,14 +154,14 @@ struct WebSocketCall {
   WebSocketOptions options = {};
   // The layer of wss: tls::client_layer(context). Empty: wss is Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the host and port of the URL. Nothing: by TCP to the host.
+  // Connects to this address, whatever the URL's host and port. Nothing: by TCP to the host.
   std::optional<net::UnixAddress> unix_socket = {};
   // The resolver for the host. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
 };
 
 // Connects to a server and performs the handshake; `until` ends all waits. No redirect is followed.
-// The end of the last pointer closes the connection without a close handshake.
+// The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
 // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer);
 // Errc::unsupported for an answer that does not accept what was offered; Errc::unexpected_end,

@@ -22,13 +22,13 @@ namespace {
 struct Tunnel {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for http.
-  std::string answer;            // The head of the answer, and the bytes that came with it.
+  std::string answer;            // The head of the answer, and the bytes that arrived with it.
   std::size_t head_size = 0;
 
   [[nodiscard]] Link link() noexcept { return {stream, layer.get()}; }
 };
 
-// The bytes behind the head, for Body::read_some().
+// The bytes after the head, for Body::read_some().
 struct TunnelSource {
   Tunnel& tunnel;
   const Until& until;
@@ -48,7 +48,7 @@ struct TunnelSource {
   }
 };
 
-// The body of an answer that does not switch to the protocol.
+// The body of the answer of an origin that does not switch to the protocol.
 struct RefusalBody {
   Tunnel& tunnel;
   Body body;
@@ -59,7 +59,7 @@ struct RefusalBody {
   }
 };
 
-// Makes a stream of the origin's side, for a relay.
+// Presents the origin's side as a stream, for a relay.
 struct OriginStream {
   Link link;
 
@@ -72,7 +72,7 @@ struct OriginStream {
   net::Result<void> shutdown(const Until& until) { return link.end_writing(until); }
 };
 
-// Makes a stream of a client whose connection has a layer.
+// Presents a client's connection with a layer as a stream.
 struct LayerStream {
   Upgraded& client;
 
@@ -162,7 +162,7 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   return Errc::head_too_large;
 }
 
-// Passes on an answer of the origin that does not switch to the protocol.
+// Passes on the answer of an origin that does not switch to the protocol.
 std::error_code pass_refusal(Tunnel& tunnel, std::string_view method, Response& response,
                              const Until& until) {
   const std::string text = tunnel.answer.substr(0, tunnel.head_size);
@@ -193,14 +193,21 @@ bool asks_for_upgrade(const Request& request) noexcept {
 
 net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
                                   const ForwardOptions& options, const Until& until) {
+  return forward_upgrade(request, response, origin, options, UpgradeLimits{until, until});
+}
+
+net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
+                                  const ForwardOptions& options, const UpgradeLimits& limits) {
   if (!asks_for_upgrade(request)) return Errc::unsupported;
   const Call call = forward_call(request, origin, options);
   const auto [url, malformed] = Url::parse(call.url);
   if (malformed) return malformed;
   const auto tunnel = std::make_shared<Tunnel>();
-  if (const auto error = reach(*tunnel, url, options, until)) return error;
-  if (const auto error = ask(*tunnel, make_upgrade_head(request, url, call), until)) return error;
-  if (!switches(*tunnel)) return pass_refusal(*tunnel, request.method(), response, until);
+  if (const auto error = reach(*tunnel, url, options, limits.head)) return error;
+  if (const auto error = ask(*tunnel, make_upgrade_head(request, url, call), limits.head)) {
+    return error;
+  }
+  if (!switches(*tunnel)) return pass_refusal(*tunnel, request.method(), response, limits.refusal);
   return response.upgrade({}, [tunnel](const Upgraded& client) { relay_all(client, *tunnel); });
 }
 

@@ -3,15 +3,19 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <weft/error.hpp>
+#include <weft/http/forward.hpp>
 #include <weft/http/header.hpp>
+#include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/result.hpp>
 #include <weft/until.hpp>
 
 namespace weft::http {
 
-// Our server can send no higher status.
+// The highest status that our server can send.
 inline constexpr int kLastStatus = 599;
 // The size of a buffer for bodies.
 inline constexpr std::size_t kPassedBytes = 16 * 1024;
@@ -19,11 +23,11 @@ inline constexpr std::size_t kPassedBytes = 16 * 1024;
 // Returns whether a Connection header names `token`.
 [[nodiscard]] bool names_in_connection(std::span<const Header> headers,
                                        std::string_view token) noexcept;
-// Sets the status, and all headers that concern more than one connection, except Date.
+// Sets the status, and all headers except Date and headers that concern a single connection.
 void pass_head(int status, std::span<const Header> headers, Response& response);
 
-// Answers with the bytes that `body` reads, in parts of at most `part`; the head has been set. If
-// the body breaks off, so does the answer.
+// Answers with the bytes that `body` reads, in parts of at most `part` bytes. The caller has set
+// the head. If the body breaks off, so does the answer.
 template <class Source>
 std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
                           const Until& until) {
@@ -38,5 +42,15 @@ std::error_code pass_body(Source& body, std::span<std::byte> part, Response& res
   response.break_off();
   return error;
 }
+
+// The limits of a forwarded upgrade: for the wait until the head of the server's answer, and for
+// the body of an answer that refuses the upgrade.
+struct UpgradeLimits {
+  const Until& head;
+  const Until& refusal;
+};
+// Does the same as the public function, with a limit for each part.
+net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
+                                  const ForwardOptions& options, const UpgradeLimits& limits);
 
 }  // namespace weft::http

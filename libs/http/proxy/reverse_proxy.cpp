@@ -19,6 +19,8 @@
 #include <weft/timer.hpp>
 #include <weft/wait_group.hpp>
 
+#include "libs/http/proxy/pass_on.hpp"
+
 namespace weft::http {
 
 using detail::relaxed;
@@ -59,13 +61,14 @@ bool is_idempotent(std::string_view method) noexcept {
   return std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
 }
 
-// Returns whether the error tells that there was no connection, so that nothing has been sent. An
-// established one may also end by "host unreachable".
+// Returns whether the error shows that there was no connection, so that nothing has been sent.
+// "host unreachable" does not show this, because an established connection may also end with it.
 bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }
 
-// Returns whether the client is gone. A context whose deadline has passed may also request a stop.
+// Returns whether the client is gone. A stop request is not sufficient: a context whose deadline
+// has passed may also make a stop request.
 bool has_left(const Until& request) noexcept {
   return request.stop_requested() && !request.deadline().passed();
 }
@@ -73,7 +76,7 @@ bool has_left(const Until& request) noexcept {
 }  // namespace
 
 struct ReverseProxy::Core {
-  // All are relaxed: counts and hints, which publish nothing.
+  // All are relaxed: counts and hints, which publish no other data.
   struct Origin {
     std::string url;
     detail::Atomic<bool> is_healthy{true};
@@ -87,12 +90,12 @@ struct ReverseProxy::Core {
     }
   };
 
-  // One attempt, and why it failed.
+  // One attempt, and the reason for its failure.
   struct Attempt {
     std::error_code error = {};
-    bool has_read_body = false;       // The body cannot be sent again.
+    bool has_read_body = false;       // If so, the body cannot be sent again.
     std::error_code body_error = {};  // The client has failed, not the server.
-    // The time may have passed while other requests had all connections.
+    // The attempt may have timed out while other requests used all connections.
     bool may_lack_connections = false;
   };
 
@@ -139,7 +142,8 @@ void ReverseProxy::Core::start() {
   }
 }
 
-// An exception, such as one for lack of memory, is the checker's trouble, and tells nothing.
+// An exception, such as std::bad_alloc, comes from the check itself and shows nothing about the
+// server.
 void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   try {
     const Until until(Deadline::after(options.health.wait), token);
@@ -184,12 +188,13 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
     ~Running() { origin.running.fetch_sub(1, relaxed); }
   };
   const Running running(origin);
+  Until limit = until.but_before(Deadline::after(options.answer));
   if (asks_for_upgrade(request)) {
-    return {.error = forward_upgrade(request, response, origin.url, options.forward, until)};
+    return {.error = forward_upgrade(request, response, origin.url, options.forward,
+                                     UpgradeLimits{.head = limit, .refusal = until})};
   }
   Attempt attempt;
   Call call = forward_call(request, origin.url, options.forward);
-  Until limit = until.but_before(Deadline::after(options.answer));
   // The time that the client takes for its body does not count.
   std::stop_source late(std::nostopstate);
   detail::StopRegistration<detail::RequestStop> passed_on;
@@ -202,14 +207,19 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
     late = std::stop_source();
     limit = Until(until.deadline(), late.get_token());
     if (until.token() != nullptr) passed_on.add(*until.token(), {late});
-    call.body_source = [&, read = std::move(call.body_source)](std::span<std::byte> room) {
+    const auto set_alarm = [&] {
+      if (options.answer != kNever) {
+        alarm = call_after(options.answer, detail::RequestStop{late});
+      }
+    };
+    set_alarm();  // Bounds the waits for a connection and for the server's status 100.
+    call.body_source = [&, set_alarm,
+                        read = std::move(call.body_source)](std::span<std::byte> room) {
       attempt.has_read_body = true;
       (void)alarm.stop();
       auto part = read(room);
       if (part.error != weft::Errc::end_of_stream) attempt.body_error = part.error;
-      if (options.answer != kNever) {
-        alarm = call_after(options.answer, detail::RequestStop{late});
-      }
+      set_alarm();
       return part;
     };
   }
@@ -239,10 +249,10 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     attempt = core_->ask(*origin, request, response, until);
     if (!attempt.error) return;
     if (core_->options.on_error) core_->options.on_error(request, origin->url, attempt.error);
-    // The server answers a request whose body has failed, or whose client is gone.
+    // The proxy's own server answers a request whose body has failed, or whose client is gone.
     if (attempt.body_error || has_left(until)) return;
-    // A request that cannot be sent, or is answered in a way that cannot be passed on, says nothing
-    // about the server's health.
+    // A request that cannot be sent, or an answer that cannot be passed on, shows nothing about the
+    // server's health.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
     if (!attempt.may_lack_connections) {
       origin->failures.fetch_add(1, relaxed);

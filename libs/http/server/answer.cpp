@@ -8,7 +8,7 @@
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_rules.hpp"
@@ -50,11 +50,11 @@ void Answer::add_header(std::string_view name, std::string_view value, Earlier e
                                   printable(value) + "'; must be a number of bytes");
     }
     promise_ = length;
-    return;  // Written once, with the head.
+    return;  // The server writes this header itself, with the head.
   }
   if (fields_.capacity() < 64) fields_.reserve(256);
   if (earlier == Earlier::replaced) {
-    // This comes first: if memory is short, nothing is lost.
+    // Reserves memory first, so that no header is lost if there is no memory.
     fields_.reserve(fields_.size() + name.size() + value.size() + 4);
     remove_header(name);
   }
@@ -94,7 +94,7 @@ void Answer::append_status_line() {
 
 // Appends the headers after the status.
 void Answer::append_fields() {
-  // The header would describe a body that the client already has (RFC 9110, 15.4.5).
+  // The client already has the body that this header would describe (RFC 9110, 15.4.5).
   if (status_.code == 304) remove_header("content-type");
   append_status_line();
   output_.append(fields_);
@@ -112,7 +112,7 @@ void Answer::append_connection_header() {
 std::error_code Answer::send(std::string_view body) {
   if (started() || upgrade_.talk) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
-  if (status_.code == 205) promise_ = 0;  // The client expects a body, and there is none.
+  if (status_.code == 205) promise_ = 0;  // Announces the empty body that the client expects.
   stage_ = Stage::complete;
   body_.note_answer();
   std::string coded;
@@ -185,7 +185,7 @@ void Answer::end_stream() {
   if (is_stream && (broken_off_ || output_.error())) {
     must_reset_ = stage_ == Stage::until_close;
   } else if (is_stream && promise_ && written_ != *promise_) {
-    // The client still waits for the rest; the end of the connection shows that there is none.
+    // The client still waits for the rest, so the connection must end.
     close_ = true;
   } else if (is_stream) {
     if (coding_.gzip != nullptr) (void)write_coded({}, Gzip::Then::end);
@@ -194,7 +194,7 @@ void Answer::end_stream() {
   stage_ = Stage::complete;
 }
 
-// Allocates no memory, because there may be none.
+// Allocates nothing, because there may be no memory.
 void Answer::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_.code = status;
@@ -240,7 +240,7 @@ bool Answer::finish() {
     return false;
   }
   if (!started()) (void)send({});
-  if (!started()) send_error(500);  // The head announced a body, and there is none.
+  if (!started()) send_error(500);  // The handler has promised a body that it did not write.
   end_stream();
   return !output_.flush() && keeps_ && !close_;
 }

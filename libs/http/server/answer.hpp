@@ -16,13 +16,14 @@
 
 namespace weft::http {
 
-class Connection;
+class ServerConnection;
 
-// The implementation of a Response. The handler's fiber uses it, and then the connection's.
+// The implementation of a Response. First the handler's fiber uses it, and then the connection's
+// fiber.
 class Answer {
  public:
   // `head` and `body` belong to the request.
-  Answer(Connection& connection, Output& output, const Head& head, BodyReader& body) noexcept
+  Answer(ServerConnection& connection, Output& output, const Head& head, BodyReader& body) noexcept
       : connection_(connection), output_(output), head_(head), body_(body) {}
 
   // See Response.
@@ -38,20 +39,21 @@ class Answer {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Sends this answer instead of the prepared one. Does nothing if the answer has begun. Allocates
-  // nothing.
+  // Sends an answer with this status instead of the prepared answer. Does nothing if the answer has
+  // begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // The answer ends early, so the client must not take the part for the whole.
+  // Called if the answer ends early: the client must not take the part for the whole.
   void break_off() noexcept { broken_off_ = close_ = true; }
-  // Called if the handler has returned without an answer and its context has ended. An empty answer
+  // Called if the handler has returned without an answer and its context has ended: an empty answer
   // would look like success.
   void give_up();
   // Completes the answer. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // Returns whether an answer that ends with its connection was aborted, which only a reset can
-  // show.
+  // Returns whether the answer ends with its connection and was aborted: only a reset can show
+  // that.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Not empty once finish() has answered an upgrade, or has left the answer to the new protocol.
+  // Returns the talk; it is not empty once finish() has answered an upgrade, or has left the answer
+  // to the new protocol.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -83,19 +85,19 @@ class Answer {
   void end_stream();
   std::error_code copy_file(int descriptor, std::uint64_t offset, std::uint64_t size);
 
-  Connection& connection_;
+  ServerConnection& connection_;
   Output& output_;
   const Head& head_;
   BodyReader& body_;
   struct {
     int code = 200;
-    bool is_set = false;  // Set by the handler.
+    bool is_set = false;  // The handler has set it.
   } status_;
   Stage stage_ = Stage::not_started;
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // The head of the answer has announced it.
+  bool keeps_ = false;                    // The head of the answer has announced keep-alive.
   std::optional<std::uint64_t> promise_;  // The Content-Length that the handler has set.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.

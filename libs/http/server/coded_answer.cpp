@@ -1,10 +1,10 @@
-// The part of an answer that only compressed answers need.
+// The functions of Answer that only compressed answers need.
 #include <algorithm>
 #include <string>
 
 #include "libs/http/coding/accept_encoding.hpp"
 #include "libs/http/server/answer.hpp"
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 
 namespace weft::http {
@@ -38,8 +38,9 @@ std::string_view Answer::field(std::string_view name) const noexcept {
 }
 
 // Returns whether to compress this answer, whose size may be unknown. If that depends on the
-// client, it adds Vary for caches. For 304, it decides as for the answer that 304 replaces. A part
-// of a file is never compressed, because the whole file, under the same name, might be.
+// client, it adds Vary for caches. For 304, it decides as for the answer that 304 replaces. It
+// never compresses a part of a file, because the whole file has the same name and may be
+// compressed.
 bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_.code == 206 || !field("content-range").empty();
@@ -59,13 +60,14 @@ bool Answer::wants_code(std::optional<std::uint64_t> size) {
 void Answer::announce_code() {
   coding_.is_on = true;
   if (status_.code != 304) fields_ += "Content-Encoding: gzip\r\n";
-  // The same file now has different bytes, so only a weak tag still matches.
+  // The compressed file has different bytes, so its tag must be weak.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// Returns the bytes to send: `body`, or, if that is smaller, `coded`, which it fills.
+// Returns the bytes to send: `coded`, into which it compresses `body`, if that is smaller;
+// otherwise `body`.
 std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();

@@ -5,14 +5,15 @@
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/head_rules.hpp"
 #include "libs/http/wire/input.hpp"
 
 namespace weft::http {
 
-Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
+Exchange::Exchange(ServerConnection& connection, Input& input, Output& output,
+                   const Head& head) noexcept
     : connection_(connection),
       input_(input),
       head_(head),
@@ -55,14 +56,14 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   try {
     return &self.context();
   } catch (const std::exception&) {
-    // The context may exist without its watch.
+    // The context may exist although the watch does not.
     const Context* const made = self.current_.load(detail::acquire);  // [made]
     return made != nullptr ? made : &self.connection_.server().scope();
   }
 }
 
-// Call it only once no fiber reads any more. The watch begins when the context has been used and
-// the body has ended, whichever comes second.
+// Must only be called once no fiber reads the body any more. The watch begins once the context has
+// been used and the body has ended.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);
@@ -72,7 +73,7 @@ void Exchange::watch_for_hang_up() {
       return;
     }
   }
-  (void)context_->cancel();  // It runs callbacks, so the lock is not held.
+  (void)context_->cancel();  // Called without the lock, because it runs callbacks.
 }
 
 // Some clients send an extra line end after a body.

@@ -25,17 +25,17 @@ namespace weft::http {
 
 namespace {
 
-class File {
+class ServedFile {
  public:
-  // -1: the file could not be opened; errno has the reason.
-  [[gnu::noinline]] explicit File(int descriptor) noexcept : descriptor_(descriptor) {
+  // A descriptor of -1 means that the file could not be opened; errno has the reason.
+  [[gnu::noinline]] explicit ServedFile(int descriptor) noexcept : descriptor_(descriptor) {
     if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0) return;
     error_ = errno;
     reset();
   }
-  ~File() { reset(); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  ~ServedFile() { reset(); }
+  ServedFile(const ServedFile&) = delete;
+  ServedFile& operator=(const ServedFile&) = delete;
 
   [[nodiscard]] bool is_regular() const noexcept {
     return descriptor_ >= 0 && S_ISREG(status_.st_mode);
@@ -44,7 +44,7 @@ class File {
     return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
   }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  // The answer for a path that is no regular file.
+  // Returns the status for a path that is not a regular file.
   [[nodiscard]] int status_instead() const noexcept {
     switch (error_) {
       case 0:
@@ -70,7 +70,8 @@ class File {
     return static_cast<std::uint64_t>(status_.st_size);
   }
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
-  // Makes a different tag for each content of the file, as far as its timestamps distinguish them.
+  // Returns a tag that differs for each content of the file, as far as the timestamps distinguish
+  // them.
   [[nodiscard]] std::string tag() const {
     char text[64];
     const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
@@ -146,8 +147,8 @@ std::optional<std::int64_t> time_in(const Request& request, std::string_view nam
   return value ? parse_http_date(*value) : std::nullopt;
 }
 
-// Returns 0, or the status to answer instead of the file (RFC 9110, 13.2.2).
-int check_conditions(const Request& request, const File& file) {
+// Returns 0, or the status of an answer that replaces the file (RFC 9110, 13.2.2).
+int check_conditions(const Request& request, const ServedFile& file) {
   const std::string tag = file.tag();
   if (const auto wanted = find_tag(request, "if-match", {tag})) {
     if (!*wanted) return 412;
@@ -176,7 +177,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 enum class Asked : std::uint8_t { all, part, nothing };
 
 // A range that is malformed, or concerns another version of the file, selects the whole file.
-Asked find_range(const Request& request, const File& file, Range& range) {
+Asked find_range(const Request& request, const ServedFile& file, Range& range) {
   const auto text = request.header("range");
   constexpr std::string_view kUnit = "bytes=";
   if (!text || request.method() != "GET" || !equal_tokens(text->substr(0, kUnit.size()), kUnit)) {
@@ -222,7 +223,7 @@ std::error_code refuse_method(Response& response) {
   return answer_plainly(response, 405);
 }
 
-std::error_code send_open_file(Request& request, Response& response, const File& file,
+std::error_code send_open_file(Request& request, Response& response, const ServedFile& file,
                                std::string_view name, const FileOptions& options) {
   if (!reads(request)) return refuse_method(response);
   if (!file.is_regular()) return answer_plainly(response, file.status_instead());
@@ -233,7 +234,7 @@ std::error_code send_open_file(Request& request, Response& response, const File&
   const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
-    if (status == 304) {  // Decides which other headers are sent.
+    if (status == 304) {  // These headers decide which other headers are sent.
       response.add_header("Content-Type", type);
       response.add_header("Content-Length", size);
     }
@@ -275,7 +276,7 @@ bool is_hidden(std::string_view path) noexcept {
 
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
                             const FileOptions& options) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const ServedFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return send_open_file(request, response, file, path, options);
 }
 
@@ -293,13 +294,13 @@ Handler serve_folder(std::string folder, FileOptions options) {
       (void)answer_plainly(response, 404);
       return;
     }
-    const File root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const ServedFile root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (path.empty() || path.ends_with('/')) path += "index.html";
     if (!root.is_folder()) {
       (void)answer_plainly(response, root.status_instead());
       return;
     }
-    const File file(open_below(root.descriptor(), path));
+    const ServedFile file(open_below(root.descriptor(), path));
     if (file.is_folder()) {
       // The redirect makes relative links in the folder's index work.
       response.set_status(301);

@@ -3,22 +3,22 @@
 #include <cstdlib>
 #include <utility>
 
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 
 namespace weft::http {
 
 namespace {
 
-// 0: not in the list.
+// Returns the time by which requests are ordered; 0 if the request does not belong in the list.
 std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
   const std::int64_t began = progress.began();
   return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
 }
 
-// A connection's details are read only once it is among the longest ones of its part, because each
-// address takes a system call.
+// Reads a connection's details. Called only for connections that are among the longest of their
+// part, because each address takes a system call.
 void read(Busy& busy) noexcept {
-  const Connection* const connection = std::exchange(busy.connection, nullptr);
+  const ServerConnection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;
   busy.progress = connection->transport().progress().read();
   busy.fiber = connection->caller();
@@ -31,7 +31,7 @@ std::size_t find_longest(const net::Connections& connections, std::span<Busy> ro
                          LongestBy by) noexcept {
   std::size_t count = 0;
   const auto visit = [&](const net::ConnectionRecord& record) {
-    const auto& connection = static_cast<const Connection&>(record);
+    const auto& connection = static_cast<const ServerConnection&>(record);
     const std::int64_t since = moment_of(connection.transport().progress(), by);
     if (since == 0 || room.empty()) return;
     if (count == room.size() && room[count - 1].since <= since) return;

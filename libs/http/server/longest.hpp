@@ -11,15 +11,16 @@
 
 namespace weft::http {
 
-class Connection;
+class ServerConnection;
 
-// How requests are ordered: by their first bytes, or by when a wait for the client began.
+// The order of requests: by the arrival of their first bytes, or by the beginning of the present
+// wait for the client.
 enum class LongestBy : std::uint8_t { age, wait };
 
 // A request that is being read or answered.
 struct Busy {
-  const Connection* connection = nullptr;  // Valid only while connections are visited.
-  std::int64_t since = 0;                  // The time by which requests are ordered.
+  const ServerConnection* connection = nullptr;  // Valid only while connections are visited.
+  std::int64_t since = 0;                        // The time by which requests are ordered.
   std::uint64_t fiber = 0;
   net::Address peer;
   ProgressView progress;

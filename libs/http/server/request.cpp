@@ -4,9 +4,9 @@
 #include <utility>
 #include <weft/error.hpp>
 
-#include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
 #include "libs/http/server/forwarded.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/list_items.hpp"
 
@@ -148,7 +148,7 @@ net::Result<net::Address> Request::client_address() const {
 }
 
 std::string_view Request::scheme() const {
-  const Connection& connection = exchange_.connection();
+  const ServerConnection& connection = exchange_.connection();
   const TrustedProxies& trusted = connection.server().options().trusted_proxies;
   if (!trusted.networks.empty()) {
     const std::string_view told = find_client(headers(), peer_address(), trusted).scheme;

@@ -30,7 +30,7 @@ void Upgraded::close() noexcept {
   try {
     Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
-    // The peer is not notified of the end; it sees that the connection has closed.
+    // The peer gets no notice of the end; it sees that the connection has closed.
   }
   stream.close();
 }
@@ -59,7 +59,8 @@ void Response::break_off() noexcept {
   if (exchange_.answer().started()) exchange_.answer().break_off();
 }
 bool Response::started() const noexcept { return exchange_.answer().started(); }
-net::Result<void> Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+net::Result<void> Response::upgrade(std::string_view protocol,
+                                    weft::detail::SharedFunction<void(Upgraded)> talk) {
   if (!talk) return exchange_.answer().upgrade(protocol, nullptr);
   return exchange_.answer().upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
     talk(upgraded);

@@ -19,7 +19,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "libs/http/coding/gzip.hpp"
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/as_tcp.hpp"
 #include "net/acceptor.hpp"
@@ -32,7 +32,8 @@ namespace {
 
 // How long a client that connected before the stop may take to send a request.
 constexpr std::chrono::milliseconds kPatience(500);
-// A longer list of requests would keep a part of the connections locked for too long.
+// The bound on the length of a list of requests: a longer list would keep a part of the connections
+// locked for too long.
 constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
@@ -90,7 +91,7 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// The only free descriptor is needed elsewhere.
+// Answers with 503 and closes the connection, because the only free descriptor is needed elsewhere.
 void answer_unavailable(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -111,7 +112,11 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
       connections_(
           [](net::ConnectionRecord& connection) noexcept {
-            return static_cast<Connection&>(connection).transport().stream().socket().handle();
+            return static_cast<ServerConnection&>(connection)
+                .transport()
+                .stream()
+                .socket()
+                .handle();
           },
           options_.limits.idle),
       room_(permits(options_.max_connections)),
@@ -122,7 +127,7 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
   require(static_cast<bool>(handler_), "the handler is empty");
 }
 
-// One call of serve(): accepts connections, and hands them over.
+// One call of serve(): accepts connections, and passes them to the server.
 class ServerCore::Loop final : private net::Acceptor {
  public:
   explicit Loop(ServerCore& core)
@@ -135,7 +140,7 @@ class ServerCore::Loop final : private net::Acceptor {
 
   std::error_code run(std::span<const net::AnyListener> listeners) {
     {
-      // Also runs if a fiber cannot be started.
+      // The destructor also runs if a fiber cannot be started.
       struct End {
         Loop& loop;
         std::span<const net::AnyListener> listeners;
@@ -159,7 +164,7 @@ class ServerCore::Loop final : private net::Acceptor {
     void operator()() const noexcept { loop.stop(); }
   };
 
-  // A connection waits for its place after it has been accepted: see take_in().
+  // A connection waits for its place only after it has been accepted: see take_in().
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
@@ -172,15 +177,15 @@ class ServerCore::Loop final : private net::Acceptor {
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  std::stop_callback<Stop> asked_to_stop_;  // Last, because its callback may run at once.
+  std::stop_callback<Stop> asked_to_stop_;  // The last field, because its callback may run at once.
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
-  // Runs after the loop, even if the loop throws.
+  // The destructor runs after the loop, even if the loop throws.
   struct End {
     ServerCore& core;
     ~End() {
-      // Relaxed: the fiber that stop() has woken has seen everything that matters here.
+      // Relaxed: stop() has woken this fiber, so all its earlier stores are visible.
       if (core.ends_by_itself_.load(relaxed)) {
         (void)core.shutdown(Deadline::after(core.options_.grace));
       }
@@ -194,20 +199,20 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)std::stop_source(stop_).request_stop();  // The copy survives if this ends the server.
+  (void)std::stop_source(stop_).request_stop();  // A copy: the stop may end the server.
 }
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
-  // A server that stops accepts connected clients beyond the limit. The grace bounds how long this
-  // lasts, and no caller waits for room any more.
+  // A stopping server accepts connected clients beyond the limit, so no connection waits for room
+  // any more. The grace bounds how long this lasts.
   (void)room_.try_acquire_until(stop);
-  auto* const connection = new (std::nothrow) Connection(std::move(stream), *this);
+  auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
-  // The first edge starts a fiber. A server that stops also ends connections without a fiber.
+  // The first edge starts a fiber. A stopping server also ends connections that have no fiber.
   if (connection->wait_for_bytes()) return;
-  // No fiber may be spawned: memory is short, or the runtime has reached a limit of its options.
+  // The spawn was refused: memory is short, or the runtime has reached a limit of its options.
   turned_away_.fetch_add(1, relaxed);
   if (!options_.secure) answer_unavailable(connection->transport().stream());
   end_connection(*connection);
@@ -216,7 +221,8 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
 bool ServerCore::shutdown(Deadline grace) {
   net::ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
   if (own != nullptr) connections_.excuse(*own);
-  // A handler waits for all connections except its own and the ones whose handlers wait, too.
+  // A handler that calls this function waits for all connections to end, except its own and
+  // connections whose handlers have also called it.
   const auto wait_until = [&](const Until& until) {
     return own != nullptr ? connections_.wait_for_others(until) : connections_.wait_for_all(until);
   };
@@ -233,10 +239,12 @@ bool ServerCore::shutdown(Deadline grace) {
   if (!in_time) {
     (void)scope_.cancel();
     (void)connections_.close_all(own);
-    // A connection that waits for the caller's slot ends after this call.
+    // If the caller is a handler, a connection may wait for the caller's slot, and then ends only
+    // after this call.
     if (own == nullptr) (void)wait_until({});
   }
-  // The handler may run in that pool. A later shutdown, at the latest the destructor's, ends it.
+  // If the caller is a handler, it may run in that pool. A later shutdown, at the latest the
+  // destructor's, ends the pool.
   if (own_pool_ != nullptr && own == nullptr) {
     own_pool_->close(Close::drain);
     own_pool_->join();
@@ -277,7 +285,7 @@ std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most, Lo
   std::vector<RequestInProgress> requests;
   for (const Busy& busy : found) {
     const ProgressView& progress = busy.progress;
-    if (progress.began == 0) continue;  // It was answered during the search.
+    if (progress.began == 0) continue;  // The request was answered during the search.
     if (by == LongestBy::wait && progress.waits_since == 0) continue;
     requests.push_back(
         {.peer = busy.peer,

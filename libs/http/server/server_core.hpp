@@ -14,9 +14,9 @@
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
-#include "libs/http/server/connection.hpp"
 #include "libs/http/server/longest.hpp"
 #include "libs/http/server/meter.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "net/connections.hpp"
 #include "net/report.hpp"
 
@@ -29,35 +29,36 @@ class ServerCore {
   std::error_code serve(std::span<const net::AnyListener> listeners);
   void stop() noexcept;
   bool shutdown(Deadline grace);
-  // The fiber that serves or accepted the connection calls this, which deletes it.
-  void end_connection(Connection& connection) noexcept {
+  // Deletes the connection. The fiber that serves the connection, or that accepted it, calls this.
+  void end_connection(ServerConnection& connection) noexcept {
     connections_.remove(connection);
     delete &connection;
     room_.release();
-    connections_.release();  // The last access.
+    connections_.release();  // Must be the last access to this object.
   }
 
   [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
-  // Null: handlers run in the fibers of their connections.
+  // Returns null if handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Each connection that must notice the stop is poked later.
+  // Each connection that must notice the stop is woken afterwards.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // A new connection is one that has sent no request yet. New connections end a little later,
-  // because a client that has just connected may be about to send one.
+  // Requested when new connections, which have sent no request yet, must end. That is a little
+  // after the stop, because a client that has just connected may be about to send a request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // Called in a fiber that was started for a connection without bytes. Returns true if the server
-  // stops, or the connection has been idle for too long. Returns false after a false alarm.
-  [[nodiscard]] bool must_end(const Connection& connection) const noexcept {
+  // A fiber that was started for a connection, but finds no bytes, calls this. Returns true if the
+  // server stops, or the connection has been idle for too long; otherwise the fiber was started in
+  // vain.
+  [[nodiscard]] bool must_end(const ServerConnection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
   }
-  // Requested when the server stops.
+  // Its stop is requested when the server stops.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  // The scope of all requests.
+  // The parent context of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
   void report(const std::exception_ptr& exception) const noexcept {
     net::report_exception(options_.on_exception, exception, "weft::http");
@@ -79,7 +80,7 @@ class ServerCore {
   FiberPool* const pool_;
   net::Connections connections_;
   WaitGroup loops_;
-  // Relaxed, both: they are only counts.
+  // Both are relaxed: counts.
   detail::Atomic<std::uint64_t> accept_pauses_{0};
   detail::Atomic<std::uint64_t> turned_away_{0};
   Semaphore room_;
@@ -88,7 +89,8 @@ class ServerCore {
   std::stop_source new_end_;
   detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
   Meter meter_;
-  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last, because it may call at once.
+  // The last field, because its callback may run at once.
+  std::stop_callback<std::function<void()>> asked_to_stop_;
 };
 
 }  // namespace weft::http

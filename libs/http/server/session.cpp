@@ -11,9 +11,9 @@
 #include <weft/http/error.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
 #include "libs/http/server/output.hpp"
+#include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/wire/head_lines.hpp"
 #include "libs/http/wire/head_parser.hpp"
@@ -24,13 +24,13 @@ namespace weft::http {
 
 namespace {
 
-// A connection's fiber waits for its handler in a pool.
+// The state of a connection's fiber that waits for its handler, which runs in a pool.
 struct SlotWait {
   Event done;
   bool ran = false;
 };
 
-// Held by the task: set when it has ended, and also if the pool drops it.
+// The task owns this object, so the destructor runs when the task has ended or is dropped.
 class TellOnEnd {
  public:
   explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
@@ -44,10 +44,10 @@ class TellOnEnd {
   SlotWait* wait_;
 };
 
-// The buffers lie on the stack of the fiber, which a connection has only while it is busy.
+// A session's buffers are on the stack of the fiber that a connection has only while it is busy.
 class Session {
  public:
-  explicit Session(Connection& connection) noexcept
+  explicit Session(ServerConnection& connection) noexcept
       : connection_(connection),
         transport_(connection.transport()),
         server_(connection.server()),
@@ -99,22 +99,22 @@ class Session {
     return transport_.read(std::as_writable_bytes(room), deadline);
   }
 
-  Connection& connection_;
+  ServerConnection& connection_;
   Transport& transport_;
   ServerCore& server_;
   bool served_ = false;
   bool upgraded_ = false;
   bool in_progress_ = false;
-  std::int64_t began_ = 0;  // When the end of the head came.
-  std::int64_t ended_ = 0;  // When the answer had been sent.
+  std::int64_t began_ = 0;  // When the end of the head arrived.
+  std::int64_t ended_ = 0;  // When the server had sent the answer.
   Input input_;
   Output output_;
   Head head_;
 };
 
-// Reads without waiting: a connection waits without a stack.
+// Reads without waiting, because a connection waits without a stack.
 Session::Found Session::read_first_bytes() {
-  // Whatever comes from now on makes an edge, for which the connection waits without a stack.
+  // Any later bytes cause an edge, for which the connection waits without a stack.
   if (served_ && !transport_.may_have_bytes()) return nothing_asked();
   const auto [count, error] = receive(input_.make_room(4096), Deadline::past());
   if (!error) {
@@ -125,7 +125,7 @@ Session::Found Session::read_first_bytes() {
 }
 
 Session::Found Session::nothing_asked() const noexcept {
-  // A connection that has just been answered has not been idle for long.
+  // A connection that has just received an answer has not been idle for long.
   const bool must_end = served_ ? server_.stopping() : server_.must_end(connection_);
   return must_end ? Found::end : Found::nothing;
 }
@@ -145,7 +145,7 @@ Session::Found Session::read_head() {
   for (;;) {
     const std::string_view text = input_.rest();
     const HeadLines::Verdict verdict = lines.look_at(text);
-    // The 64 bytes beyond the limit are more than the method and the version need.
+    // The limit has 64 extra bytes, more than the method and the version need.
     const bool in_target = lines.first_line_size() == 0;
     const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
     if (line_size > limits.target_bytes + 64) return refuse(Errc::target_too_large);
@@ -192,8 +192,8 @@ Session::Found Session::take_head(std::string_view text) {
   return Found::request;
 }
 
-// The part of the head that has been understood is in head_. The connection is closed, because
-// where the next request begins is not known.
+// head_ has the parts of the head that could be parsed. The connection must be closed, because it
+// is not known where the next request begins.
 Session::Found Session::refuse(std::error_code why) {
   server_.meter().count_malformed();
   Exchange exchange(connection_, input_, output_, head_);
@@ -236,7 +236,7 @@ void Session::run_handler(Exchange& exchange) {
   }
   SlotWait wait;
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
-    if (exchange.limit().passed()) return;  // It has been queued for too long.
+    if (exchange.limit().passed()) return;  // The request has been queued for too long.
     wait.ran = true;
     const std::uint64_t waiting = connection_.caller();
     connection_.set_caller(this_fiber::id());
@@ -272,14 +272,14 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
   }
 }
 
-// Counts the answer, which has ended.
+// Counts an answer that has ended.
 void Session::measure(const Exchange& exchange) noexcept {
   ended_ = Deadline::now_nanoseconds();
   server_.meter().record(transport_.progress().route(), status_of_answer(exchange),
                          ended_ - began_);
 }
 
-// `why` is the reason if the request was not read to its end.
+// If the request was not read to its end, `why` is the reason.
 void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
   try {
@@ -295,7 +295,7 @@ void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
 
 }  // namespace
 
-SessionEnd serve_session(Connection& connection) {
+SessionEnd serve_session(ServerConnection& connection) {
   Session session(connection);
   return session.serve();
 }

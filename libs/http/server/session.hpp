@@ -5,15 +5,15 @@
 
 namespace weft::http {
 
-class Connection;
+class ServerConnection;
 
 enum class SessionEnd : std::uint8_t {
-  idle,      // All requests are answered: wait for bytes.
+  idle,      // All requests have been answered: wait for bytes.
   over,      // The connection must be closed.
-  upgraded,  // The protocol changes: see Connection::upgrade().
+  upgraded,  // The protocol changes: see ServerConnection::upgrade().
 };
 
-// Reads and answers requests until no more bytes are there. Fibers only; parks.
-[[nodiscard]] SessionEnd serve_session(Connection& connection);
+// Reads and answers requests until no bytes are left. Fibers only; parks.
+[[nodiscard]] SessionEnd serve_session(ServerConnection& connection);
 
 }  // namespace weft::http

@@ -9,7 +9,7 @@
 
 #include "io/kernel.hpp"
 #include "libs/http/server/answer.hpp"
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 
 namespace weft::http {
 
@@ -56,7 +56,7 @@ std::error_code Answer::write_file(int descriptor, std::uint64_t offset, std::ui
   return error;
 }
 
-// For bodies that are not sent unchanged.
+// Writes a part of a file through memory, if the body must not be sent unchanged.
 std::error_code Answer::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   std::array<char, 8192> room;
   while (size > 0) {

@@ -1,4 +1,4 @@
-// The server's end of a handshake.
+// The server's side of a handshake.
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,8 +16,8 @@ namespace weft::http {
 
 namespace {
 
-// Answers a handshake. `make_talk` makes what serves the connection with the selected protocol and
-// compression.
+// Answers a handshake. `make_talk` makes the Talk that serves the connection with the selected
+// protocol and compression.
 template <class MakeTalk>
 net::Result<void> answer_opening(Request& request, Response& response,
                                  const WebSocketOptions& options, const MakeTalk& make_talk) {
@@ -43,7 +43,7 @@ net::Result<void> answer_opening(Request& request, Response& response,
 }  // namespace
 
 net::Result<void> accept_talk(Request& request, Response& response,
-                              std::function<void(WebSocket&)> talk,
+                              weft::detail::SharedFunction<void(WebSocket&)> talk,
                               const WebSocketOptions& options) {
   const auto make_talk = [&](const std::string& protocol,
                              const std::optional<DeflateTerms>& terms) {

@@ -82,7 +82,7 @@ FIBER_TEST_CASE("the capacity is used in full when there is work") {
   done.wait();
 }
 
-FIBER_TEST_CASE("blocking tasks after a burst of short ones all get workers") {
+FIBER_TEST_CASE("blocking tasks after a burst of short tasks all get workers") {
   constexpr int kTasks = 200;
   FiberPool pool({.capacity = kTasks, .queue_capacity = 10, .idle_timeout = kNever});
   for (int round = 0; round < 20; ++round) {
@@ -128,7 +128,7 @@ FIBER_TEST_CASE_WITH("a burst of short tasks starts few workers", {.workers = {1
   CHECK(pool.stats().started < 100);
 }
 
-FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its present ones",
+FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its present workers",
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
@@ -151,7 +151,7 @@ FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its p
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("tasks whose handlers throw count as running until they end") {
+FIBER_TEST_CASE("tasks whose handlers throw count as running until they have ended") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .on_exception = [&](std::exception_ptr) {
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("tasks whose handlers throw count as running until they end") {
   CHECK(pool.stats().failed == 50);
 }
 
-FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
+FIBER_TEST_CASE("a smaller capacity applies from the next start of a task") {
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
   for (int round = 0; round < 20; ++round) {
     pool.resize(8);
@@ -193,7 +193,7 @@ FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
       }));
     }
     pool.resize(2);
-    CHECK(pool.available() == 0);
+    CHECK(pool.available_hint() == 0);
     release.set();
     pool.wait_idle();
     CHECK(gauge.most() <= 2);
@@ -216,7 +216,7 @@ FIBER_TEST_CASE("idle workers beyond a smaller capacity retire at once") {
   pool.resize(3);
   CHECK(pool.stats().live <= 3);
   CHECK(pool.capacity() == 3);
-  CHECK(pool.available() == 3);
+  CHECK(pool.available_hint() == 3);
 }
 
 FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submitters at once") {
@@ -289,7 +289,7 @@ FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue 
   CHECK(ran.load() == 49);
 }
 
-FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
+FIBER_TEST_CASE("a storm of resizes loses no task and exceeds no bound") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   Flag over;
@@ -329,7 +329,7 @@ FIBER_TEST_CASE("a slot counts as free once the wait for its task is over") {
   for (int i = 0; i < 1000; ++i) {
     auto task = pool.async([i] { return i; });
     CHECK(task.get() == i);
-    CHECK(pool.available() == 1);
+    CHECK(pool.available_hint() == 1);
     CHECK(pool.stats().completed == static_cast<std::uint64_t>(i) + 1);
   }
 }

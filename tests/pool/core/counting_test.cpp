@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/counting");
 
-FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, not before") {
+FIBER_TEST_CASE(
+    "a wait for a number of tasks ends when that many tasks have ended, and not before") {
   std::vector<weft::test::Flag> go_on(3);
   FiberPool pool({.capacity = 3});
   CHECK(pool.wait_for_completed(0));
@@ -43,7 +44,7 @@ FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, no
 }
 
 // Without a task in between that would tell it, too.
-FIBER_TEST_CASE("a wait for a number of tasks ends before another task ends") {
+FIBER_TEST_CASE("a wait for a number of tasks does not require the end of a further task") {
   weft::test::Flag begin;
   weft::test::Flag told;
   FiberPool pool({.capacity = 1, .queue_capacity = 8});
@@ -60,7 +61,7 @@ FIBER_TEST_CASE("a wait for a number of tasks ends before another task ends") {
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("waits for different numbers end at their own numbers") {
+FIBER_TEST_CASE("each wait for a number of tasks ends when its own number is reached") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
   std::vector<JoinHandle<bool>> waiters;
@@ -79,7 +80,7 @@ FIBER_TEST_CASE("waits for different numbers end at their own numbers") {
   for (auto& waiter : waiters) CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("a wait for a number ends at its deadline or by a stop request") {
+FIBER_TEST_CASE("a wait for a number of tasks ends at its deadline or by a stop request") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -170,7 +171,7 @@ THREAD_TEST_CASE("plain threads wait for numbers of tasks") {
   CHECK(reached.load() == 3);
 }
 
-FIBER_TEST_CASE("waits for numbers end correctly while submitters give up") {
+FIBER_TEST_CASE("waits for numbers of tasks end correctly while submitters give up") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   auto submitter = spawn([&] {

@@ -43,7 +43,7 @@ FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
+FIBER_TEST_CASE("a wait for a dropped task reports that the task was cancelled") {
   weft::test::Flag release;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));
@@ -68,7 +68,8 @@ FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
   CHECK(pool.stats().completed == 2);
 }
 
-FIBER_TEST_CASE("only submit drops the oldest: other submits refuse or wait in order") {
+FIBER_TEST_CASE(
+    "submit() drops the oldest task, try_submit() refuses, and submit_until() waits in order") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));

@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a worker keeps its place while its object is destroyed") {
 }
 
 FIBER_TEST_CASE(
-    "another worker may start while an object is destroyed when the capacity allows it") {
+    "if the capacity allows it, another worker may start while an object is destroyed") {
   SlowToEnd::Books books;
   {
     FunctionPool<int, int> pool(per_worker([&] { return SlowToEnd(books); }),

@@ -21,10 +21,10 @@ TEST_SUITE_BEGIN("pool/pause");
 FIBER_TEST_CASE("no task starts between pause and resume, and then all start in order") {
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 50});
-  CHECK_FALSE(pool.is_paused());
+  CHECK_FALSE(pool.is_paused_hint());
   pool.pause();
   pool.pause();
-  CHECK(pool.is_paused());
+  CHECK(pool.is_paused_hint());
   CHECK(pool.wait_paused());
   for (int i = 0; i < 50; ++i) CHECK(pool.submit([&ran, i] { ran.push_back(i); }));
   for (int i = 0; i < 20; ++i) this_fiber::yield();
@@ -38,7 +38,7 @@ FIBER_TEST_CASE("no task starts between pause and resume, and then all start in 
   for (int i = 0; i < 50; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("running tasks continue in a pause and wait_paused waits for all of them") {
+FIBER_TEST_CASE("running tasks continue in a pause, and wait_paused waits for them") {
   weft::test::Flag release;
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("running tasks continue in a pause and wait_paused waits for all
   CHECK(ended.load() == 103);
 }
 
-FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") {
+FIBER_TEST_CASE("wait_paused returns false when the pause is ended or no pause is active") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK_FALSE(pool.wait_paused());
@@ -93,8 +93,9 @@ FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") 
 }
 
 // With one worker, so that the waiter is parked for sure.
-FIBER_TEST_CASE_WITH("a wait for a pause ends with it although another pause begins at once",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "a wait for a pause ends with that pause although another pause begins at once",
+    {.workers = {1}}) {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -171,16 +172,16 @@ FIBER_TEST_CASE("blocked submitters of a paused pool are admitted as running tas
   CHECK(ran.load() == 45);
 }
 
-FIBER_TEST_CASE("a drain of a paused pool runs what is queued; a discard drops it") {
+FIBER_TEST_CASE("a drain of a paused pool runs the queued tasks; a discard drops them") {
   for (const Close mode : {Close::drain, Close::discard, Close::cancel}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = 100});
     pool.pause();
     for (int i = 0; i < 60; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
     pool.close(mode);
-    CHECK_FALSE(pool.is_paused());
+    CHECK_FALSE(pool.is_paused_hint());
     pool.pause();  // Closed: of no effect, or else it would never drain.
-    CHECK_FALSE(pool.is_paused());
+    CHECK_FALSE(pool.is_paused_hint());
     pool.join();
     CHECK(ran.load() == (mode == Close::drain ? 60 : 0));
     pool.reopen();
@@ -188,7 +189,7 @@ FIBER_TEST_CASE("a drain of a paused pool runs what is queued; a discard drops i
   }
 }
 
-FIBER_TEST_CASE("the destructor of a paused pool runs what is queued") {
+FIBER_TEST_CASE("the destructor of a paused pool runs the queued tasks") {
   std::atomic<int> ran{0};
   {
     FiberPool pool({.capacity = 2, .queue_capacity = 10});
@@ -224,7 +225,7 @@ FIBER_TEST_CASE("the size may change while paused, and idle workers retire") {
   CHECK(pool.stats().completed == 51);
 }
 
-FIBER_TEST_CASE("no task runs in its submitter while paused") {
+FIBER_TEST_CASE("no task runs in its submitter while the pool is paused") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   pool.pause();
@@ -254,7 +255,7 @@ FIBER_TEST_CASE("a task that waits on its own pool in a pause counts as running 
   pool.resume();
 }
 
-FIBER_TEST_CASE("pauses race with submitters, and nothing starts in a pause or is lost") {
+FIBER_TEST_CASE("pauses race with submitters, and no task starts in a pause or is lost") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (const std::size_t queue_capacity : {0u, 3u, 64u}) {
     std::atomic<bool> frozen{false}, broken{false}, over{false};
@@ -311,11 +312,11 @@ FIBER_TEST_CASE("overlapping pauses last until each has ended") {
       pool.pause();
       pool.resume();  // Ends no other's.
     }
-    CHECK(pool.is_paused());
+    CHECK(pool.is_paused_hint());
     for (int i = 0; i < 20; ++i) this_fiber::yield();
     CHECK(ran.load() == 0);
   }
-  CHECK(!pool.is_paused());
+  CHECK(!pool.is_paused_hint());
   pool.wait_idle();
   CHECK(ran.load() == 1);
 }
@@ -330,7 +331,7 @@ FIBER_TEST_CASE("a close ends all pauses, and an earlier scope ends no later pau
   pool.reopen();
   const PauseScope after(pool);
   before.reset();
-  CHECK(pool.is_paused());
+  CHECK(pool.is_paused_hint());
 }
 
 TEST_SUITE_END();

@@ -16,9 +16,9 @@ using namespace weft;
 using detail::PoolItem;
 using pool::Effects;
 using pool::PoolState;
+using pool::PoolWorker;
 using pool::Submitter;
 using pool::TaskQueue;
-using pool::Worker;
 using Outcome = detail::PoolJob::Outcome;
 
 // A pool's state with memory for its queue.
@@ -162,7 +162,7 @@ TEST_CASE("the short and the long path of plain tasks have the same result") {
   CHECK(short_way.short_ways() > 100);
 }
 
-TEST_CASE("a task is accepted while a slot or a place is free for it") {
+TEST_CASE("a task is accepted while there is a free slot or a free place for it") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());
@@ -202,7 +202,7 @@ TEST_CASE("a blocked submitter is admitted, in FIFO order, when room appears") {
 
 // A sub-pool that waits for room is no parked caller, so admitting it wakes no waiter: a worker
 // that went idle then would leave the task behind.
-TEST_CASE("a worker that admits a sub-pool's task ahead of a heavy one takes it") {
+TEST_CASE("a worker takes a blocked task that it admits ahead of a heavy task") {
   Held held({.capacity = 2, .queue_capacity = 8});
   Effects effects;
   PoolItem running;
@@ -220,9 +220,9 @@ TEST_CASE("a worker that admits a sub-pool's task ahead of a heavy one takes it"
 
 TEST_CASE("few workers are called for many short tasks, and none in a pause") {
   Held held({.capacity = 8, .queue_capacity = 30});
-  std::vector<Worker> workers(4);
+  std::vector<PoolWorker> workers(4);
   held.state.set_limit(8);
-  for (Worker& worker : workers) {
+  for (PoolWorker& worker : workers) {
     held.state.workers.begin_start();
     CHECK(held.state.workers.arrive());
     held.state.workers.go_idle(worker);
@@ -238,11 +238,12 @@ TEST_CASE("few workers are called for many short tasks, and none in a pause") {
   CHECK(!held.state.should_call_worker());
 }
 
-TEST_CASE("the longest idle workers retire first, and starting ones after them") {
+TEST_CASE(
+    "the workers that have been idle longest retire first, and starting workers retire last") {
   Held held({.capacity = 4});
-  std::vector<Worker> idle(2);
+  std::vector<PoolWorker> idle(2);
   held.state.set_limit(4);
-  for (Worker& worker : idle) {
+  for (PoolWorker& worker : idle) {
     held.state.workers.begin_start();
     CHECK(held.state.workers.arrive());
     held.state.workers.go_idle(worker);
@@ -263,9 +264,9 @@ TEST_CASE("the longest idle workers retire first, and starting ones after them")
   CHECK(held.state.workers.retired() == 3);
 }
 
-TEST_CASE("a worker counts as idle for long after two epochs, and not before") {
+TEST_CASE("a worker counts as idle for a long time after two epochs, and not before") {
   Held held({.capacity = 1});
-  Worker idle;
+  PoolWorker idle;
   held.state.set_limit(1);
   held.state.workers.begin_start();
   CHECK(held.state.workers.arrive());
@@ -294,7 +295,7 @@ TEST_CASE("a closed sub-pool drops pending drain tasks unless a caller waits") {
   CHECK(sub_pool.state.workers.starting() == 0);
 }
 
-TEST_CASE("a held pause does not end when another one ends") {
+TEST_CASE("a held pause does not end when another pause ends") {
   Held held({.capacity = 1});
   const std::uint64_t first = held.state.hold_pause();
   const std::uint64_t second = held.state.hold_pause();
@@ -304,7 +305,7 @@ TEST_CASE("a held pause does not end when another one ends") {
   CHECK(!held.state.release_pause(second));
 }
 
-TEST_CASE("the limit of workers changes as in the model") {
+TEST_CASE("the limit of workers changes like the limit of the model") {
   test::Random random;
   for (int run = 0; run < 200; ++run) {
     const double up = 0.5 * static_cast<double>(1 + random.below(8));
@@ -337,7 +338,7 @@ TEST_CASE("the limit of workers changes as in the model") {
   }
 }
 
-TEST_CASE("tasks are dropped for a key-held task only if it fits the queue") {
+TEST_CASE("tasks are dropped for a task held up by a key only if that task then fits the queue") {
   Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   PoolItem holder = item_with({.key = 1});
   TaskQueue::Memory rest =
@@ -357,7 +358,7 @@ TEST_CASE("a sub-pool that has all its drain tasks requests no more") {
   CHECK(!held.state.must_wait_at_parent(1));
 }
 
-TEST_CASE("a sub-pool with a coming drain task requests none for a blocked caller") {
+TEST_CASE("a sub-pool with a coming drain task requests no other for a blocked caller") {
   Held held({.capacity = 2, .queue_capacity = 1}, true);
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));

@@ -48,7 +48,7 @@ FIBER_TEST_CASE("the destructor of an unread result may use its pool") {
     CHECK(stats.busy + stats.released + stats.queued == 0);
     CHECK(stats.completed == 40);
     CHECK(test::balanced(stats));
-    CHECK(pool.available() == capacity);
+    CHECK(pool.available_hint() == capacity);
     CHECK(pool.run([] { return 1; }) == 1);
   }
 }
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a slow destructor of a result keeps only its own slot") {
   CHECK(pool.stats().busy == 0);
 }
 
-FIBER_TEST_CASE("the destructor of a sub-pool's result runs in its slots, too") {
+FIBER_TEST_CASE("the destructor of a result of a sub-pool's task runs in that task's slots") {
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ended{0};
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("the destructor of a sub-pool's result runs in its slots, too") 
   CHECK(test::balanced(pool.stats()));
   parent.wait_idle();
   CHECK(test::balanced(parent.stats()));
-  CHECK(parent.available() == 2);
+  CHECK(parent.available_hint() == 2);
 }
 
 FIBER_TEST_CASE("an exception of a task whose handle was dropped is reported") {

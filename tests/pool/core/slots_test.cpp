@@ -66,7 +66,7 @@ TEST_CASE("tasks held up by a key take places of the queue, and no slots") {
 }
 
 TEST_CASE(
-    "slots that are given back are free, but nothing starts while a heavy task waits for them") {
+    "slots that are given back are free, but no task starts while a heavy task waits for them") {
   Slots slots(3, 1);
   slots.accept(3);
   slots.start(3);

@@ -29,7 +29,7 @@ void until_stopped(const std::stop_token& token) {
 
 TEST_SUITE_BEGIN("pool/stop");
 
-FIBER_TEST_CASE("close(cancel) stops running tasks and drops the others") {
+FIBER_TEST_CASE("close(cancel) stops running tasks and drops the queued tasks") {
   std::atomic<int> running{0}, stopped{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   const auto task = [&](const std::stop_token& token) {
@@ -50,7 +50,7 @@ FIBER_TEST_CASE("close(cancel) stops running tasks and drops the others") {
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("drain and discard stop no running task; a cancel may follow") {
+FIBER_TEST_CASE("drain and discard stop no running task, and a later cancel does") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
     std::stop_token seen = pool.stop_token();
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("drain and discard stop no running task; a cancel may follow") {
   }
 }
 
-FIBER_TEST_CASE("the token ends waits of the task, and every kind of submission has it") {
+FIBER_TEST_CASE("a task's token ends the task's waits, and async and run both provide it") {
   weft::Event never;
   FiberPool pool({.capacity = 2});
   const auto waits = [&](const std::stop_token& token) { return never.wait_until(token); };
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("tasks that take a token are moved, not copied") {
   CHECK(seen == 5);
 }
 
-FIBER_TEST_CASE("a stop of the outer token closes running, reopened and later pools with cancel") {
+FIBER_TEST_CASE("a stop of the outer token closes open, reopened and new pools with cancel") {
   std::stop_source outer;
   {
     FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});
@@ -185,12 +185,12 @@ FIBER_TEST_CASE("a stop of the outer token closes running, reopened and later po
     wait_until_true([&] { return pool.stats().busy == 1; });
     auto queued = pool.async([] { FAIL_CHECK("it was dropped"); });
     outer.request_stop();
-    CHECK(pool.is_closed());
+    CHECK(pool.is_closed_hint());
     CHECK(pool.submit([] {}) == Errc::closed);
     task.get();
     CHECK_THROWS_AS(queued.get(), std::system_error);
     pool.reopen();
-    CHECK(pool.is_closed());
+    CHECK(pool.is_closed_hint());
   }
   FiberPool late({.capacity = 1, .stop = outer.get_token()});
   CHECK(late.submit([] {}) == Errc::closed);
@@ -210,7 +210,7 @@ FIBER_TEST_CASE("an outer stop is not lost when the pool is opened or destroyed 
     pool->reopen();
     if (round % 2 == 0) {
       stopper.join();
-      CHECK(pool->is_closed());
+      CHECK(pool->is_closed_hint());
       pool.reset();
     } else {
       pool.reset();

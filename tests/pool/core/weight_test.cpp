@@ -45,11 +45,11 @@ FIBER_TEST_CASE("running weights never exceed the capacity and no heavy task is 
   pool.wait_idle();
   CHECK(most <= kCapacity);
   CHECK(ended == 8 * (100 + 15));
-  CHECK(pool.available() == kCapacity);
+  CHECK(pool.available_hint() == kCapacity);
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a heavy task waits for its slots, and later tasks wait too") {
+FIBER_TEST_CASE("later tasks wait behind a heavy task that waits for its slots") {
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   weft::test::Flag hold;
   Record record;
@@ -64,13 +64,14 @@ FIBER_TEST_CASE("a heavy task waits for its slots, and later tasks wait too") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a weight takes room in the queue, and more than the capacity is refused") {
+FIBER_TEST_CASE(
+    "a task takes room in the queue by its weight, and a weight above the capacity is refused") {
   FiberPool pool({.capacity = 4});
   weft::test::Flag hold;
   CHECK(pool.submit({.weight = 5}, [] {}) == Errc::too_heavy);
   CHECK(pool.submit({.weight = 3}, [&] { hold.wait(); }));
   CHECK(pool.try_submit({.weight = 2}, [] {}) == Errc::full);
-  CHECK(pool.available() == 1);
+  CHECK(pool.available_hint() == 1);
   CHECK(pool.try_submit({.weight = 1}, [] {}));
   hold.set();
   pool.wait_idle();
@@ -95,7 +96,7 @@ FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a heavy submitter that gives up lets later ones in") {
+FIBER_TEST_CASE("a heavy submitter that gives up lets later submitters in") {
   weft::test::Flag hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;
@@ -142,7 +143,7 @@ FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lo
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a heavy task replaces others only if they suffice") {
+FIBER_TEST_CASE("a heavy task replaces queued tasks only if it then has room") {
   Flag hold;
   FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { hold.wait(); }));
@@ -208,14 +209,14 @@ FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots ba
   FiberPool pool({.capacity = 4});
   const int sum = pool.run({.weight = 4}, [&] {
     const int inner = pool.run({.weight = 4}, [&] { return pool.run([] { return 1; }) + 2; });
-    CHECK(pool.available() == 0);
+    CHECK(pool.available_hint() == 0);
     return inner + 4;
   });
   CHECK(sum == 7);
-  CHECK(pool.available() == 4);
+  CHECK(pool.available_hint() == 4);
 }
 
-FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light ones") {
+FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light tasks") {
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
   std::optional<LightTasks> light(pool);
   for (int round = 0; round < 20; ++round) {
@@ -227,7 +228,7 @@ FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light
   light.reset();
   pool.wait_idle();
   CHECK(balanced(pool.stats()));
-  CHECK(pool.available() == 3);
+  CHECK(pool.available_hint() == 3);
 }
 
 FIBER_TEST_CASE("tasks of all weights that wait for each other never exceed the capacity") {
@@ -258,7 +259,7 @@ FIBER_TEST_CASE("tasks of all weights that wait for each other never exceed the 
   for (auto& caller : callers) caller.join();
   CHECK_FALSE(exceeded);
   pool.wait_idle();
-  CHECK(pool.available() == kCapacity);
+  CHECK(pool.available_hint() == kCapacity);
 }
 
 TEST_SUITE_END();

@@ -12,7 +12,7 @@ namespace {
 using namespace weft;
 using pool::Effects;
 using pool::PoolState;
-using pool::Worker;
+using pool::PoolWorker;
 using pool::WorkerObjects;
 using pool::WorkerSet;
 
@@ -25,7 +25,7 @@ TEST_CASE("a worker with objects keeps its place until they are destroyed") {
   detail::LocalNode* locals = nullptr;
   detail::LocalNode object{nullptr, 1, [](detail::LocalNode*) noexcept {}};
   WorkerObjects objects(locals, nullptr);
-  Worker idle(objects);
+  PoolWorker idle(objects);
   workers.begin_start();
   CHECK(workers.arrive());
   workers.go_idle(idle);
@@ -54,7 +54,7 @@ TEST_CASE("a surplus worker that was called retires when it arrives") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;
-  Worker idle;
+  PoolWorker idle;
   workers.begin_start();
   CHECK(workers.arrive());
   workers.go_idle(idle);

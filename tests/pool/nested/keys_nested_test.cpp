@@ -35,21 +35,21 @@ void keep_a_key_busy(const PoolOptions& options, Nested nested) {
   CHECK(done.load() == kTasks);
 }
 
-FIBER_TEST_CASE("tasks of a busy key may run others in their own pool") {
+FIBER_TEST_CASE("tasks of a busy key may run other tasks in their own pool") {
   const auto nested = [](FiberPool& pool) { CHECK(pool.run([] { return 1; }) == 1); };
   keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
   keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
   keep_a_key_busy({.capacity = 1}, nested);
 }
 
-FIBER_TEST_CASE("tasks of a busy key may submit others to their own pool") {
+FIBER_TEST_CASE("tasks of a busy key may submit other tasks to their own pool") {
   const auto nested = [](FiberPool& pool) { CHECK(pool.submit([] {})); };
   keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
   keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
   keep_a_key_busy({.capacity = 1}, nested);
 }
 
-FIBER_TEST_CASE("a submitter that waits for a key lets submitters pass that need only a slot") {
+FIBER_TEST_CASE("submitters that need only a slot pass a submitter that waits for a key") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   Event hold;
   CHECK(pool.submit({.key = 1}, [&] { hold.wait(); }));
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a submitter that waits for a key lets submitters pass that need
 }
 
 // It waited for room that tasks of a key had, whose holder waited behind it.
-FIBER_TEST_CASE("a task that became too heavy is not kept out by what a key holds up") {
+FIBER_TEST_CASE("a task that became too heavy is not kept out by tasks that a key holds up") {
   FiberPool pool({.capacity = 4, .queue_capacity = 3});
   Event others_end, holder_goes_on;
   CHECK(pool.submit({.key = 1}, [&] {
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a task that became too heavy is not kept out by what a key hold
 }
 
 FIBER_TEST_CASE(
-    "a submitter that waits for a key and gives up leaves its turn to the next of that key") {
+    "a submitter that gives up a wait for a key leaves its turn to that key's next submitter") {
   FiberPool pool({.capacity = 2});
   Event hold;
   std::stop_source gives_up;

@@ -66,7 +66,7 @@ FIBER_TEST_CASE("steps of a loop in a task of a pool of one can wait for that po
   }
 }
 
-FIBER_TEST_CASE("several tasks with such loops share a pool") {
+FIBER_TEST_CASE("several tasks that wait for their pool in loops share the pool") {
   for (const std::size_t capacity : {1u, 2u, 3u}) {
     Concurrency gauge;
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("several tasks with such loops share a pool") {
   }
 }
 
-FIBER_TEST_CASE("a loop in a step of a loop counts as its task, too") {
+FIBER_TEST_CASE("a step of a nested loop in a task of a pool of one can wait for that pool") {
   FiberPool pool({.capacity = 1});
   const int sum = pool.run([&] {
     return sum_of(3, [&](int) {
@@ -100,7 +100,8 @@ FIBER_TEST_CASE("a loop in a step of a loop counts as its task, too") {
   CHECK(sum == 36);
 }
 
-FIBER_TEST_CASE("steps in a task of a sub-pool, or of one with a weight, release all its slots") {
+FIBER_TEST_CASE(
+    "steps in a sub-pool's task, or in a task with a weight, release all slots of the task") {
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
   CHECK(pool.run([&] {

@@ -48,7 +48,8 @@ class HeldClose {
 
 // Between the parent's close and the sub-pool's own, a submitter may be refused after another has
 // queued a task for the worker that it has just asked the parent for. The task waits for its pool.
-THREAD_TEST_CASE("tasks of a sub-pool run though its parent's close has not reached it") {
+THREAD_TEST_CASE(
+    "racing submits to a sub-pool lose no task before the parent's close reaches the sub-pool") {
   for (const bool nested : {false, true}) {
     FiberPool parent({.capacity = 1});
     FiberPool middle({.capacity = 1, .parent = &parent});
@@ -68,7 +69,8 @@ THREAD_TEST_CASE("tasks of a sub-pool run though its parent's close has not reac
   }
 }
 
-FIBER_TEST_CASE("accepted tasks of a sub-pool run though the close has reached only its parent") {
+FIBER_TEST_CASE(
+    "accepted tasks of a sub-pool run when the close has reached only the parent's parent") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});
@@ -116,7 +118,7 @@ FIBER_TEST_CASE("a drain runs tasks that wait through several full pools") {
 }
 
 FIBER_TEST_CASE(
-    "a sub-pool that waits after a blocked submitter continues when a drain refuses that one") {
+    "a sub-pool that waits after a blocked submitter continues when that submitter is refused") {
   Gate ran;
   HeldPool held({.capacity = 2});
   FiberPool& parent = held.pool;
@@ -139,11 +141,11 @@ FIBER_TEST_CASE("a sub-pool of a closed pool is closed, and so are its sub-pools
   FiberPool parent({.capacity = 1, .parent = &grand});
   FiberPool pool({.capacity = 1, .parent = &parent});
   for (FiberPool* closed : {&parent, &pool}) {
-    CHECK(closed->is_closed());
+    CHECK(closed->is_closed_hint());
     CHECK(closed->submit([] {}) == Errc::closed);
   }
   pool.reopen();
-  CHECK(pool.is_closed());
+  CHECK(pool.is_closed_hint());
   for (FiberPool* opened : {&grand, &parent, &pool}) opened->reopen();
   CHECK(pool.run([] { return 1; }) == 1);
 }

@@ -35,7 +35,7 @@ FIBER_TEST_CASE("no task of a sub-pool starts while the sub-pool or its parent i
   }
 }
 
-FIBER_TEST_CASE("no other task starts after the one that runs when the parent is paused") {
+FIBER_TEST_CASE("when the parent is paused, no task of a sub-pool starts after the running task") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -83,7 +83,7 @@ FIBER_TEST_CASE(
   CHECK(stats.started == stats.retired);
 }
 
-FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in as long as it has slots") {
+FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in while it has slots") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -136,7 +136,7 @@ FIBER_TEST_CASE("a parent's smaller capacity also bounds its sub-pools") {
   CHECK(gauge.most() <= 2);
 }
 
-FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted, and no more") {
+FIBER_TEST_CASE("a drained parent runs the tasks that its sub-pools have accepted, and no more") {
   std::atomic<int> ran{0};
   HeldPool held({.capacity = 1});
   FiberPool& parent = held.pool;
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted,
   auto blocked = spawn([&] { CHECK(pool.submit([] {}) == Errc::closed); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
   parent.close(Close::drain);
-  CHECK(pool.is_closed());
+  CHECK(pool.is_closed_hint());
   CHECK(inner.try_submit([] {}) == Errc::closed);
   blocked.join();
   held.hold.set();
@@ -343,7 +343,7 @@ FIBER_TEST_CASE(
   }
 }
 
-DEATH_TEST_CASE("a parent that ends before a sub-pool reports it",
+DEATH_TEST_CASE("a parent that is destroyed before a sub-pool ends the process with a report",
                 "'outer' ends before its sub-pools") {
   weft::run([] {
     auto parent = std::make_unique<FiberPool>(PoolOptions{.name = "outer"});

@@ -103,10 +103,10 @@ FIBER_TEST_CASE("a sub-pool may use all slots of its parent") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("while the parent is full, a sub-pool without a queue refuses or waits") {
+FIBER_TEST_CASE("a full parent makes a sub-pool without a queue refuse tasks or block submitters") {
   BusyParent busy;
   FiberPool pool({.capacity = 2, .parent = &busy.pool});
-  CHECK(pool.available() == 0);
+  CHECK(pool.available_hint() == 0);
   CHECK(pool.try_submit([] {}) == Errc::full);
   CHECK(pool.submit_until(Deadline::past(), [] {}) == Errc::timed_out);
   std::vector<int> order;
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit") {
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("the parent's wait queue is first come, first served, for sub-pools too") {
+FIBER_TEST_CASE("the parent's wait queue is first come, first served, also for sub-pools") {
   BusyParent busy;
   FiberPool one({.parent = &busy.pool}), two({.parent = &busy.pool});
   std::vector<int> order;
@@ -224,7 +224,7 @@ int fibonacci(const std::vector<FiberPool*>& pools, Concurrency& gauge, int n) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a tree of tasks over nested pools ends, and only the capacity runs") {
+FIBER_TEST_CASE("a tree of tasks over nested pools ends within each capacity") {
   for (const std::size_t capacity : {1u, 2u}) {
     Concurrency gauge;
     FiberPool parent({.capacity = capacity});
@@ -259,7 +259,7 @@ FIBER_TEST_CASE("a task may wait until another pool of the same root is idle or 
   pool.run([&] { CHECK_THROWS_AS(pool.join(), std::system_error); });
 }
 
-FIBER_TEST_CASE("a pool with a free slot can be used at once, even if it rejects") {
+FIBER_TEST_CASE("a pool with a free slot can be used at once, even if it refuses tasks when full") {
   FiberPool parent({.capacity = 1, .on_full = OnFull::reject});
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject, .parent = &parent});
   for (int i = 0; i < 300; ++i) {

@@ -15,26 +15,26 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_weight");
 
-FIBER_TEST_CASE("a task with a weight takes as many slots of its pool's parents") {
+FIBER_TEST_CASE("a task with a weight takes that many slots of each parent of its pool") {
   FiberPool root({.capacity = 8});
   FiberPool middle({.capacity = 6, .parent = &root});
   FiberPool inner({.capacity = 6, .parent = &middle});
   Gate hold;
   CHECK(inner.submit({.weight = 4}, [&] { hold.wait(); }));
-  wait_until_true([&] { return root.available() == 4 && middle.available() == 2; });
-  CHECK(inner.available() == 2);
+  wait_until_true([&] { return root.available_hint() == 4 && middle.available_hint() == 2; });
+  CHECK(inner.available_hint() == 2);
   std::atomic<int> started{0};
   while (root.try_submit([&] {
     ++started;
     hold.wait();
   })) {
   }
-  CHECK(root.available() == 0);
+  CHECK(root.available_hint() == 0);
   hold.set();
   root.wait_idle();
   CHECK(started == 4);
-  CHECK(root.available() == 8);
-  CHECK(middle.available() == 6);
+  CHECK(root.available_hint() == 8);
+  CHECK(middle.available_hint() == 6);
 }
 
 FIBER_TEST_CASE(
@@ -48,7 +48,7 @@ FIBER_TEST_CASE(
   light.reset();
   parent.wait_idle();
   CHECK(balanced(parent.stats()));
-  CHECK(parent.available() == 3);
+  CHECK(parent.available_hint() == 3);
 }
 
 FIBER_TEST_CASE("a blocked caller with free slots requests a worker of the parent at most once") {
@@ -78,7 +78,7 @@ FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone there") {
   CHECK(heavy.get() == 1);
 }
 
-FIBER_TEST_CASE("tasks of all weights, in a parent and its sub-pools, keep to each capacity") {
+FIBER_TEST_CASE("tasks of all weights in a parent and its sub-pools never exceed a capacity") {
   constexpr std::size_t kCapacity = 6;
   FiberPool parent({.capacity = kCapacity, .queue_capacity = 4});
   FiberPool left({.capacity = 4, .queue_capacity = 3, .parent = &parent});
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("tasks of all weights, in a parent and its sub-pools, keep to ea
   parent.wait_idle();
   for (FiberPool* pool : {&parent, &left, &right, &inner}) {
     CHECK(balanced(pool->stats()));
-    CHECK(pool->available() == pool->capacity());
+    CHECK(pool->available_hint() == pool->capacity());
   }
 }
 

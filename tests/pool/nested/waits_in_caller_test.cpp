@@ -18,7 +18,7 @@ void check_refused(FiberPool& pool) {
   CHECK_THROWS_AS((void)pool.wait_for_completed(100), std::system_error);
 }
 
-FIBER_TEST_CASE("a task in its caller cannot wait for its own pool") {
+FIBER_TEST_CASE("a task that runs in its caller cannot wait for its own pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));
@@ -32,7 +32,7 @@ FIBER_TEST_CASE("a task in its caller cannot wait for its own pool") {
   pool.wait_idle();  // The caller itself can, afterwards.
 }
 
-THREAD_TEST_CASE("a task in a plain thread's submit cannot wait for its own pool") {
+THREAD_TEST_CASE("a task that runs in a plain thread's submit cannot wait for its own pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));
@@ -42,7 +42,8 @@ THREAD_TEST_CASE("a task in a plain thread's submit cannot wait for its own pool
   (void)runtime;
 }
 
-FIBER_TEST_CASE("a task in a worker of another pool gives that pool's slot back while it waits") {
+FIBER_TEST_CASE(
+    "a task that runs in another pool's worker gives that pool's slot back while it waits") {
   FiberPool outer({.capacity = 1, .queue_capacity = 10});
   Event hold;
   FiberPool inner({.capacity = 1, .on_full = OnFull::caller_runs});

@@ -118,7 +118,7 @@ class Tree {
     }
     for (const auto& each : members_) {
       look_at(*each);
-      expect(each->pool.available() == each->least_capacity(), "a slot is lost", *each);
+      expect(each->pool.available_hint() == each->least_capacity(), "a slot is lost", *each);
       expect(each->waiting.empty(), "a task is lost", *each);
       expect(each->blocked == 0, "a caller is still blocked", *each);
     }
@@ -299,8 +299,8 @@ class Tree {
           std::erase_if(member.waiting, [&](int number) { return gone_.contains(number); });
     }
     if (weighted_) return look_at_weighted(member, stats);
-    expect(member.pool.is_closed() == member.closed, "is_closed() is not so", member);
-    expect(member.pool.is_paused() == member.paused, "is_paused() is not so", member);
+    expect(member.pool.is_closed_hint() == member.closed, "is_closed() is not so", member);
+    expect(member.pool.is_paused_hint() == member.paused, "is_paused() is not so", member);
     expect(member.pool.capacity() == member.capacity, "capacity() is not so", member);
     expect(stats.busy == member.running, "busy is not so", member);
     expect(member.waiting.empty() || member.is_held_back(), "a task waits for no reason", member);

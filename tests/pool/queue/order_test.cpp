@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/order");
 
-FIBER_TEST_CASE("higher priorities start first, and each in its order") {
+FIBER_TEST_CASE(
+    "tasks of higher priority start first, and tasks of equal priority start in order") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   const auto submit = [&](Priority priority, int value) {
@@ -48,7 +49,7 @@ FIBER_TEST_CASE("a low priority is passed over sixteen times and no more") {
   CHECK(order[16] == -1);
 }
 
-FIBER_TEST_CASE("two priorities whose patience ends at once both get their turn in time") {
+FIBER_TEST_CASE("tasks of two priorities that were each passed over sixteen times both run next") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   CHECK(held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
@@ -64,7 +65,7 @@ FIBER_TEST_CASE("two priorities whose patience ends at once both get their turn 
 }
 
 FIBER_TEST_CASE(
-    "tasks of one key run one after the other, in order, and in parallel to other keys") {
+    "tasks of one key run one by one, in order, and in parallel to tasks of other keys") {
   constexpr int kKeys = 5;
   constexpr int kTasks = 40;
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
@@ -86,7 +87,8 @@ FIBER_TEST_CASE(
   for (auto& count : next) CHECK(count == kTasks);
 }
 
-FIBER_TEST_CASE("a busy key holds up its own tasks only, and takes no slot for them") {
+FIBER_TEST_CASE(
+    "a busy key holds up only its own tasks, and waiting tasks of the key take no slots") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Flag hold;
   std::atomic<int> of_key{0};
@@ -101,7 +103,7 @@ FIBER_TEST_CASE("a busy key holds up its own tasks only, and takes no slot for t
   CHECK(of_key == 3);
 }
 
-FIBER_TEST_CASE("a key passes on when its task throws, is cancelled, or is dropped") {
+FIBER_TEST_CASE("a key admits its next task when a task throws, is cancelled, or is dropped") {
   HeldPool held({.capacity = 1, .queue_capacity = 10, .on_exception = [](std::exception_ptr) {}});
   FiberPool& pool = held.pool;
   Record record;
@@ -154,7 +156,7 @@ FIBER_TEST_CASE("drop_oldest drops the task that has waited longest, of any prio
   CHECK(held.pool.stats().cancelled == 3);
 }
 
-FIBER_TEST_CASE("with caller_runs a task with a key waits for its turn instead") {
+FIBER_TEST_CASE("with caller_runs a task with a busy key waits for its turn instead") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   weft::test::Flag hold;
   Record record;

@@ -33,7 +33,7 @@ FIBER_TEST_CASE("an eager pool cannot be made unlimited") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("an eager pool is closed while it starts its workers") {
+FIBER_TEST_CASE("an eager pool can be closed while it starts its workers") {
   for (int i = 0; i < 20; ++i) {
     FiberPool pool({.capacity = 20, .grow = GrowPolicy::eager()});
     auto closer = spawn([&] { pool.close(Close::drain); });
@@ -48,7 +48,7 @@ FIBER_TEST_CASE("an eager pool is closed while it starts its workers") {
 }
 
 FIBER_TEST_CASE(
-    "workers grow by the step when the load is too high, and never above the capacity") {
+    "the number of workers grows by the step when the load is too high, up to the capacity") {
   weft::test::Flag release;
   Concurrency concurrency;
   FiberPool pool({.capacity = 10,
@@ -147,7 +147,7 @@ SIM_TEST_CASE("a pool's workers follow a load that rises and falls") {
   CHECK(balanced(pool.stats()));
 }
 
-SIM_TEST_CASE("tasks that wait for later ones finally get their workers") {
+SIM_TEST_CASE("tasks that wait for later tasks finally get their workers") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::Event> done(5);

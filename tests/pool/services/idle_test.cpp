@@ -65,7 +65,7 @@ std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
 
 TEST_SUITE_BEGIN("pool/idle");
 
-FIBER_TEST_CASE("tasks that come one at a time run on the same worker") {
+FIBER_TEST_CASE("tasks that are submitted one after another run on the same worker") {
   FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   std::set<std::uint64_t> used;
@@ -78,7 +78,7 @@ FIBER_TEST_CASE("tasks that come one at a time run on the same worker") {
 }
 
 FIBER_TEST_CASE(
-    "with WakeOrder::fifo idle workers are used in turn, and the coldest retired first") {
+    "with WakeOrder::fifo idle workers run tasks in turn; the longest idle worker retires first") {
   FiberPool pool({.capacity = 8, .wake_order = WakeOrder::fifo, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   for (const std::uint64_t fiber : fibers) {
@@ -96,7 +96,7 @@ FIBER_TEST_CASE(
   CHECK(pool.run([] { return this_fiber::id(); }) == last);
 }
 
-SIM_TEST_CASE("idle workers are retired, not before the timeout, and min_workers stay") {
+SIM_TEST_CASE("idle workers beyond min_workers are retired, and not before the timeout") {
   FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = 24h});
   (void)warm_up(pool, 6);
   world.run_for(24h - 1s);
@@ -108,7 +108,7 @@ SIM_TEST_CASE("idle workers are retired, not before the timeout, and min_workers
   CHECK(pool.stats().retired == 4);
 }
 
-SIM_TEST_CASE("a worker that is used keeps its place while the others are retired") {
+SIM_TEST_CASE("a worker that is used keeps its place while idle workers are retired") {
   FiberPool pool({.capacity = 4, .idle_timeout = 10min});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
   // The hottest is used all the time, so it is the one that stays.
@@ -163,7 +163,7 @@ FIBER_TEST_CASE("min_workers are not watched for idleness") {
   });
 }
 
-FIBER_TEST_CASE("no worker is retired or watched without a timeout") {
+FIBER_TEST_CASE("no worker is retired or watched without an idle timeout") {
   FiberPool pool({.capacity = 3, .idle_timeout = kNever});
   (void)warm_up(pool, 3);
   CHECK(pool.stats().live == 3);

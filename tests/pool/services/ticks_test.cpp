@@ -48,7 +48,7 @@ class Told {
 TEST_SUITE_BEGIN("pool/ticks");
 
 SIM_TEST_CASE(
-    "on_tick gets statistics while the pool is open and the final ones before join returns") {
+    "on_tick gets statistics while the pool is open, and final statistics before join returns") {
   Told told;
   weft::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 20, .on_tick = told.every(1h)});
@@ -70,7 +70,7 @@ SIM_TEST_CASE(
   CHECK(told.last().retired == 2);
 }
 
-FIBER_TEST_CASE("a long period does not delay the end of a pool, and the last call is made") {
+FIBER_TEST_CASE("a long period does not delay the end of a pool and the last call to on_tick") {
   Told told;
   {
     FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a long period does not delay the end of a pool, and the last ca
   CHECK(told.last().completed == 5);
 }
 
-FIBER_TEST_CASE("only the last call is made without a period, even for an unused pool") {
+FIBER_TEST_CASE("without a period only the last call to on_tick is made, even for an unused pool") {
   Told told;
   { const FiberPool pool({.capacity = 2, .on_tick = told.every(kNever)}); }
   CHECK(told.calls() == 1);
@@ -104,7 +104,7 @@ SIM_TEST_CASE("on_tick gets statistics while a closed pool drains") {
   CHECK(told.last().completed == 1);
 }
 
-FIBER_TEST_CASE("the last call comes after a task that runs in its caller") {
+FIBER_TEST_CASE("the last call to on_tick comes after a task that runs in its caller") {
   Told told;
   weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("the last call comes after a task that runs in its caller") {
   auto caller = spawn([&] {
     CHECK(pool.submit([&] {
       running.set();
-      while (!pool.is_closed()) this_fiber::yield();
+      while (!pool.is_closed_hint()) this_fiber::yield();
     }));
   });
   running.wait();
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("the last call comes after a task that runs in its caller") {
   caller.join();
 }
 
-FIBER_TEST_CASE("a call that throws is logged, and the next one is made") {
+FIBER_TEST_CASE("a call to on_tick that throws is logged, and the next call is made") {
   std::atomic<int> calls{0}, lines{0};
   FiberPool pool({.capacity = 1,
                   .logger =
@@ -141,13 +141,13 @@ FIBER_TEST_CASE("a call that throws is logged, and the next one is made") {
   CHECK(lines.load() == calls.load());
 }
 
-FIBER_TEST_CASE("a call may use its pool and close it, but not join it") {
+FIBER_TEST_CASE("on_tick may use its pool and close it, but not join it") {
   std::atomic<int> refused{0}, ran{0};
   FiberPool* same = nullptr;
   weft::test::Flag made;
   FiberPool pool({.capacity = 1, .on_tick = {.period = 1ms, .call = [&](const PoolStats&) {
                                                made.wait();
-                                               if (same->is_closed()) return;
+                                               if (same->is_closed_hint()) return;
                                                same->run([&] { ran.fetch_add(1); });
                                                same->wait_idle();
                                                try {
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("a reopened pool reports its statistics again") {
   }
 }
 
-FIBER_TEST_CASE("a pool is opened and closed while it reports its statistics") {
+FIBER_TEST_CASE("a pool can be opened and closed while it reports its statistics") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   Told told;
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .on_tick = told.every(1us)});

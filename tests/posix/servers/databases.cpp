@@ -52,13 +52,18 @@ std::unique_ptr<Client> connect_libpq(const std::string& where) {
 #ifdef WEFT_TEST_MARIADB
 namespace {
 
+// Before any scope: the library looks a service up in it, in a pthread_once(), where no fiber
+// parks.
+const int mariadb_begun = ::mysql_library_init(0, nullptr, nullptr);
+
 class Mariadb final : public Client {
  public:
   Mariadb() : connection_(::mysql_init(nullptr)) {}
   ~Mariadb() override { ::mysql_close(connection_); }
 
   [[nodiscard]] bool connect(const std::string& port) {
-    return ::mysql_real_connect(connection_, "127.0.0.1", "weft", "weft", nullptr,
+    return mariadb_begun == 0 &&
+           ::mysql_real_connect(connection_, "127.0.0.1", "weft", "weft", nullptr,
                                 static_cast<unsigned>(std::stoul(port)), nullptr, 0) != nullptr;
   }
   bool call_quickly() override { return ask("select 0"); }

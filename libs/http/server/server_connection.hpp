@@ -20,14 +20,14 @@ class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
 // The whole state of an idle connection: its socket, and a wait for bytes that needs no stack.
-class Connection : public net::ConnectionRecord {
+class ServerConnection : public net::ConnectionRecord {
  public:
-  Connection(net::TcpStream stream, ServerCore& server) noexcept;
+  ServerConnection(net::TcpStream stream, ServerCore& server) noexcept;
 
-  // Does what net::ConnectionRecord does; a fiber then serves the connection.
+  // Does the same as in net::ConnectionRecord; a fiber then serves the connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
-  // From now on `talk` is called instead of a session, first with the bytes that arrived early. The
-  // serving fiber calls it.
+  // From now on, the connection calls `talk` instead of a session, first with the bytes that
+  // arrived early. The serving fiber calls upgrade().
   void upgrade(Talk talk, std::string_view early) {
     conversation_ =
         std::make_unique<Conversation>(Conversation{std::move(talk), std::string(early)});
@@ -37,16 +37,16 @@ class Connection : public net::ConnectionRecord {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] const Transport& transport() const noexcept { return transport_; }
   [[nodiscard]] Progress& progress() noexcept { return transport_.progress(); }
-  // Null: the connection has no PROXY header. The serving fiber calls it.
+  // Returns null if the connection has no PROXY header. The serving fiber calls this.
   [[nodiscard]] const net::ProxyHeader* proxied() const noexcept { return proxied_.get(); }
-  // The number of requests on it. Relaxed: a count.
+  // Counts a request on this connection. Relaxed: a count.
   void count_request() noexcept {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
   }
   [[nodiscard]] std::uint32_t requests() const noexcept { return requests_.load(detail::relaxed); }
 
  private:
-  // The protocol after an upgrade; allocated separately, because few connections have one.
+  // The protocol after an upgrade; allocated separately, because few connections are upgraded.
   struct Conversation {
     Talk talk;
     std::string early;
@@ -64,7 +64,7 @@ class Connection : public net::ConnectionRecord {
   std::unique_ptr<const net::ProxyHeader> proxied_;
   ServerCore& server_;
   detail::Atomic<std::uint32_t> requests_{0};
-  bool is_begun_ = false;  // There is no PROXY header, or it has been read.
+  bool is_begun_ = false;  // True if there is no PROXY header, or it has been read.
 };
 
 }  // namespace weft::http

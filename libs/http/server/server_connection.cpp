@@ -1,4 +1,4 @@
-#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_connection.hpp"
 
 #include <exception>
 #include <weft/this_fiber.hpp>
@@ -8,23 +8,24 @@
 
 namespace weft::http {
 
-Connection::Connection(net::TcpStream stream, ServerCore& server) noexcept
+ServerConnection::ServerConnection(net::TcpStream stream, ServerCore& server) noexcept
     : ConnectionRecord(Deadline::now_nanoseconds()),
       transport_(std::move(stream)),
       server_(server) {}
 
-bool Connection::wait_for_bytes() noexcept {
+bool ServerConnection::wait_for_bytes() noexcept {
   return ConnectionRecord::wait_for_bytes(transport_.stream().socket().handle(),
                                           detail::Task([this] { serve(); }));
 }
 
-// Runs in a new fiber.
-void Connection::serve() noexcept {
+// A new fiber runs this function.
+void ServerConnection::serve() noexcept {
   set_caller(this_fiber::id());
+  if (const std::string& name = server_.options().name; !name.empty()) this_fiber::set_name(name);
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();
-  } catch (...) {  // Out of memory; a partial answer must not look complete.
+  } catch (...) {  // There is no memory; a partial answer must not look complete.
     server_.report(std::current_exception());
     transport_.reset();
   }
@@ -33,7 +34,7 @@ void Connection::serve() noexcept {
   server_.end_connection(*this);
 }
 
-SessionEnd Connection::serve_bytes() {
+SessionEnd ServerConnection::serve_bytes() {
   transport_.expect_bytes();  // The watch has consumed the edge.
   SessionEnd end = is_begun_ ? SessionEnd::idle : read_proxy_header();
   if (!is_begun_) return end;
@@ -47,13 +48,13 @@ SessionEnd Connection::serve_bytes() {
   return end;
 }
 
-bool Connection::begins_with_header() const noexcept {
+bool ServerConnection::begins_with_header() const noexcept {
   const net::Networks& networks = server_.options().proxy_protocol.networks;
   return !networks.empty() && networks.contains(transport_.stream().peer_address());
 }
 
-// Runs once. After a return with is_begun_ unset, the connection has nothing to be served yet.
-SessionEnd Connection::read_proxy_header() {
+// Called until is_begun_ is set. If it does not set is_begun_, there is nothing to serve yet.
+SessionEnd ServerConnection::read_proxy_header() {
   if (!begins_with_header()) {
     is_begun_ = true;
     return SessionEnd::idle;
@@ -73,8 +74,8 @@ SessionEnd Connection::read_proxy_header() {
   return SessionEnd::idle;
 }
 
-// Runs once, on connections whose HTTP uses a layer.
-SessionEnd Connection::shake_hands() {
+// Makes the connection's layer if the server uses one. Called until the layer exists.
+SessionEnd ServerConnection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || transport_.layer() != nullptr) return SessionEnd::idle;
   if (!transport_.stream().wait_readable(Deadline::past())) {
@@ -90,15 +91,16 @@ SessionEnd Connection::shake_hands() {
   }
   if (error) {
     server_.meter().count_malformed();
-    transport_.linger();  // Sends the reason to the client before the close.
+    transport_.linger();  // Lets the client receive the reason before the close.
     return SessionEnd::over;
   }
   transport_.set_layer(std::move(layer));
   return SessionEnd::idle;
 }
 
-// An edge without bytes gives the protocol nothing to do, unless the server stops.
-SessionEnd Connection::converse(bool begins) {
+// Calls the talk while there are bytes. Without bytes, calls it only at its beginning, or if the
+// server stops.
+SessionEnd ServerConnection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();
   for (bool talks = begins || transport_.has_bytes(); talks || stop.stop_requested();

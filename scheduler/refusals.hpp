@@ -1,0 +1,12 @@
+// Throws the errors of spawns. These functions are in a separate file, which is compiled for size.
+#pragma once
+
+#include <cstddef>
+
+namespace weft::scheduler {
+
+// `what` names the call that needs a runtime.
+[[noreturn]] void throw_no_runtime(const char* what);
+[[noreturn]] void throw_stack_size(std::size_t stack_size);
+
+}  // namespace weft::scheduler
