@@ -12,10 +12,10 @@ void round_trip(benchmark::State& state) {
     Channel<int> ping;
     Channel<int> pong;
     auto partner = spawn([&] {
-      while (auto value = ping.receive()) pong.send(*value);
+      while (auto value = ping.receive()) (void)pong.send(*value);
     });
     for (auto _ : state) {
-      ping.send(1);
+      (void)ping.send(1);
       benchmark::DoNotOptimize(pong.receive());
     }
     ping.close();
@@ -33,7 +33,7 @@ void buffered(benchmark::State& state) {
       while (auto value = channel.receive()) sum += *value;
       return sum;
     });
-    for (auto _ : state) channel.send(1);
+    for (auto _ : state) (void)channel.send(1);
     channel.close();
     benchmark::DoNotOptimize(consumer.join());
   });

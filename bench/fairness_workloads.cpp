@@ -137,7 +137,7 @@ struct Crowd {
     } else if (how == Waiting::thread) {
       waker.begin([this](std::size_t fiber) { permits[fiber].semaphore.release(); });
     } else {
-      for (std::size_t i = 0; i < kTokens; ++i) tokens.send(0);
+      for (std::size_t i = 0; i < kTokens; ++i) (void)tokens.send(0);
     }
   }
   void stop() {
@@ -171,7 +171,7 @@ struct Crowd {
     return !stopped.load(std::memory_order_relaxed);  // Relaxed: it only has to be seen some time.
   }
   void end_turn() {
-    if (how == Waiting::channel) tokens.send(0);
+    if (how == Waiting::channel) (void)tokens.send(0);
   }
 
   static constexpr std::size_t kTokens = 64;

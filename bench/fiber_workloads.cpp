@@ -88,10 +88,10 @@ Metrics ping_pong(const Request& request) {
     Channel<int> ping;
     Channel<int> pong;
     auto partner = spawn([&] {
-      while (auto value = ping.receive()) pong.send(*value);
+      while (auto value = ping.receive()) (void)pong.send(*value);
     });
     for (std::size_t i = 0; i < count; ++i) {
-      ping.send(static_cast<int>(i));
+      (void)ping.send(static_cast<int>(i));
       expect("the reply", pong.receive().value(), static_cast<int>(i));
     }
     ping.close();
@@ -108,7 +108,7 @@ Metrics buffered_items(const Request& request) {
       while (auto value = channel.receive()) sum += *value;
       return sum;
     });
-    for (std::size_t i = 0; i < count; ++i) channel.send(i);
+    for (std::size_t i = 0; i < count; ++i) (void)channel.send(i);
     channel.close();
     expect("the sum", static_cast<std::int64_t>(consumer.join()),
            static_cast<std::int64_t>(count * (count - 1) / 2));
@@ -137,7 +137,7 @@ namespace {
 void sky(Channel<std::int64_t>& parent, std::int64_t number, std::int64_t size) {
   constexpr std::int64_t kChildren = 10;
   if (size == 1) {
-    parent.send(number);
+    (void)parent.send(number);
     return;
   }
   Channel<std::int64_t> results;
@@ -147,7 +147,7 @@ void sky(Channel<std::int64_t>& parent, std::int64_t number, std::int64_t size) 
   }
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < kChildren; ++i) sum += results.receive().value();
-  parent.send(sum);
+  (void)parent.send(sum);
 }
 
 std::int64_t fib(int n) {

@@ -46,7 +46,7 @@ Metrics wake_idle(const Request& request) {
   std::thread waker([&wakes, count] {
     for (std::size_t i = 0; i < count; ++i) {
       std::this_thread::sleep_for(kWakePause);
-      wakes.send(Clock::now());
+      (void)wakes.send(Clock::now());
     }
     wakes.close();
   });
@@ -68,13 +68,13 @@ Metrics wake_busy(const Request& request) {
   std::atomic<bool> stopped{false};
   auto bursts = spawn([&stopped] { run_bursts(stopped); });
   auto woken = spawn([&wakes, &latencies] {
-    while (auto wake = wakes.receive()) latencies.send(nanoseconds_since(*wake));
+    while (auto wake = wakes.receive()) (void)latencies.send(nanoseconds_since(*wake));
   });
   std::vector<double> found;
   found.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto now = Clock::now();
-    wakes.send(now);
+    (void)wakes.send(now);
     compute_until(now + kWakerComputes);
     found.push_back(latencies.receive().value());
   }

@@ -34,8 +34,8 @@ struct Sources {
 void all_are_ready(benchmark::State& state) {
   in_fiber(state, [&] {
     Sources sources(state.range(1), 1);
-    for (auto& channel : sources.channels) channel->send(1);
-    for (auto _ : state) sources.channels[select_among(sources.cases)]->send(1);
+    for (auto& channel : sources.channels) (void)channel->send(1);
+    for (auto _ : state) (void)sources.channels[select_among(sources.cases)]->send(1);
   });
 }
 BENCHMARK(all_are_ready)->ArgNames({"workers", "cases"})->ArgsProduct({{1}, {1, 2, 4, 16, 64}});

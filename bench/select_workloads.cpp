@@ -26,13 +26,13 @@ Channels make_channels(std::size_t capacity) {
 Metrics select_ready(const Request& request) {
   const double per_select = per_unit(request.count(2'000'000), [](std::size_t count) {
     Channels channels = make_channels(1);
-    for (Channel<std::int64_t>& channel : channels) channel.send(1);
+    for (Channel<std::int64_t>& channel : channels) (void)channel.send(1);
     std::int64_t sum = 0;
     const auto add = [&sum](std::optional<std::int64_t> value) { sum += *value; };
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t chosen = select(on_receive(channels[0], add), on_receive(channels[1], add),
                                         on_receive(channels[2], add), on_receive(channels[3], add));
-      channels[chosen].send(1);
+      (void)channels[chosen].send(1);
     }
     expect("the sum", sum, static_cast<std::int64_t>(count));
   });
@@ -44,7 +44,7 @@ Metrics select_becomes_ready(const Request& request) {
   const double per_select = per_unit(request.count(1'000'000), [](std::size_t count) {
     Channels channels = make_channels(0);
     auto sender = spawn([&channels, count] {
-      for (std::size_t i = 0; i < count; ++i) channels[i % kChannels].send(1);
+      for (std::size_t i = 0; i < count; ++i) (void)channels[i % kChannels].send(1);
     });
     std::int64_t sum = 0;
     const auto add = [&sum](std::optional<std::int64_t> value) { sum += *value; };
@@ -83,11 +83,11 @@ Metrics deadlines_met(const Request& request) {
     const auto patience = std::chrono::seconds(100);
     auto partner = spawn([&] {
       std::optional<std::int64_t> value;
-      while (ping.receive_for(value, patience) == ChannelStatus::ok) pong.send(*value);
+      while (ping.receive_for(value, patience) == ChannelStatus::ok) (void)pong.send(*value);
     });
     std::optional<std::int64_t> reply;
     for (std::size_t i = 0; i < count; ++i) {
-      ping.send(static_cast<std::int64_t>(i));
+      (void)ping.send(static_cast<std::int64_t>(i));
       (void)pong.receive_for(reply, patience);
       expect("the reply", reply.value_or(-1), static_cast<std::int64_t>(i));
     }

@@ -176,10 +176,21 @@ def kernel_switches(pid):
     return total
 
 
+# perf counts all system calls, and those that wake a thread: by a futex, and by an eventfd.
+COUNTED_EVENTS = (
+    *("-e", "raw_syscalls:sys_enter"),
+    *("-e", "syscalls:sys_enter_futex", "--filter", "op == 1 || op == 129"),
+    *("-e", "syscalls:sys_enter_write", "--filter", "count == 8"),
+)
+
+
 def count_system_calls(pid, load):
-    """Those that a server makes while `load()` is put on it; None where perf cannot count them."""
+    """(system calls, wakes of threads) of a server while `load()` is put on it.
+
+    None where perf cannot count them.
+    """
     pids = ",".join(str(each) for each in processes(pid))
-    command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", pids]
+    command = ["perf", "stat", "-x,", *COUNTED_EVENTS, "-p", pids]
     try:
         perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                 text=True)
@@ -191,8 +202,8 @@ def count_system_calls(pid, load):
     finally:
         perf.send_signal(signal.SIGINT)
         text = perf.communicate(timeout=30)[1]
-    counted = re.search(r"^(\d+),", text, re.MULTILINE)
-    return int(counted[1]) if counted else None
+    counts = [int(count) for count in re.findall(r"^(\d+),", text, re.MULTILINE)]
+    return (counts[0], counts[1] + counts[2]) if len(counts) == 3 else None
 
 
 def peak_memory_bytes(pid):

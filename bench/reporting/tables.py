@@ -64,10 +64,12 @@ def table(run, rows, unit):
                f"{' | '.join(cells)} |")
 
 
-def tables(run, topic):
-    """A table for each unit of the topic's rows."""
+def tables(run, topic, *, without=()):
+    """A table for each unit of the topic's rows, except rows whose names begin as these."""
     by_unit = {}
     for row in topics.rows_of(topic, run.rows):
+        if without and row.startswith(without):
+            continue
         by_unit.setdefault(unit_of(run.metric(row)), []).append(row)
     for unit, rows in by_unit.items():
         yield ""

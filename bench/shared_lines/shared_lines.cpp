@@ -77,6 +77,8 @@ void count_yields() {
 void count_wakes(const std::function<void(const std::function<void()>&)>& by_another) {
   Semaphore ping(0);
   Semaphore pong(0);
+  WaitGroup other;  // May be a detached thread, which uses the semaphores to its end.
+  other.add();
   auto partner = spawn([&] {
     for (int i = 0; i < kTimes; ++i) {
       ping.acquire();
@@ -88,8 +90,10 @@ void count_wakes(const std::function<void(const std::function<void()>&)>& by_ano
       ping.release();
       pong.acquire();
     }
+    other.done();
   });
   partner.join();
+  other.wait();
 }
 
 void count_items() {
@@ -97,7 +101,7 @@ void count_items() {
   auto consumer = spawn([&channel] {
     for (int i = 0; i < kTimes; ++i) (void)channel.receive();
   });
-  for (int i = 0; i < kTimes; ++i) channel.send(i);
+  for (int i = 0; i < kTimes; ++i) (void)channel.send(i);
   consumer.join();
 }
 
@@ -112,11 +116,11 @@ void count_deadlines() {
   auto partner = spawn([&] {
     for (int i = 0; i < kTimes / 2; ++i) {
       receive(ping);
-      pong.send(i);
+      (void)pong.send(i);
     }
   });
   for (int i = 0; i < kTimes / 2; ++i) {
-    ping.send(i);
+    (void)ping.send(i);
     receive(pong);
   }
   partner.join();
