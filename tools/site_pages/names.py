@@ -21,7 +21,7 @@ INNER = {"base", "detail", "fibers", "pool", "runtime", "scheduler", "sync", "te
 
 def documents(root):
     """Pages of the site, but the decisions and the changelog, which also tell of what is no more."""
-    readmes = [root / folder / "README.md" for folder in ("scheduler", "pool", "bench", "examples")]
+    readmes = [root / folder / "README.md" for folder in ("scheduler", "scheduler/upkeep", "pool", "bench", "examples")]
     return [root / "README.md", root / "CONTRIBUTING.md", *readmes,
             *sorted((root / "docs").glob("*.md"))]
 

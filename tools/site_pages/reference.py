@@ -60,6 +60,10 @@ class Source:
         return self.texts[name][extent.start.offset:extent.end.offset].decode()
 
 
+# What the compiler checks, and whose members a caller cannot use.
+NOT_SHOWN = re.compile(r" WEFT_[A-Z_]+(\([^()]*\))?| : private [\w:]+$")
+
+
 def declared(text):
     """A declaration without its body, initializers of members and the blanks of its place."""
     depth, end = 0, len(text)
@@ -71,7 +75,7 @@ def declared(text):
             end = index
             break
     lines = [re.sub(r"\s*//.*", "", line) for line in text[:end].rstrip(" ;\n").splitlines()]
-    text = "\n".join(line for line in lines if line.strip())
+    text = NOT_SHOWN.sub("", "\n".join(line for line in lines if line.strip()))
     indents = [len(line) - len(line.lstrip()) for line in text.splitlines()[1:]]
     cut = max(0, min(indents, default=0) - 4) if indents and min(indents) >= 4 else 0
     if indents and re.match(r"template|\[\[", text):
@@ -175,7 +179,7 @@ class Reader:
 
     @staticmethod
     def head(written):
-        return re.sub(r"\s*\{.*", "", written, flags=re.DOTALL)
+        return NOT_SHOWN.sub("", re.sub(r"\s*\{.*", "", written, flags=re.DOTALL))
 
 
 def public_headers(include):

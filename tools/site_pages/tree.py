@@ -9,8 +9,8 @@ CODE = re.compile(r"^```.*?^```$|(?<=\n\n)(?:    [^\n]*\n)+|`[^`\n]*`", re.MULTI
 # Documents outside docs/ that are pages, too.
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md",
            "CHANGELOG.md": "changelog.md", "scheduler/README.md": "scheduler.md",
-           "pool/README.md": "inside_the_pool.md", "bench/README.md": "how_it_is_measured.md",
-           "examples/README.md": "examples.md"}
+           "scheduler/upkeep/README.md": "upkeep.md", "pool/README.md": "inside_the_pool.md",
+           "bench/README.md": "how_it_is_measured.md", "examples/README.md": "examples.md"}
 
 
 class Tree:
@@ -44,6 +44,8 @@ class Tree:
             self.titles[name] = re.search(r"^# (.*)$", text, re.MULTILINE).group(1)
             # A note to a test about a block is no word of the language.
             text = re.sub(r"^```cpp .*$", "```cpp", text, flags=re.MULTILINE)
+            if name == "index.md":  # Its part of the navigation has no other page.
+                text = f"---\nhide: [navigation]\n---\n{text}"
             self.put(name, self.with_links(text, source, name))
 
     def put(self, name, text):
