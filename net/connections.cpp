@@ -100,8 +100,9 @@ void Connections::remove(ConnectionRecord& connection) noexcept {
     const detail::Guard guard(part.lock);
     part.unlink(connection);
     ++part.removed;
+    if (connection.is_excused_) return;
   }
-  if (!connection.is_excused_) others_.done();
+  others_.done();
 }
 
 void Connections::start_keeper() {
@@ -183,10 +184,10 @@ std::int64_t Connections::poke_idle(Part& part, std::int64_t now) noexcept {
   }
 }
 
-// Calls `note` with each connection under the lock, and then `act` with its handle without the
-// lock.
-template <class Note, class Act>
-void Connections::for_each_stream(const ConnectionRecord* spared, Note note, Act act) noexcept {
+// Calls `take` with each connection under the lock. If `take` returns true, calls `act` with the
+// connection's handle without the lock.
+template <class Take, class Act>
+void Connections::for_each_stream(Take take, Act act) noexcept {
   const detail::Guard walk(walk_);
   for (Part& part : parts_) {
     part.lock.lock();
@@ -202,9 +203,7 @@ void Connections::for_each_stream(const ConnectionRecord* spared, Note note, Act
             connection.round_ = round;
             part.unlink(connection);
             part.append(connection);
-            if (&connection == spared) continue;
-            note(connection);
-            batch.add(handle_of_(connection));
+            if (take(connection)) batch.add(handle_of_(connection));
           }
         }
         all_seen = !batch.full();
@@ -215,16 +214,20 @@ void Connections::for_each_stream(const ConnectionRecord* spared, Note note, Act
 }
 
 void Connections::poke_all() noexcept {
-  for_each_stream(
-      nullptr, [](ConnectionRecord&) {}, poke);
+  for_each_stream([](const ConnectionRecord&) { return true; }, poke);
 }
 
-std::size_t Connections::close_all(const ConnectionRecord* spared) noexcept {
+std::size_t Connections::close_all() noexcept { return close(false); }
+
+std::size_t Connections::close_others() noexcept { return close(true); }
+
+std::size_t Connections::close(bool spares_excused) noexcept {
   std::size_t closed = 0;
   for_each_stream(
-      spared,
-      [&closed](ConnectionRecord& connection) {
+      [&closed, spares_excused](ConnectionRecord& connection) {
+        if (spares_excused && connection.is_excused_) return false;
         if (!std::exchange(connection.is_closed_, true)) ++closed;
+        return true;
       },
       [](io::IoHandle& handle) { (void)handle.close(); });
   return closed;
@@ -244,7 +247,11 @@ ConnectionRecord* Connections::find_caller(std::uint64_t fiber) noexcept {
 }
 
 void Connections::excuse(ConnectionRecord& connection) noexcept {
-  if (!std::exchange(connection.is_excused_, true)) others_.done();
+  {
+    const detail::Guard guard(parts_[connection.part_].lock);
+    if (std::exchange(connection.is_excused_, true)) return;
+  }
+  others_.done();
 }
 
 Connections::Counts Connections::counts() const noexcept {

@@ -79,9 +79,9 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
-  bool is_excused_ = false;  // Only caller_ uses it, and later the fiber that ends the connection.
   std::uint8_t part_ = 0;
   // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
+  bool is_excused_ = false;
   bool is_closed_ = false;
   std::uint8_t delay_ = 0;
   std::uint32_t round_ = 0;
@@ -134,10 +134,11 @@ class Connections {
   // Makes all connections check for bytes once, and notice that the server ends. Connections that
   // arrive meanwhile are not reached.
   void poke_all() noexcept;
-  // Closes all streams, except that of `spared` (may be null). The fibers that serve these
-  // connections, now or later, end them. Returns how many connections were closed for the first
-  // time.
-  std::size_t close_all(const ConnectionRecord* spared) noexcept;
+  // Both functions close streams; the second spares excused connections. The fibers that serve the
+  // closed connections, now or later, end them. Returns how many connections were closed for the
+  // first time.
+  std::size_t close_all() noexcept;
+  std::size_t close_others() noexcept;
 
   // Returns the connection whose handler runs in this fiber, or null.
   [[nodiscard]] ConnectionRecord* find_caller(std::uint64_t fiber) noexcept;
@@ -185,8 +186,9 @@ class Connections {
     void append(ConnectionRecord& connection) noexcept WEFT_REQUIRES(lock);
   };
 
-  template <class Note, class Act>
-  void for_each_stream(const ConnectionRecord* spared, Note note, Act act) noexcept;
+  template <class Take, class Act>
+  void for_each_stream(Take take, Act act) noexcept;
+  std::size_t close(bool spares_excused) noexcept;
   [[nodiscard]] std::chrono::nanoseconds delay(std::uint8_t number) const noexcept;
   [[nodiscard]] std::uint8_t longest_delay(std::chrono::nanoseconds most) const noexcept;
   void look(Part& part, ConnectionRecord& connection, std::int64_t now, Batch& due) noexcept

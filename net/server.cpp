@@ -299,10 +299,15 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   return error();
 }
 
-// A connection that begins later is refused.
-void Server::Core::close_all(const ConnectionRecord* spared) noexcept {
+// A connection that begins later is refused; so it is after close_others().
+void Server::Core::close_all() noexcept {
   refuse_rest();
-  counts_.closed_late.fetch_add(connections_.close_all(spared), relaxed);
+  counts_.closed_late.fetch_add(connections_.close_all(), relaxed);
+}
+
+void Server::Core::close_others() noexcept {
+  refuse_rest();
+  counts_.closed_late.fetch_add(connections_.close_others(), relaxed);
 }
 
 void Server::Core::end_connections() noexcept {
@@ -315,13 +320,13 @@ void Server::Core::end_connections() noexcept {
   const std::stop_token taken_over = taken_over_.request.get_token();
   if (all_have_ended({Deadline::after(options_.grace), taken_over})) return;
   if (taken_over.stop_requested()) {
-    // After the grace for the other handlers, handlers that have called shutdown() have a grace of
-    // their own.
+    // A handler's shutdown() does not see connections that are accepted after its wait. After the
+    // limit for these, handlers that have called shutdown() have a grace of their own.
     const auto limit = Deadline::at_nanoseconds(taken_over_.limit.load(relaxed));
-    if (wait_until(limit)) (void)connections_.wait_for_others(limit);
+    if (!wait_until(limit) || !connections_.wait_for_others(limit)) close_others();
     if (all_have_ended(Deadline::after(options_.grace))) return;
   }
-  close_all(nullptr);
+  close_all();
   (void)all_have_ended({});
 }
 
@@ -333,7 +338,7 @@ bool Server::Core::shutdown(Deadline grace) {
     return shut_down_in(*own, grace);
   }
   if (wait_until(grace) && connections_.wait_for_all(grace)) return true;
-  close_all(nullptr);
+  close_all();
   (void)wait_until({});
   (void)connections_.wait_for_all({});
   return false;
@@ -345,7 +350,7 @@ bool Server::Core::shutdown(Deadline grace) {
 bool Server::Core::shut_down_in(ConnectionRecord& own, Deadline grace) noexcept {
   connections_.excuse(own);
   if (connections_.wait_for_others(grace)) return true;
-  close_all(&own);
+  close_others();
   return false;
 }
 

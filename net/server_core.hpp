@@ -86,7 +86,8 @@ class Server::Core final : private Acceptor {
   [[nodiscard]] Next handle(Served& served, Connection& connection) noexcept;
   void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
-  void close_all(const ConnectionRecord* spared) noexcept;
+  void close_all() noexcept;
+  void close_others() noexcept;
   [[nodiscard]] bool shut_down_in(ConnectionRecord& own, Deadline grace) noexcept;
   void end_connections() noexcept;
 

@@ -231,6 +231,27 @@ FIBER_TEST_CASE(
   CHECK(serving.end() == std::error_code{});
 }
 
+SIM_TEST_CASE(
+    "a connection accepted after a handler's shutdown ends at the deadline of that call") {
+  Server* server = nullptr;
+  Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
+    std::array<std::byte, 1> any;
+    if (connection.bytes().read_exactly(any).error) return;
+    CHECK(server->shutdown(Deadline::after(1min)));  // The other client has no place yet.
+  });
+  server = serving.operator->();
+  TcpStream first = serving.connect();
+  wait_for([&] { return serving->stats().open == 1; });
+  TcpStream second = serving.connect();
+  const auto begun = Clock::now();
+  CHECK_FALSE(first.write_all(bytes("x")).error);
+  CHECK(has_ended(second));
+  CHECK(serving.end() == std::error_code{});
+  CHECK(Clock::now() - begun < 2min);
+  CHECK(serving->stats().accepted == 2);
+  CHECK(serving->stats().closed_late == 1);
+}
+
 FIBER_TEST_CASE("a server accepts a move-only handler") {
   Serving serving({}, [text = std::make_unique<std::string>("moved")](TcpStream& stream) {
     CHECK_FALSE(stream.write_all(bytes(*text)).error);

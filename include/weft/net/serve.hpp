@@ -264,8 +264,9 @@ class Server {
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
-  // handlers. It may be called repeatedly. In a handler it returns at the deadline, and does not
-  // wait for connections whose handlers have called shutdown().
+  // handlers. It may be called repeatedly. In a handler it returns at the deadline, and spares
+  // connections whose handlers have called shutdown(). It does not wait for clients that are
+  // accepted after its call; serve() closes them at the deadline.
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.

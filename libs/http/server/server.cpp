@@ -238,7 +238,7 @@ bool ServerCore::shutdown(Deadline grace) {
   }
   if (!in_time) {
     (void)scope_.cancel();
-    (void)connections_.close_all(own);
+    (void)(own != nullptr ? connections_.close_others() : connections_.close_all());
     // If the caller is a handler, a connection may wait for the caller's slot, and then ends only
     // after this call.
     if (own == nullptr) (void)wait_until({});
