@@ -123,8 +123,6 @@ bool join_until_report(pool::PoolCore& core) {
   });
 }
 
-// Never inlined, so that an exception in a destructor leaves this frame before it ends the process.
-// If the noexcept frame had objects to destroy, the exception would be lost.
 [[gnu::noinline]] void drain(FiberPool& pool, pool::PoolCore& core) {
   pool.close(Close::drain);
   if (join_until_report(core)) return;
@@ -135,6 +133,12 @@ bool join_until_report(pool::PoolCore& core) {
                       core.options().name.c_str(), stats.busy, stats.queued);
   detail::report_end_wait(what, nullptr);
   pool.join();
+}
+
+// An exception ends the process in this frame, which has no objects to destroy: the pool's members
+// still exist, and std::terminate can report the exception. So neither function is inlined.
+[[gnu::noinline]] void drain_or_terminate(FiberPool& pool, pool::PoolCore& core) noexcept {
+  drain(pool, core);
 }
 
 }  // namespace
@@ -154,7 +158,7 @@ FiberPool::FiberPool(PoolOptions options)
   outer_stop_.add(core_->options().stop, CloseOnStop{this});
 }
 
-FiberPool::~FiberPool() { drain(*this, *core_); }
+FiberPool::~FiberPool() { drain_or_terminate(*this, *core_); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)
