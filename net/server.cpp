@@ -320,8 +320,10 @@ void Server::Core::end_connections() noexcept {
   const std::stop_token taken_over = taken_over_.request.get_token();
   if (all_have_ended({Deadline::after(options_.grace), taken_over})) return;
   if (taken_over.stop_requested()) {
-    // A handler's shutdown() does not see connections that are accepted after its wait. After the
-    // limit for these, handlers that have called shutdown() have a grace of their own.
+    // Each call closes what is left at its deadline, and returns whether it had to. A handler's
+    // call does not see connections that are accepted after its wait. After the limit for these,
+    // handlers that have called shutdown() have a grace of their own.
+    taken_over_.calls.wait();
     const auto limit = Deadline::at_nanoseconds(taken_over_.limit.load(relaxed));
     if (!wait_until(limit) || !connections_.wait_for_others(limit)) close_others();
     if (all_have_ended(Deadline::after(options_.grace))) return;
@@ -330,27 +332,23 @@ void Server::Core::end_connections() noexcept {
   (void)all_have_ended({});
 }
 
-bool Server::Core::shutdown(Deadline grace) {
-  taken_over_.limit.store(grace.nanoseconds(), relaxed);
-  (void)taken_over_.request.request_stop();
-  stop();
-  if (ConnectionRecord* const own = connections_.find_caller(this_fiber::id())) {
-    return shut_down_in(*own, grace);
-  }
-  if (wait_until(grace) && connections_.wait_for_all(grace)) return true;
-  close_all();
-  (void)wait_until({});
-  (void)connections_.wait_for_all({});
-  return false;
-}
-
 // A handler that shuts down waits for all connections except its own and connections whose handlers
 // shut down, too. Its waits for connections that may need its place, and for accepting fibers, have
 // a limit, because the handler may run in an accepting fiber.
-bool Server::Core::shut_down_in(ConnectionRecord& own, Deadline grace) noexcept {
-  connections_.excuse(own);
-  if (connections_.wait_for_others(grace)) return true;
-  close_others();
+bool Server::Core::shutdown(Deadline grace) {
+  taken_over_.calls.add();
+  taken_over_.limit.store(grace.nanoseconds(), relaxed);
+  (void)taken_over_.request.request_stop();
+  stop();
+  ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
+  if (own != nullptr) connections_.excuse(*own);
+  const bool in_time = own != nullptr ? connections_.wait_for_others(grace)
+                                      : wait_until(grace) && connections_.wait_for_all(grace);
+  if (!in_time) own != nullptr ? close_others() : close_all();
+  taken_over_.calls.done();
+  if (in_time || own != nullptr) return in_time;
+  (void)wait_until({});
+  (void)connections_.wait_for_all({});
   return false;
 }
 

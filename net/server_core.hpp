@@ -13,6 +13,7 @@
 #include <weft/mutex.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/wait_group.hpp>
 
 #include "net/acceptor.hpp"
 #include "net/connections.hpp"
@@ -69,6 +70,7 @@ class Server::Core final : private Acceptor {
   struct Takeover {
     std::stop_source request;
     detail::Atomic<std::int64_t> limit{0};  // Nanoseconds; the stop request publishes it.
+    WaitGroup calls;                        // Calls that may still close connections.
   };
   enum class Idle : std::uint8_t { readable, parked, over };
 
@@ -88,7 +90,6 @@ class Server::Core final : private Acceptor {
   [[nodiscard]] Idle become_idle(Served& connection);
   void close_all() noexcept;
   void close_others() noexcept;
-  [[nodiscard]] bool shut_down_in(ConnectionRecord& own, Deadline grace) noexcept;
   void end_connections() noexcept;
 
   const Handler handler_;
