@@ -1,4 +1,4 @@
-// What does a call on a helper thread cost?
+// Measures the cost of a call on a helper thread.
 #include <weft/blocking.hpp>
 
 #include "bench/fiber_benchmark.hpp"
@@ -6,7 +6,7 @@
 namespace weft::bench {
 namespace {
 
-// There and back, with a callable that does nothing: what it costs not to block the worker.
+// A round trip with a callable that does nothing: the price of not blocking the worker.
 void blocking_round_trip(benchmark::State& state) {
   in_fiber(state, [&] {
     for (auto _ : state) blocking([] {});

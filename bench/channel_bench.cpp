@@ -1,4 +1,4 @@
-// What does it cost to hand a value over?
+// Measures the cost of handing a value over.
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 
@@ -24,7 +24,7 @@ void round_trip(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(round_trip);
 
-// One producer sends to one consumer, through range(1) places.
+// One producer sends to one consumer through a channel with range(1) places.
 void buffered(benchmark::State& state) {
   in_fiber(state, [&] {
     Channel<std::int64_t> channel(static_cast<std::size_t>(state.range(1)));

@@ -1,5 +1,5 @@
-// How much of the time of a server is the kernel's? One thread over epoll, edge-triggered, no
-// fibers: what bench/compare_net measures weft's servers against.
+// A minimal server: one thread over edge-triggered epoll, without fibers. bench/compare_net
+// compares weft's servers with it, to show which part of their time is the kernel's.
 //
 //   echo_floor --port 7777            sends back what it is sent
 //   echo_floor --port 7777 --hello    answers HTTP requests with 13 bytes
@@ -35,7 +35,7 @@ int check(int result, const char* what) {
 
 constexpr std::uint32_t kHangUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
-// One connection, and what could not be sent yet.
+// One connection, with the bytes that could not be sent yet.
 struct Connection {
   int descriptor;
   std::vector<char> unsent;
@@ -77,7 +77,7 @@ class EchoFloor {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
-  // Until SIGINT or SIGTERM.
+  // Serves until SIGINT or SIGTERM.
   void serve() {
     std::array<epoll_event, 128> events;
     for (;;) {
@@ -127,14 +127,14 @@ class EchoFloor {
     ::close(descriptor);
   }
 
-  // As much as the kernel takes. False if the connection is broken.
+  // Sends as much as the kernel takes. Returns false if the connection is broken.
   static bool send(Connection& connection, const char* data, std::size_t size, std::size_t& sent) {
     const ssize_t result = ::send(connection.descriptor, data, size, MSG_NOSIGNAL);
     sent = result > 0 ? static_cast<std::size_t>(result) : 0;
     return result >= 0 || errno == EAGAIN;
   }
 
-  // The bytes to be sent. Valid until the next call.
+  // Returns the bytes to be sent, which are valid until the next call.
   std::string_view answer_to(Connection& connection, std::string_view received) {
     if (answer_ == Answer::echo) return received;
     const std::size_t requests = connection.ends.count_in(received);
@@ -167,8 +167,8 @@ class EchoFloor {
         connection.unsent.assign(answer.begin() + static_cast<std::ptrdiff_t>(sent), answer.end());
         return;
       }
-      // A short read has emptied the socket: more will make an edge. Only the end of the stream
-      // may have come with this one.
+      // A short read has emptied the socket: more bytes will cause another edge. Only the end of
+      // the stream may already have been reported with this edge.
       if (received < buffer.size() && !hung_up) return;
     }
   }
@@ -184,7 +184,8 @@ class EchoFloor {
   std::uint64_t requests_ = 0;
 };
 
-// `--port N`, or nothing for 7777; then `--hello`, or nothing. False: not understood.
+// Reads an optional `--port N` (default 7777), then an optional `--hello`. Returns false if it
+// cannot parse the arguments.
 bool read_arguments(int argc, char** argv, std::uint16_t& port, Answer& answer) {
   if (argc > 1 && std::string_view(argv[argc - 1]) == "--hello") {
     answer = Answer::hello;

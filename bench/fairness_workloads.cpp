@@ -1,4 +1,4 @@
-// W13: among many fibers that compute and wait for their turn, how far the slowest is behind.
+// W13: many fibers compute and wait for their turn; measures how far the slowest falls behind.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace weft::bench {
 
 namespace {
 
-// The turns that a fiber has had. Each on a cache line of its own.
+// The number of turns that a fiber has had. Each count is on a separate cache line.
 struct alignas(64) Turns {
   std::uint64_t count = 0;
   Clock::time_point last;
@@ -49,7 +49,7 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
   Metrics metrics;
   add_quantiles(metrics, "gap_", std::move(gaps));
   metrics["median_turns"] = median;
-  // A fiber that never ran counts as one that had half a turn, so that there is a figure.
+  // A fiber that never ran counts as half a turn, so that the quotient is defined.
   metrics["median_by_slowest"] =
       median / (counts.front() == 0 ? 0.5 : static_cast<double>(counts.front()));
   metrics["fastest_by_median"] = static_cast<double>(counts.back()) / std::max(median, 0.5);
@@ -60,7 +60,7 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
 class WakingThread {
  public:
   explicit WakingThread(std::size_t fibers) : asked_(fibers) {}
-  // Relaxed: nothing comes with it.
+  // Relaxed: the flag publishes no other data.
   void ask_for(std::size_t fiber) { asked_[fiber].store(true, std::memory_order_relaxed); }
   template <class Wake>
   void begin(Wake wake) {
@@ -90,7 +90,7 @@ class Sockets {
     raise_descriptor_limit();
     for (std::size_t i = 0; i < fibers; ++i) pairs_.push_back(net::UnixStream::pair().value);
   }
-  // False when the other end has been closed.
+  // Returns false if the other end has been closed.
   bool receive(std::size_t fiber) {
     std::byte byte{};
     return !pairs_[fiber].first.read_some(std::span(&byte, 1)).error;
@@ -126,8 +126,8 @@ struct Crowd {
         permits(waiting == Waiting::thread ? fibers : 0),
         sockets(waiting == Waiting::socket ? fibers : 0) {}
 
-  // After all fibers have begun. Fibers that wait for a channel are parked there by then: the first
-  // of them would not have to wait, and have many turns, while the others come.
+  // Call it when all fibers have begun. By then, fibers that wait for a channel are parked;
+  // otherwise the first ones would have many turns before the last ones arrive.
   void start() {
     started.store(true);
     if (how == Waiting::yield || how == Waiting::timer) return;
@@ -148,7 +148,7 @@ struct Crowd {
     tokens.close();
   }
 
-  // False at the end of the run.
+  // Returns false at the end of the run.
   bool wait_for_turn(std::size_t fiber) {
     switch (how) {
       case Waiting::yield:
@@ -168,7 +168,7 @@ struct Crowd {
       case Waiting::channel:
         if (!tokens.receive()) return false;
     }
-    return !stopped.load(std::memory_order_relaxed);  // Relaxed: it only has to be seen some time.
+    return !stopped.load(std::memory_order_relaxed);  // Relaxed: fibers may see it late.
   }
   void end_turn() {
     if (how == Waiting::channel) (void)tokens.send(0);
@@ -201,7 +201,7 @@ void take_turns(Crowd& crowd, std::size_t fiber, Turns& turns) {
 
 }  // namespace
 
-// The more fibers, the longer, so that each has some turns.
+// The run is longer with more fibers, so that each fiber has some turns.
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how) {
   const auto duration = std::chrono::duration<double>(
       request.scale * std::max(1.0, static_cast<double>(fibers) / 2'000));

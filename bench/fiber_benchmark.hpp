@@ -1,4 +1,4 @@
-// Google Benchmark, run from a fiber.
+// Runs Google Benchmark from a fiber.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -8,8 +8,9 @@
 
 namespace weft::bench {
 
-// Runs `body` as the main fiber of a runtime with state.range(0) workers; the loop over `state`
-// is inside. Register with WEFT_FIBER_BENCHMARK, which sets that argument and the clock.
+// Runs `body` as the main fiber of a runtime with state.range(0) workers; `body` contains the loop
+// over `state`. Register benchmarks with WEFT_FIBER_BENCHMARK, which sets that argument and the
+// clock.
 template <class Body>
 void in_fiber(benchmark::State& state, Body body) {
   RuntimeOptions options;
@@ -19,6 +20,6 @@ void in_fiber(benchmark::State& state, Body body) {
 
 }  // namespace weft::bench
 
-// Real time, because the work is on other threads than the one that started the benchmark.
+// Measures real time, because other threads than the one that started the benchmark do the work.
 #define WEFT_FIBER_BENCHMARK(function) \
   BENCHMARK(function)->ArgName("workers")->Arg(1)->Arg(2)->UseRealTime()->MeasureProcessCPUTime()

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBatch = 100;
 
-// Spawns `count` fibers that run `body`, and waits for all.
+// Spawns `count` fibers that run `body`, and waits for all of them.
 template <class Body>
 void flood(std::size_t count, Body body) {
   WaitGroup group;
@@ -58,7 +58,7 @@ Metrics flood_empty(const Request& request) {
   return {{"ms", milliseconds_since(start)}};
 }
 
-// The time that W1b and W8b cannot go below on one worker.
+// A lower bound for the times of W1b and W8b on one worker.
 Metrics adds_alone(const Request& request) {
   const std::size_t count = request.count(1'000'000) * kAddsPerTask;
   std::atomic<std::int64_t> counter{0};
@@ -160,7 +160,7 @@ std::int64_t fib(int n) {
 }  // namespace
 
 Metrics skynet(const Request& request) {
-  // The tree has a power of ten of leaves, so the scale is rounded down to one.
+  // The number of leaves must be a power of ten, so the scaled number is rounded down to one.
   std::int64_t leaves = 1;
   while (leaves * 10 <= static_cast<std::int64_t>(request.count(1'000'000))) leaves *= 10;
   Channel<std::int64_t> result;
@@ -189,7 +189,7 @@ Metrics park_and_wake(const Request& request, std::size_t fibers) {
   }
   while (entered.load() < count) this_fiber::yield();
   const double create = milliseconds_since(start);
-  // The last to enter still have to park.
+  // The last fibers have counted themselves, but still have to park.
   this_fiber::sleep_for(std::chrono::milliseconds(200));
   const double held = process_memory("VmRSS") - before;
   start = Clock::now();
@@ -209,7 +209,7 @@ Metrics sleepers(const Request& request, std::size_t fibers, int sleeps) {
 }
 
 Metrics fork_join_fib(const Request& request) {
-  // fib(27) is 832 040 calls; each step down is 0.618 times as many.
+  // fib(27) makes 832 040 calls; each lower number makes 0.618 times as many.
   int n = 27;
   for (double scale = request.scale; scale < 0.7 && n > 2; scale /= 0.618) --n;
   const auto start = Clock::now();

@@ -1,4 +1,4 @@
-// The common part of W9_http's two C++ servers: as little of HTTP as a load generator needs.
+// The common part of W9_http's two C++ servers: the part of HTTP that a load generator needs.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace weft::bench {
 inline constexpr std::string_view kHello =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
 
-// Finds the ends of requests without a body: blank lines. The lines before them are not looked at.
+// Finds the ends of requests without a body, which are blank lines. Ignores all other lines.
 class RequestEnds {
  public:
-  // How many requests end in `received`, which may begin and end inside of one.
+  // Returns how many requests end in `received`, which may begin and end inside a request.
   [[nodiscard]] std::size_t count_in(std::string_view received) noexcept {
     constexpr std::string_view kBlankLine = "\r\n\r\n";
     std::size_t found = 0;

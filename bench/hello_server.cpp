@@ -1,5 +1,5 @@
 // weft's side of W9_http in bench/compare_net: a fiber for each connection answers each request
-// with 13 bytes. It serves until it is killed.
+// with 13 bytes. The server runs until it is killed.
 //
 //   hello_server --listen 127.0.0.1:8080 --workers 1
 #include <CLI/CLI.hpp>

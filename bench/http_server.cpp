@@ -1,6 +1,6 @@
-// weft-http's side of W9_http in bench/compare_net: a whole HTTP layer, with all headers, limits
-// and times, answers each request with 13 bytes; for bench/malice it takes bodies and gives large
-// answers, too. It serves until it is killed.
+// weft-http's side of W9_http in bench/compare_net: a complete HTTP layer, with all headers, limits
+// and timeouts, answers each request with 13 bytes. For bench/malice it also accepts bodies and
+// sends large answers. The server runs until it is killed.
 //
 //   http_server --listen 127.0.0.1:8080 --workers 1
 #include <CLI/CLI.hpp>
@@ -29,14 +29,14 @@ void set_seconds(std::chrono::nanoseconds& limit, double seconds) {
   if (seconds > 0) limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-// Made when it is asked for first: an ordinary server has no use for it.
+// Makes the answer on the first call, because an ordinary server does not need it.
 std::string_view large_answer() {
   static const std::string text(16 << 20, 'x');
   return text;
 }
 
 void answer(http::Request& request, http::Response& response) {
-  if (request.has_body() && request.read_all().error) return;  // The server answers for us.
+  if (request.has_body() && request.read_all().error) return;  // The server sends the error.
   response.add_header("Content-Type", "text/plain");
   (void)response.send(request.target() == "/large" ? large_answer() : "Hello, World!");
 }

@@ -1,5 +1,5 @@
-// weft's side of bench/idle_connections: net::serve alone. A connection that has been answered
-// waits without a fiber that runs, and without a stack. It serves until it is killed.
+// weft's side of bench/idle_connections: net::serve alone. An idle connection uses neither a
+// running fiber nor a stack. The server runs until it is killed.
 //
 //   idle_server --listen 127.0.0.1:8080 --workers 1
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// The parts of W11 and W13 in every C++ program of the comparison, weft's and the rivals'.
+// The parts of W11 and W13 that all C++ programs of the comparison share, weft's and the rivals'.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace weft::bench {
 
-// W11_idle: between two wakes. Every worker is asleep by then.
+// W11_idle: the pause between two wakes. Every worker is asleep at its end.
 inline constexpr std::chrono::microseconds kWakePause{500};
-// W11_busy: what the waker computes after each wake; and bursts of short fibers, with pauses.
+// W11_busy: the waker computes this long after each wake; bursts of short fibers also run.
 inline constexpr std::chrono::microseconds kWakerComputes{200};
 inline constexpr std::chrono::microseconds kBurstPause{20};
 inline constexpr int kBurst = 10;
@@ -20,12 +20,11 @@ inline constexpr int kBurst = 10;
 inline constexpr std::chrono::microseconds kShortWork{5};
 inline constexpr std::chrono::microseconds kLongWork{1000};
 
-// W13: what each fiber computes in a turn, and how long it sleeps where timers wake it.
+// W13: how long each fiber computes in a turn, and how long it sleeps if a timer wakes it.
 inline constexpr std::chrono::microseconds kFairWork{20};
 inline constexpr std::chrono::microseconds kFairSleep{1000};
 
-// Keeps a processor busy. By the clock, so that a fiber is as long on any machine and in any
-// language.
+// Keeps a processor busy until `end`, so that a fiber takes equally long on any machine.
 inline void compute_until(std::chrono::steady_clock::time_point end) {
   while (std::chrono::steady_clock::now() < end) {
   }
@@ -34,7 +33,8 @@ inline void compute(std::chrono::microseconds work) {
   compute_until(std::chrono::steady_clock::now() + work);
 }
 
-// One of ten, at random, but the same ones in every program and run (the output of splitmix64).
+// Returns the longer time for one number in ten, at random. The choice (by splitmix64) is the same
+// in every program and run.
 [[nodiscard]] inline std::chrono::microseconds mixed_work(std::uint64_t number) {
   std::uint64_t mixed = (number + 1) * 0x9E3779B97F4A7C15;
   mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
@@ -42,7 +42,7 @@ inline void compute(std::chrono::microseconds work) {
   return (mixed ^ (mixed >> 31)) % 10 == 0 ? kLongWork : kShortWork;
 }
 
-// At which the mixed load's fibers take half of what the workers can give.
+// The interval at which the mixed load's fibers take half of the workers' time.
 [[nodiscard]] inline std::chrono::nanoseconds mixed_interval(std::size_t workers) {
   constexpr double kLoad = 0.5;
   constexpr std::chrono::duration<double, std::nano> kMeanWork =
@@ -52,7 +52,7 @@ inline void compute(std::chrono::microseconds work) {
 }
 
 // Adds the p50, p99 and p99.9 of `nanoseconds` to `metrics`, in microseconds. The p99 is the
-// smallest value that 99 of 100 do not exceed.
+// smallest value that 99 % of the values do not exceed.
 template <class Metrics>
 void add_quantiles(Metrics& metrics, const char* prefix, std::vector<double> nanoseconds) {
   std::sort(nanoseconds.begin(), nanoseconds.end());

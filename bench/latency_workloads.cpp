@@ -1,4 +1,4 @@
-// W11: how long a fiber that is ready waits until it runs.
+// W11: measures how long a ready fiber waits until it runs.
 #include "bench/latency.hpp"
 
 #include <atomic>
@@ -21,7 +21,7 @@ Metrics quantiles(std::vector<double> nanoseconds) {
   return metrics;
 }
 
-// Bursts of short fibers with pauses, until `stopped`.
+// Runs bursts of short fibers with pauses, until `stopped` is set.
 void run_bursts(const std::atomic<bool>& stopped) {
   while (!stopped.load()) {
     WaitGroup burst;
@@ -39,7 +39,7 @@ void run_bursts(const std::atomic<bool>& stopped) {
 
 }  // namespace
 
-// The main fiber is woken; there is no other.
+// A plain thread wakes the main fiber, which is the only fiber.
 Metrics wake_idle(const Request& request) {
   const std::size_t count = request.count(5'000);
   Channel<Clock::time_point> wakes(1);
@@ -59,7 +59,8 @@ Metrics wake_idle(const Request& request) {
   return quantiles(std::move(latencies));
 }
 
-// The main fiber wakes, and computes on: only the other worker can run what it has woken.
+// The main fiber wakes another fiber and continues to compute, so only the other worker can run the
+// woken fiber.
 Metrics wake_busy(const Request& request) {
   if (request.workers != 2) throw Refusal("W11_busy is about one worker and one other.");
   const std::size_t count = request.count(10'000);
@@ -85,9 +86,9 @@ Metrics wake_busy(const Request& request) {
   return quantiles(std::move(found));
 }
 
-// Fibers arrive by the clock, whether earlier ones have run or not, and their latency counts from
-// the moment at which they should have arrived: the main fiber, which spawns them, is late itself
-// when the workers are busy, and what that costs must not be overlooked.
+// Fibers arrive by the clock, whether or not earlier fibers have run. Their latency counts from the
+// moment at which they should have arrived: the main fiber, which spawns them, is late when the
+// workers are busy, and its delay is a part of the latency.
 Metrics mixed_load(const Request& request) {
   const auto interval = mixed_interval(request.workers);
   const std::size_t count = request.count(20'000 * request.workers);

@@ -1,4 +1,4 @@
-// W14: what waiting costs where there is next to nothing to do, and how late it ends.
+// W14: measures what sleeps cost when there is little other work, and how late they end.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kFullSeconds = 2;
 
-// Sleeps until each moment of a grid; returns by how much each sleep ended late, in nanoseconds.
+// Sleeps until each moment of a grid; returns the lateness of each sleep's end in nanoseconds.
 std::vector<double> sleep_by_a_grid(std::chrono::nanoseconds pause, std::size_t count) {
   std::vector<double> late;
   late.reserve(count);

@@ -1,4 +1,4 @@
-// How much memory does a fiber hold, not started and parked?
+// Measures the memory of a fiber that has not started, and of a parked fiber.
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
@@ -21,7 +21,7 @@ void unstarted(benchmark::State& state) {
       const double before = process_memory("VmRSS");
       WaitGroup group;
       group.add(static_cast<std::uint64_t>(fibers));
-      // One worker, which does not get to them before it waits.
+      // The only worker starts none of these fibers before this fiber waits.
       for (std::int64_t i = 0; i < fibers; ++i) {
         go([&group] { group.done(); });
       }

@@ -1,4 +1,4 @@
-// The memory that fibers hold, how soon it is given back, and what happens when there is none.
+// Measures the memory that fibers hold, how soon it is given back, and what a shortage causes.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 }  // namespace
 
-// One worker, which does not get to the fibers before it waits: all are records and nothing else.
+// The only worker starts no other fiber before this one waits: all the others are mere records.
 Metrics unstarted(const Request& request) {
   if (request.workers != 1) throw Refusal("a second worker would start the fibers meanwhile");
   const std::size_t count = request.count(10'000'000);
@@ -51,7 +51,7 @@ Metrics unstarted(const Request& request) {
           {"run_ms", milliseconds_since(start)}};
 }
 
-// Resident memory before, during and after a million parked fibers. Nothing asks for it back.
+// Measures resident memory before, during and after a million parked fibers, without a trim call.
 Metrics memory_after_burst(const Request& request) {
   const std::size_t count = request.count(1'000'000);
   Metrics metrics{{"rss_mb_before", resident_megabytes()}};
@@ -87,7 +87,7 @@ Metrics memory_after_burst(const Request& request) {
 
 namespace {
 
-// The best of several rounds: what else the machine runs affects some of them.
+// Returns the best of several rounds, because other processes disturb some rounds.
 double nanoseconds_per_yield(std::size_t count) {
   constexpr std::size_t kRounds = 5;
   double best = std::numeric_limits<double>::max();
@@ -110,7 +110,7 @@ std::size_t fibers_without_stack() {
   return static_cast<std::size_t>(metrics::read().runtimes.front().stats.without_stack);
 }
 
-// Lowers the limit of the address space to what is in use and `bytes` more, until its end.
+// While it lives, limits the address space to what is in use plus `bytes`.
 class AddressLimit {
  public:
   explicit AddressLimit(std::size_t bytes) {
@@ -129,10 +129,10 @@ class AddressLimit {
 
 }  // namespace
 
-// Two fibers yield; first alone, then while the system has no stacks for many others.
+// Two fibers yield to each other; first alone, then while many other fibers get no stack.
 Metrics yield_beside_stackless(const Request& request) {
-  constexpr std::size_t kLarge = std::size_t{1} << 20;  // Stacks of a size that nothing else uses.
-  constexpr std::size_t kStacks = 1'000;                // More than there are for them.
+  constexpr std::size_t kLarge = std::size_t{1} << 20;  // No other stacks have this size.
+  constexpr std::size_t kStacks = 1'000;                // More stacks than the limit allows.
   const std::size_t waiting = request.count(50'000);
   const std::size_t yields = request.count(2'000'000);
   Metrics metrics{{"alone_ns", nanoseconds_per_yield(yields)}};

@@ -1,4 +1,4 @@
-// What does mutual exclusion cost, alone and in company?
+// Measures the cost of mutual exclusion, with and without contention.
 #include <mutex>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>

@@ -1,11 +1,11 @@
 // The load of W15 in bench/compare_net: HTTP requests at a fixed rate, whether or not the answers
-// keep up. A latency counts from when its request was due, so that a server that stalls is charged
-// for all that came meanwhile. The load measures its own lateness, too: from when a request was due
-// to when it was sent, where its connection was free.
+// keep up. A latency counts from when its request was due, so that a stall of the server also
+// counts for all requests that were due during the stall. The load also measures its own lateness:
+// the time from when a request was due to when it was sent, if its connection was free.
 //
 //   open_loop --connect 127.0.0.1:8080 --rate 2000 --connections 64 --seconds 3
 //
-// One thread of its own, without weft. It prints one line of JSON.
+// The program has one thread and does not use weft. It prints one line of JSON.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -42,7 +42,7 @@ using std::chrono::nanoseconds;
 
 constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::uint32_t kTimer = UINT32_MAX;
-// How long the last answers may take.
+// The longest wait for the last answers.
 constexpr std::chrono::seconds kPatience{5};
 
 struct Options {
@@ -72,14 +72,14 @@ double nanoseconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::nano>(to - from).count();
 }
 
-// One connection: at most one request is on its way, and others wait for it in order.
+// One connection: at most one request is in flight, and later requests wait in order.
 struct Connection {
   int socket = -1;
-  std::deque<Clock::time_point> due;  // The first is on its way.
+  std::deque<Clock::time_point> due;  // The first is in flight.
   std::string answer;
 };
 
-// The length of the answer at the beginning of `text`; 0: it is not all there.
+// Returns the length of the answer at the beginning of `text`, or 0 if the answer is incomplete.
 std::size_t whole_answer(std::string_view text) {
   const std::size_t end = text.find("\r\n\r\n");
   if (end == std::string_view::npos) return 0;

@@ -1,4 +1,4 @@
-// What does the pool add to a bare fiber?
+// Measures what a pool costs in addition to a bare fiber.
 #include <weft/go.hpp>
 #include <weft/pool.hpp>
 #include <weft/wait_group.hpp>
@@ -26,7 +26,7 @@ void bare_batches(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(bare_batches);
 
-// 5 workers and range(1) places in the queue, as in the worker-pool article.
+// Uses 5 workers and range(1) places in the queue, as the worker-pool article does.
 void pooled_batches(benchmark::State& state) {
   in_fiber(state, [&] {
     PoolOptions options;
@@ -43,7 +43,7 @@ BENCHMARK(pooled_batches)
     ->ArgsProduct({{1, 2}, {0, 10, 1000}})
     ->UseRealTime();
 
-// One caller that waits for each result.
+// One caller waits for each result.
 void run_and_wait(benchmark::State& state) {
   in_fiber(state, [&] {
     PoolOptions options;

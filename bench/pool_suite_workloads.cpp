@@ -1,4 +1,4 @@
-// P: the benchmarks that goroutine pools publish about themselves. bench/README.md says whose.
+// P: the benchmarks of goroutine pools, published by their authors. bench/README.md lists them.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -21,13 +21,14 @@ namespace weft::bench {
 
 namespace {
 
-constexpr std::size_t kSleeping = 50'000;  // The capacity in the suite of ants.
+constexpr std::size_t kSleeping = 50'000;  // The capacity in the suite of the goroutine pool
+                                           // "ants".
 
 void nap() { this_fiber::sleep_for(std::chrono::milliseconds(10)); }
 
 [[nodiscard]] bool is_bare(const Request& request) { return request.pool == "bare"; }
 
-// The times that a job of timing_run() leaves behind.
+// The times that a job of timing_run() records.
 struct JobTimes {
   std::atomic<int> in_work{0};
   std::atomic<std::int64_t> finished{0};
@@ -44,7 +45,7 @@ void timed_job(JobTimes& times, Clock::time_point start) {
   if (times.finished.fetch_add(1) == 0) times.first_ms = milliseconds_since(start);
 }
 
-// Looks every 20 ms, as the article does, until all jobs have finished. The most seen in work.
+// Counts running jobs every 20 ms, as the article does, to the end. Returns the highest count.
 int watch(const JobTimes& times, std::int64_t jobs) {
   int most = 0;
   while (times.finished.load() < jobs) {
@@ -60,7 +61,7 @@ Metrics timing_run(const Request& request) {
   constexpr int kWorkers = 5;
   const auto jobs = static_cast<std::int64_t>(request.count(100));
   JobTimes times;
-  // Bare fibers have no cap of their own.
+  // Bare fibers have no built-in cap.
   Semaphore places(is_bare(request) ? kWorkers : kUnlimited / 2);
   WaitGroup group;
   WaitGroup watcher;

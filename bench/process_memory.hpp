@@ -6,7 +6,8 @@
 
 namespace weft::bench {
 
-// Bytes, from /proc/self/status: "VmRSS" now, "VmHWM" at most so far.
+// Returns a field of /proc/self/status in bytes: "VmRSS" is the current resident memory, "VmHWM"
+// the peak.
 [[nodiscard]] inline double process_memory(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string name;

@@ -1,11 +1,11 @@
-// In every C++ program of the comparison, weft's and the rivals'.
+// Every C++ program of the comparison includes this file, weft's and the rivals'.
 #pragma once
 
 #include <sys/resource.h>
 
 namespace weft::bench {
 
-// User and system time of the whole process until now.
+// Returns the user and system time that the whole process has used until now.
 [[nodiscard]] inline double cpu_milliseconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -15,7 +15,7 @@ namespace weft::bench {
   return in_milliseconds(usage.ru_utime) + in_milliseconds(usage.ru_stime);
 }
 
-// How often a thread of the process has waited in the kernel until now.
+// Returns how often threads of the process have waited in the kernel until now.
 [[nodiscard]] inline double kernel_switches() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-// What does it cost to wait for one of several things?
+// Measures the cost of waiting for one of several channels.
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/select.hpp>
@@ -40,7 +40,7 @@ void all_are_ready(benchmark::State& state) {
 }
 BENCHMARK(all_are_ready)->ArgNames({"workers", "cases"})->ArgsProduct({{1}, {1, 2, 4, 16, 64}});
 
-// None of range(1) channels has one, and there is a default.
+// None of range(1) channels has a value, and there is a default.
 void none_is_ready(benchmark::State& state) {
   in_fiber(state, [&] {
     Sources sources(state.range(1), 1);
@@ -70,7 +70,7 @@ BENCHMARK(one_becomes_ready)
     ->ArgsProduct({{1, 2}, {1, 2, 4, 16, 64}})
     ->UseRealTime();
 
-// A wait for a value that a deadline and a stop request could end: what each of them adds.
+// A wait for a value that a deadline and a stop request could end; measures what each of them adds.
 enum Limit : std::int64_t { kNoLimit, kDeadline, kStop, kBoth };
 void limited(benchmark::State& state) {
   in_fiber(state, [&] {

@@ -1,4 +1,4 @@
-// W7b and W12: deadlines that do not come, and waiting for one of several channels.
+// W7b and W12: deadlines that do not expire, and waits for one of several channels.
 #include <array>
 #include <chrono>
 #include <weft/channel.hpp>
@@ -22,7 +22,7 @@ Channels make_channels(std::size_t capacity) {
 
 }  // namespace
 
-// Four channels with a value each; what a select has taken out is put back.
+// Each of four channels has a value; the workload puts back each value that a select received.
 Metrics select_ready(const Request& request) {
   const double per_select = per_unit(request.count(2'000'000), [](std::size_t count) {
     Channels channels = make_channels(1);
@@ -58,9 +58,9 @@ Metrics select_becomes_ready(const Request& request) {
   return {{"ns_per_select", per_select}};
 }
 
-// Two fibers hand a value to and fro; each receive has a deadline, which is set, and cancelled when
-// the value comes. Others wait meanwhile, with deadlines that are spread over 1000 s. All of them
-// have started before: fibers that start between the two would be measured instead.
+// Two fibers pass a value back and forth; each receive sets a deadline and cancels it when the
+// value arrives. Other fibers wait meanwhile, with deadlines that are spread over 1000 s. They have
+// all started before the measurement, which would otherwise include their starts.
 Metrics deadlines_met(const Request& request) {
   const std::size_t pending = request.count(100'000);
   Channel<std::int64_t> gate;

@@ -1,4 +1,4 @@
-// What does it cost to start a fiber, run it and know that it has ended?
+// Measures the cost of starting a fiber, running it and waiting for its end.
 #include <array>
 #include <weft/go.hpp>
 #include <weft/wait_group.hpp>
@@ -33,7 +33,7 @@ void spawn_and_join(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(spawn_and_join);
 
-// As go_and_wait_group, with a closure that does not fit into the record.
+// Does the same as go_and_wait_group, with a closure that does not fit into the record.
 template <std::size_t kBytes>
 void go_closure(benchmark::State& state) {
   in_fiber(state, [&] {

@@ -1,4 +1,4 @@
-// How well is work spread that one fiber starts?
+// Measures how well the work that one fiber starts is spread over the workers.
 #include <weft/go.hpp>
 #include <weft/wait_group.hpp>
 
@@ -8,7 +8,7 @@ namespace weft::bench {
 namespace {
 
 // 64 fibers that compute for about range(1) microseconds each: two workers should need half the
-// time of one if that is long, and no more than one worker's time if it is short.
+// time of one worker if the computation is long, and no more than one worker's time if it is short.
 void spread_computation(benchmark::State& state) {
   constexpr int kFibers = 64;
   const std::int64_t steps = state.range(1) * 250;

@@ -1,4 +1,4 @@
-// What does it cost to go from one fiber to another?
+// Measures the cost of a switch from one fiber to another.
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -17,10 +17,10 @@ void yield_between_two(benchmark::State& state) {
     stop = true;
     partner.join();
   });
-  // Each of the main fiber's yields is answered by one of the partner's.
+  // The partner answers each yield of the main fiber with a yield.
   state.SetItemsProcessed(2 * state.iterations());
 }
-// It has one worker: with two, no fiber would have to switch.
+// It uses one worker: with two, each fiber could run without a switch.
 BENCHMARK(yield_between_two)->ArgName("workers")->Arg(1)->UseRealTime();
 
 void yield_alone(benchmark::State& state) {

@@ -1,4 +1,4 @@
-// What does a deadline cost, with few and with many pending?
+// Measures the cost of a deadline, with few and with many pending timers.
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
@@ -9,7 +9,7 @@
 namespace weft::bench {
 namespace {
 
-// Measures a wait whose deadline never comes, while range(1) other timers are pending.
+// Measures a wait whose deadline never expires, while range(1) other timers are pending.
 void timed_wait_that_is_met(benchmark::State& state) {
   in_fiber(state, [&] {
     const std::int64_t pending = state.range(1);
@@ -48,7 +48,7 @@ BENCHMARK(timed_wait_that_is_met)
     ->ArgsProduct({{1, 2}, {0, 1000, 100'000}})
     ->UseRealTime();
 
-// Range(1) fibers that sleep for a millisecond each.
+// range(1) fibers sleep for a millisecond each.
 void sleeps(benchmark::State& state) {
   in_fiber(state, [&] {
     for (auto _ : state) {

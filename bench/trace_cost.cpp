@@ -1,6 +1,6 @@
-// The cost of a trace: two fibers that yield to each other, with the trace off and on in turns, so
-// that both meet the same disturbances; three events for each yield. Printed are the medians, and
-// what the fastest rounds tell, which a busy machine disturbs least.
+// Measures the cost of a trace: two fibers yield to each other, with the trace off and on
+// alternately, so that both meet the same disturbances. Each yield causes three events. The program
+// prints the medians and the fastest rounds, which a busy machine disturbs least.
 //
 //   trace_cost [ROUNDS] [YIELDS]     nanoseconds
 //   trace_cost on|off YIELDS         one of them once, to be counted by callgrind
@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kEvents = 3;  // A fiber leaves, the next one runs, and the first is ready again.
 
-// Nanoseconds for a yield.
+// Returns nanoseconds per yield.
 double yield_for(long yields) {
   const auto begin = std::chrono::steady_clock::now();
   auto other = weft::spawn([yields] {

@@ -1,4 +1,4 @@
-// How long does it take until a woken fiber runs?
+// Measures how long it takes until a woken fiber runs.
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
 
@@ -7,7 +7,7 @@
 namespace weft::bench {
 namespace {
 
-// A fiber wakes a fiber and is woken by it.
+// Two fibers wake each other alternately.
 void fiber_wakes_fiber(benchmark::State& state) {
   in_fiber(state, [&] {
     Semaphore ping(0);
@@ -31,7 +31,7 @@ void fiber_wakes_fiber(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(fiber_wakes_fiber);
 
-// A plain thread wakes a fiber of an otherwise idle runtime, and is woken by it.
+// A plain thread and a fiber of an otherwise idle runtime wake each other alternately.
 void thread_wakes_fiber(benchmark::State& state) {
   Runtime runtime({.workers = static_cast<unsigned>(state.range(0))});
   Semaphore ping(0);

@@ -1,4 +1,4 @@
-// weft's side of the comparison: one workload a process, one JSON line of results.
+// weft's side of the comparison: one workload per process, one JSON line of results.
 // bench/README.md describes the workloads and this contract.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -86,7 +86,7 @@ std::vector<Workload> named_workloads() {
   };
 }
 
-// The rows that are made in loops: pond's grid of users and tasks, and conc's loops.
+// Returns the rows that loops generate: pond's grid of users and tasks, and conc's loops.
 std::vector<Workload> pool_grids() {
   std::vector<Workload> all;
   for (const auto& [shape, users] : {std::pair{"1x1m", 1UL},
@@ -118,7 +118,7 @@ const std::vector<Workload>& workloads() {
   return all;
 }
 
-// The last one is another interface of the pool, and is listed with it where that matters.
+// "function_pool" is another interface of the pool; rows use it where the interface matters.
 const std::vector<std::string> kPools = {"fiber_pool", "bare", "function_pool"};
 
 bool is_pool_workload(const std::string& name) {
@@ -135,7 +135,7 @@ void print_list() {
 void run_and_print(const Workload& workload, const Request& request) {
   RuntimeOptions options;
   options.workers = request.workers;
-  // A spare worker would start what is to be measured unstarted.
+  // A spare worker would start fibers that must be measured unstarted.
   options.monitor = workload.name != std::string_view("M_unstarted");
   Metrics metrics = run(options, [&] { return workload.run(request); });
   metrics["peak_rss_bytes"] = process_memory("VmHWM");

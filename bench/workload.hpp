@@ -18,7 +18,7 @@ struct Request {
   double scale = 1;
   std::string pool;
 
-  // A workload's full count, scaled; a smoke run still does at least one of everything.
+  // Returns the workload's full count, scaled; it is at least 1 even in a smoke run.
   [[nodiscard]] std::size_t count(std::size_t full) const {
     return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(full) * scale));
   }
@@ -26,7 +26,7 @@ struct Request {
 
 using Metrics = std::map<std::string, double>;
 
-// A combination that makes no sense here.
+// Reports a combination of options that is not measured.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -41,7 +41,7 @@ using Clock = std::chrono::steady_clock;
   return nanoseconds_since(start) / 1e6;
 }
 
-// Nanoseconds per unit of `run(count)`, after a warm-up with a twentieth of the count.
+// Returns nanoseconds per unit of `run(count)`, after a warm-up with a twentieth of the count.
 template <class Run>
 [[nodiscard]] double per_unit(std::size_t count, Run run) {
   run(std::max<std::size_t>(1, count / 20));
@@ -56,7 +56,7 @@ inline void expect(const char* what, std::int64_t found, std::int64_t expected) 
                            std::to_string(expected));
 }
 
-// Each runs as the main fiber of a runtime.
+// Each workload runs in the main fiber of a runtime.
 Metrics spawn_batches(const Request& request);
 Metrics flood_adds(const Request& request);
 Metrics flood_empty(const Request& request);
@@ -78,11 +78,11 @@ Metrics select_becomes_ready(const Request& request);
 Metrics wake_idle(const Request& request);
 Metrics wake_busy(const Request& request);
 Metrics mixed_load(const Request& request);
-// How the fibers of W13 wait for their turns. By a thread: it sends to a channel. By a socket: a
-// thread writes to it.
+// The ways in which the fibers of W13 wait for their turns. `thread`: a thread sends to a channel.
+// `socket`: a thread writes to a socket.
 enum class Waiting : std::uint8_t { yield, timer, channel, thread, socket };
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how);
-// `fibers` fibers sleep again and again, and nothing else runs.
+// `fibers` fibers sleep repeatedly, and nothing else runs.
 Metrics light_sleeps(const Request& request, std::size_t fibers, std::chrono::nanoseconds pause);
 Metrics pool_batches(const Request& request);
 Metrics pool_adds(const Request& request);

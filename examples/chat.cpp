@@ -1,12 +1,12 @@
-// A chat room for browsers, by WebSocket, and for terminals, by TCP: a line that one member sends
-// goes to all.
+// A chat room for browsers, by WebSocket, and for terminals, by TCP: the room sends each member's
+// lines to all members.
 //
 //   chat --listen 127.0.0.1:8080 --lines 127.0.0.1:8081
 //
-// A browser that asks for / gets a page with a client; "nc 127.0.0.1 8081" is another one, whose
-// first line is its name. A member that does not read what the kernel holds for it is dropped, so
-// the room never waits. A member by WebSocket costs a record: between two messages it has no fiber
-// and no stack. SIGTERM or Ctrl-C ends the program.
+// A browser that requests / gets a page with a client; "nc 127.0.0.1 8081" is another client, whose
+// first line is its name. The room drops a member whose socket buffer is full, so the room never
+// waits. A WebSocket member costs only a record: between two messages it has neither fiber nor
+// stack. SIGTERM or Ctrl-C ends the program.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -58,13 +58,13 @@ document.querySelector("#line").onchange = (event) => {
 </script>
 )html";
 
-// The members and what they say. Any fiber may call the functions.
+// The members of the room. Any fiber may call the functions.
 class Room {
  public:
-  // Sends a line without waiting; false if that cannot be done.
+  // Sends a line without waiting; returns false if it cannot.
   using Deliver = std::function<bool(std::string_view line)>;
 
-  // Returns the number by which the member leaves.
+  // Returns the member's number, which leave() takes.
   std::uint64_t enter(const std::string& name, Deliver deliver) {
     std::uint64_t number = 0;
     {
@@ -133,7 +133,7 @@ void enter_by_websocket(Room& room, Request& request, Response& response) {
   handlers.on_open = [&room, visit](const std::shared_ptr<WebSocket>& socket) {
     visit->number = room.enter(visit->name, [socket](std::string_view line) {
       const std::error_code error = socket->send_text(line, Deadline::past());
-      // A terminal's line may be no UTF-8.
+      // A line from a terminal may not be valid UTF-8.
       if (!error || error == weft::http::Errc::malformed_frame) return true;
       weft::go([socket] { (void)socket->close(1008, "too slow"); });
       return false;
@@ -152,7 +152,7 @@ void enter_by_lines(Room& room, weft::net::TcpStream& stream) {
   const auto first = reader.read_line();
   if (first.error) return;
   const std::string name = name_from(first.value);
-  // The room forgets the stream before this call returns.
+  // The room drops its reference to the stream before this call returns.
   const std::uint64_t number = room.enter(name, [&stream](std::string_view line) {
     const std::string text = std::string(line) + "\n";
     const bool is_sent = !stream.write_all(text, Deadline::past()).error;
@@ -189,7 +189,8 @@ int serve(const std::string& listen, const std::string& lines) {
     enter_by_websocket(room, request, response);
   });
   weft::http::Server server(router, {.grace = grace, .stop = stop.get_token()});
-  // Their readers would wait beyond the grace for members that say nothing.
+  // There is no grace period, because fibers that read from silent members would wait until its
+  // end.
   weft::net::Server line_server(
       [&room](weft::net::TcpStream& stream) { enter_by_lines(room, stream); },
       {.grace = std::chrono::seconds(0), .stop = stop.get_token()});

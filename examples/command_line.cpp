@@ -62,7 +62,7 @@ int CommandLine::run(int argc, char** argv, const std::function<int()>& program)
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error) == 0 ? 0 : kBadArguments;  // --help is such an "error", too.
+    return app_->exit(error) == 0 ? 0 : kBadArguments;  // --help also arrives here as an "error".
   }
   try {
     return program();

@@ -1,4 +1,4 @@
-// The options of an example, and its run.
+// Parses the options of an example, and runs it.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace examples {
 inline constexpr int kFailed = 1;
 inline constexpr int kBadArguments = 2;
 
-// Options and what stands alone. The parser is in command_line.cpp, as it takes longer to compile
-// than most examples.
+// Options and positional arguments. The parser is in command_line.cpp, because it takes longer to
+// compile than most examples.
 class CommandLine {
  public:
   CommandLine(const char* program, const char* what);
@@ -24,25 +24,24 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // `value` stands until another is given; --help shows it. Values are numbers and texts, and lists
-  // of texts.
+  // `value` is the default, which --help shows. Values are numbers, texts and lists of texts.
   template <class Value>
   void add(const char* name, Value& value, const char* help);
-  // A number from `least` to `most`.
+  // Adds an option whose value is a number from `least` to `most`.
   template <class Number>
   void add(const char* name, Number& value, std::type_identity_t<Number> least,
            std::type_identity_t<Number> most, const char* help);
-  // One of `choices`.
+  // Adds an option whose value is one of `choices`.
   template <class Number>
   void add_choice(const char* name, Number& value, const std::vector<Number>& choices,
                   const char* help);
   void add_flag(const char* name, bool& value, const char* help);
-  // Such an option has to be given, is the name of a file that exists, or is not given together
-  // with another.
+  // These functions make an option mandatory, require that its value names an existing file, or
+  // forbid it together with another option.
   void require(const char* name);
   void expect_file(const char* name);
   void exclude(const char* name, const char* other);
-  // Stands below the help.
+  // Adds a text below the help.
   void add_note(const char* text);
 
   // Reads the arguments, then returns what `program` returns. Bad arguments and exceptions become

@@ -20,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A program that is running, with a pipe from its standard output. It ends with this object, and
-// with this process.
+// A running program, with a pipe from its standard output. If the program has not ended by itself,
+// it ends with this object or with this process.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& command) {
@@ -56,7 +56,7 @@ class Child {
     }
   }
 
-  // All that it prints until it closes its output; throws when that takes too long.
+  // Returns all that the program prints until it closes its output; throws if `end` passes first.
   std::string read_all(Clock::time_point end) {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -73,7 +73,7 @@ class Child {
     }
   }
 
-  // Waits for its end. Throws unless it went well.
+  // Waits for the program's end. Throws if the program failed.
   void finish() {
     int status = 0;
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {

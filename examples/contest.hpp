@@ -1,5 +1,5 @@
-// Measures several programs fairly: each measurement is a fresh process, and they take turns, so
-// that a noisy minute of the machine hits all of them.
+// Measures several programs fairly: each measurement is a new process, and the programs alternate,
+// so that a noisy minute of the machine affects all of them.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace examples {
 
-// One way of doing a workload.
+// One implementation of a workload.
 struct Contender {
   std::string name;
   // Prints a line of JSON: {"metrics": {"peak_rss_bytes": ..., <metric>: ...}}.
@@ -18,7 +18,7 @@ struct Contender {
   std::string metric;                // The metric compared,
   double factor = 1;                 // times this: nanoseconds for one task.
   std::vector<nlohmann::json> runs;  // The metrics of each measurement.
-  std::string failure;               // The first one; the contender is out then.
+  std::string failure;               // The first failure; no further runs.
 };
 
 struct Workload {
@@ -33,18 +33,18 @@ struct Spread {
   double most = 0;
 };
 
-// Of a metric that all runs have. Zeros if there were none.
+// Returns the spread of a metric that all runs have, or zeros if there were no runs.
 [[nodiscard]] Spread spread_of(const Contender& contender, const std::string& metric,
                                double factor = 1);
 
 struct ContestRules {
   unsigned repetitions = 3;                    // Measurements of each contender.
-  std::chrono::seconds limit{120};             // That one measurement may take.
-  std::chrono::seconds budget{1'000'000'000};  // After it a workload begins no more rounds.
+  std::chrono::seconds limit{120};             // For one measurement.
+  std::chrono::seconds budget{1'000'000'000};  // After it, no workload begins a round.
 };
 
-// Measures all contenders. `progress` is called before each measurement. A contender that fails, or
-// takes longer than the limit, leaves its reason behind.
+// Measures all contenders. `progress` is called before each measurement. If a contender fails or
+// exceeds the limit, its `failure` gets the reason.
 void run_contest(std::vector<Workload>& workloads, const ContestRules& rules,
                  const std::function<void(const std::string& what)>& progress);
 

@@ -23,7 +23,7 @@ Figures figures_of(const Contender& contender) {
           .mebibytes = spread_of(contender, "peak_rss_bytes", 1 / kMebibyte)};
 }
 
-// A number with three digits that count, and no exponent.
+// Returns a number with three significant digits and no exponent.
 std::string number(double value) {
   if (value >= 100) return fmt::format("{:.0f}", value);
   if (value >= 10) return fmt::format("{:.1f}", value);
@@ -38,7 +38,7 @@ std::string ratio(double value, double base) {
   return value > 0 && base > 0 ? fmt::format("{:.2f}", value / base) : "-";
 }
 
-// Zeros if the workload does not have it.
+// Returns zeros if the workload has no contender of this name.
 Figures figures_of(const Workload& workload, std::string_view name) {
   for (const Contender& contender : workload.contenders) {
     if (contender.name == name) return figures_of(contender);

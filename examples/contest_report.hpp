@@ -1,4 +1,4 @@
-// The reports of pool_versus_bare on its measurements: tables, JSON, and the data of the chart.
+// The reports of pool_versus_bare: tables, JSON, and the data of the chart.
 #pragma once
 
 #include <iosfwd>
@@ -10,21 +10,22 @@
 
 namespace examples {
 
-// The contenders that the others are compared to, where a workload has them.
+// The reference contenders, in workloads that have them.
 inline constexpr const char* kBareFibers = "weft: a fiber per task";
 inline constexpr const char* kPool = "weft: FiberPool";
 inline constexpr const char* kGoroutines = "Go: a goroutine per task";
 
-// Time for one task, peak memory, and both relative to bare fibers and goroutines.
+// Returns the time per task, the peak memory, and both figures relative to bare fibers and
+// goroutines.
 [[nodiscard]] std::string table_of(const Workload& workload);
-// First, average, total: for the workload of sleeping jobs.
+// Returns the first, average and total times of the workload with sleeping jobs.
 [[nodiscard]] std::string table_of_jobs(const Workload& workload);
 
-// Medians, spreads and all raw values.
+// Returns medians, spreads and all raw values.
 [[nodiscard]] nlohmann::json json_of(const std::vector<Workload>& workloads);
 
-// For gnuplot: a block for each workload, which begins with its title, and a line for each
-// contender: name, ns per task (median, least, most), peak MiB.
+// Writes data for gnuplot. Each workload has a block, which begins with its title and has a line
+// for each contender: name, ns per task (median, least, most), peak MiB.
 void write_chart_data(std::ostream& out, const std::vector<Workload>& workloads);
 
 }  // namespace examples

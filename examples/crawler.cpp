@@ -1,8 +1,8 @@
-// A crawler's pattern: many pages at once, but of each host one after the other, in the order in
-// which they were found. The host is the key of its tasks: so the pool keeps them apart, what they
-// share needs no lock, and a large host cannot keep the workers to itself. A host's rules come
-// first, and have priority, so that a new host need not wait for the pages of the old ones. The web
-// is made up, and the same in each run.
+// A crawler's pattern: it reads many pages at once, but the pages of one host one after the other,
+// in the order in which they were found. The host is the key of its tasks, so the pool runs one of
+// them at a time. The data of a host need no lock, and a large host cannot occupy all workers. A
+// task that reads a host's rules comes first and has priority, so that a new host need not wait for
+// pages of old hosts. The web is simulated, and the same in each run.
 //
 //   crawler --hosts 50 --pages 1000 --capacity 16 --fetch-us 500
 #include <fmt/core.h>
@@ -38,7 +38,7 @@ class Web {
  public:
   explicit Web(const Options& options) : options_(options) {}
 
-  // Small hosts and large ones: half of the pages are on the first.
+  // Hosts differ in size: half of the pages are on the first host.
   [[nodiscard]] std::uint64_t host_of(std::uint64_t page) const {
     return page % 2 == 0 ? 0 : page / 2 % options_.hosts;
   }
@@ -48,14 +48,14 @@ class Web {
       links.push_back((page * 2654435761u + i * 40503u) % options_.pages);
     return links;
   }
-  // Whether its host's rules allow it.
+  // Returns whether the rules of the page's host allow the page.
   [[nodiscard]] bool is_allowed(std::uint64_t page) const { return page % 7 != 3; }
 
  private:
   const Options& options_;
 };
 
-// The highest number of fibers that were inside at once.
+// Records the highest number of fibers that were inside at once.
 class Gauge {
  public:
   void enter() {
@@ -88,7 +88,8 @@ class Crawl {
     if (failures_ != 0) throw std::logic_error("a fetch has failed");
   }
 
-  // Each page once, from each host one at a time and in the order in which they were found.
+  // Checks that each page was read once, and that the pages of a host were read one at a time, in
+  // the order in which they were found.
   void check() const {
     std::size_t visited = 0;
     for (const Host& host : hosts_) {
@@ -108,7 +109,7 @@ class Crawl {
  private:
   struct Host {
     std::vector<std::uint64_t> found;  // Guarded by mutex_.
-    // Of its tasks, of which only one runs at a time.
+    // Only tasks of this host use it, of which one runs at a time.
     bool has_rules = false;
     std::vector<std::uint64_t> visited;
     Gauge gauge;
@@ -137,7 +138,7 @@ class Crawl {
              [this, &host] { read_rules(host); });
     }
     host.found.push_back(page);
-    // Under the lock, so that both are in the same order.
+    // Submitted under the lock, so that tasks and `found` have the same order.
     submit({.key = number}, [this, &host, page] { visit(host, page); });
   }
 
@@ -174,7 +175,7 @@ class Crawl {
   std::vector<Host> hosts_;
   Gauge at_once_;
   std::atomic<int> failures_{0};
-  weft::FiberPool pool_;  // Ends first: its tasks use all the others.
+  weft::FiberPool pool_;  // Destroyed first: its tasks use all other members.
 };
 
 int run(const Options& options) {

@@ -1,4 +1,4 @@
-// Many fibers that fetch by libcurl, over the few connections that it keeps.
+// Many fibers fetch pages by libcurl, over the few connections that libcurl keeps.
 //
 //   curl_fetch http://127.0.0.1:8080/ 100
 #include <atomic>

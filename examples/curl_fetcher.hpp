@@ -1,5 +1,5 @@
-// libcurl's multi interface on fibers: one of them drives all transfers, however many there are,
-// over a watch set; a fiber that requests a page parks until it is there.
+// libcurl's multi interface on fibers: one fiber drives all transfers, over a watch set; a fiber
+// that requests a page parks until the page has arrived.
 #pragma once
 
 #include <curl/curl.h>
@@ -26,7 +26,7 @@ class Fetcher {
       : set_(checked(weft::io::WatchSet::create())),
         wake_(checked(weft::io::make_pipe())),
         multi_(curl_multi_init()) {
-    // With CURLOPT_NOSIGNAL libcurl leaves this signal, which OpenSSL can cause, to the program.
+    // With CURLOPT_NOSIGNAL, libcurl does not suppress this signal, which OpenSSL can cause.
     std::signal(SIGPIPE, SIG_IGN);
     if (const std::error_code error =
             set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake)) {
@@ -37,7 +37,7 @@ class Fetcher {
     curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Fetcher::on_timer);
     curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
     curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, 8L);
-    // curl calls what looks up names, and what prepares TLS, in place: on a stack as it is used to.
+    // The stack is large, because curl looks up names and prepares TLS on it.
     driver_ = weft::spawn({.stack_size = 512 * 1024, .name = "curl"}, [this] { drive(); });
   }
   ~Fetcher() {
@@ -88,7 +88,7 @@ class Fetcher {
     return std::move(made.value);
   }
 
-  // All of curl's own happens here, in one fiber.
+  // Makes all calls of curl's multi interface, in one fiber.
   void drive() {
     int running = 0;
     for (;;) {

@@ -17,7 +17,7 @@ namespace {
 
 std::error_code last_error() { return {errno, std::system_category()}; }
 
-// An open file; closes it.
+// Owns an open file.
 class File {
  public:
   explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
@@ -53,7 +53,7 @@ class Sha256 {
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
-  // libcrypto fails here only for want of memory.
+  // libcrypto fails here only if memory is short.
   static void check(int result) {
     if (result != 1) throw std::bad_alloc();
   }
@@ -61,7 +61,8 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-// O_NONBLOCK, for a path that has become a named pipe since it was looked at must not hold us up.
+// O_NONBLOCK is needed because the path may have become a named pipe since the check: open() would
+// wait for a writer.
 int open_flags(Links links) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   return links == Links::refuse ? flags | O_NOFOLLOW : flags;
@@ -81,7 +82,7 @@ std::pair<Digest, std::error_code> digest_of_file(const std::string& path, Links
   if (file.descriptor() < 0) return {{}, last_error()};
   if (const auto error = check_regular(file.descriptor())) return {{}, error};
 
-  // On the heap: the whole stack of a fiber is about as large.
+  // The buffer is on the heap, because the whole stack of a fiber is about as large.
   constexpr std::size_t kBuffer = 65'536;
   const auto buffer = std::make_unique_for_overwrite<unsigned char[]>(kBuffer);
   Sha256 sha256;

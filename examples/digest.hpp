@@ -1,4 +1,4 @@
-// SHA-256 of files, and the lines in which sha256sum writes it.
+// SHA-256 digests of files, and lines in the format of sha256sum.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct Digest {
   std::uint64_t bytes = 0;
 };
 
-// Opens the path and reads it to its end; blocks the thread meanwhile. An error for what is no
-// regular file (any more). Needs about 70 KB of heap and little stack.
+// Opens the file and reads it to its end; blocks the thread meanwhile. Returns an error if the path
+// is not, or no longer, a regular file. Needs about 70 KB of heap and little stack.
 [[nodiscard]] std::pair<Digest, std::error_code> digest_of_file(const std::string& path,
                                                                 Links links);
 
-// The path with backslash, newline and carriage return written as \\, \n and \r.
+// Returns the path with backslash, newline and carriage return written as \\, \n and \r.
 [[nodiscard]] std::string escaped(std::string_view path);
 
-// As sha256sum writes it, with the newline: two blanks between, and a backslash in front of the
-// line if the path had to be escaped.
+// Returns the line of sha256sum, with the newline: two blanks separate digest and path, and a
+// backslash precedes the line if the path had to be escaped.
 [[nodiscard]] std::string checksum_line(std::string_view hex, std::string_view path);
 
 }  // namespace examples

@@ -1,7 +1,7 @@
 // Philosophers sit at a round table, with a fork between each two. A hungry philosopher needs both
 // forks next to the plate. If all took the left one first, each might hold one and wait for the
-// other forever. Here everybody takes the fork with the lower number first, so no circle of waiting
-// closes.
+// other forever. Here every philosopher takes the fork with the lower number first, so no cycle of
+// waits can arise.
 //
 //   dining_philosophers --philosophers 5 --meals 10000
 #include <fmt/core.h>
@@ -31,7 +31,7 @@ class Table {
  public:
   explicit Table(std::size_t seats) : forks_(seats), eats_(seats), meals_(seats) {}
 
-  // One philosopher's evening.
+  // Thinks and eats `meals` times at a seat.
   void dine(std::size_t seat, std::uint64_t meals) {
     for (std::uint64_t i = 0; i < meals; ++i) {
       weft::this_fiber::yield();  // Thinks.
@@ -48,10 +48,10 @@ class Table {
   [[nodiscard]] std::size_t before(std::size_t seat) const {
     return (seat + forks_.size() - 1) % forks_.size();
   }
-  // With both forks, so the neighbours have to wait.
+  // Called with both forks in hand, so the neighbours have to wait.
   void eat(std::size_t seat) {
     eats_[seat] = 1;
-    weft::this_fiber::yield();  // The others could notice, if they could.
+    weft::this_fiber::yield();  // A neighbour that should wait could run now.
     if (eats_[before(seat)] + eats_[after(seat)] > 0) {
       throw std::logic_error("two neighbours eat at the same time");
     }

@@ -1,4 +1,4 @@
-// Puts load on an echo server and tells how fast it answers.
+// Puts load on an echo server and reports how fast the server answers.
 //
 //   echo_client --connect 127.0.0.1:7777 --connections 100 --seconds 5
 //   echo_client --connect 127.0.0.1:7777 --requests 1000000 --pipeline 16 --json
@@ -47,8 +47,8 @@ struct Options {
   bool json = false;
 };
 
-// Counts of durations in buckets that grow with them: each is 1/32 of its power of two wide, so a
-// percentile is off by 3 % at most.
+// Counts durations in buckets whose widths grow with the durations. Each bucket is 1/32 of its
+// power of two wide, so a percentile is off by 3 % at most.
 class Histogram {
  public:
   void add(std::int64_t nanoseconds) noexcept {
@@ -64,7 +64,7 @@ class Histogram {
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] double maximum_us() const noexcept { return static_cast<double>(maximum_) / 1e3; }
-  // The least duration that `share` of all are not above, in microseconds.
+  // Returns, in microseconds, the least duration that a `share` of all durations do not exceed.
   [[nodiscard]] double percentile_us(double share) const noexcept {
     const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_));
     std::uint64_t below = 0;
@@ -98,14 +98,14 @@ class Histogram {
   std::uint64_t maximum_ = 0;
 };
 
-// The work that is left to all connections together.
+// The remaining work of all connections together.
 class Budget {
  public:
   explicit Budget(const Options& options)
       : counted_(options.requests > 0), left_(static_cast<std::int64_t>(options.requests)) {}
   // Called when the load begins.
   void start(Deadline end) noexcept { end_ = end; }
-  // How many of `wanted` requests may still be made; 0: it is over.
+  // Returns how many of `wanted` requests may still be made, or 0 at the end of the load.
   [[nodiscard]] unsigned take(unsigned wanted, std::int64_t now) noexcept {
     if (now >= end_.nanoseconds()) return 0;
     if (!counted_) return wanted;
@@ -121,7 +121,7 @@ class Budget {
 
 enum class Outcome { done, refused, failed };
 
-// One connection and what it has seen.
+// One connection and its results.
 struct Connection {
   TcpStream stream;
   Histogram latencies;
@@ -140,7 +140,7 @@ class Replies {
   Replies(Connection& connection, std::span<const std::byte> message)
       : connection_(connection), message_(message), buffer_(message.size()) {}
 
-  // Receives one. False when the connection is over.
+  // Receives one reply. Returns false if the connection has ended.
   bool receive() {
     std::size_t done = 0;
     while (done < buffer_.size()) {
@@ -171,7 +171,8 @@ class Replies {
   std::vector<std::byte> buffer_;
 };
 
-// A round trip before the load begins: the server has taken or refused the connection then.
+// Makes a round trip before the load begins, so that the server has accepted or refused the
+// connection by then.
 void begin(Connection& connection, const Options& options, Deadline deadline) {
   const std::vector<std::byte> message(options.size, std::byte{'x'});
   connection.stream.set_read_deadline(deadline);
@@ -256,7 +257,7 @@ Summary run_load(const Address& address, const Options& options) {
       if (connection.outcome == Outcome::done) put_load(connection, options, budget);
     });
   });
-  // One timer for the whole instead of one for each read, which would cost the client time.
+  // One timer bounds the whole load, because a timer for each read would cost the client time.
   const bool ended = options.seconds > 0 ? load.wait_for(seconds + timeout) : (load.join(), true);
   if (!ended) {
     for (auto& connection : connections) connection->stream.close();

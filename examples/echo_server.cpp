@@ -1,5 +1,5 @@
-// A TCP server that sends back what it is sent: a fiber for each connection, or with --pool N a
-// pool of at most N fibers, which answers BUSY to clients that come when all of them are taken.
+// A TCP server that sends back what it receives. Each connection has a fiber. With --pool N, a pool
+// runs at most N fibers, and the server answers BUSY to a client that comes when all N are in use.
 //
 //   echo_server --listen 127.0.0.1:7777
 //   echo_server --listen 127.0.0.1:7777 --pool 100
@@ -45,7 +45,7 @@ std::uint64_t echo(ByteStream& stream) {
   }
 }
 
-// Says BUSY, and waits a while for the client to see it: closing a connection with unread bytes
+// Sends BUSY, and waits a while for the client to read it: closing a connection with unread bytes
 // resets it, and the answer would be lost.
 void refuse(ByteStream& stream) {
   const Deadline patience = Deadline::after(std::chrono::seconds(1));

@@ -1,10 +1,10 @@
 // Keeps an index of the words in all files below a folder, follows changes as they happen, and
-// answers which files have all words of a question.
+// reports which files contain all words of a query.
 //
 //   file_indexer --listen 127.0.0.1:8080 --index /var/tmp/index ~/notes
 //   curl 'http://127.0.0.1:8080/?q=weft+fiber'
 //
-// The index is stored as a whole or not at all, so that the next start reads only what has changed.
+// The index is stored as a whole or not at all, and the next start reads only changed files.
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -40,7 +40,7 @@ using weft::http::Request;
 using weft::http::Response;
 using Words = std::set<std::string>;
 
-constexpr std::size_t kLargest = 16 << 20;  // Larger files are passed over, in bytes.
+constexpr std::size_t kLargest = 16 << 20;  // Bytes; larger files are skipped.
 
 struct Options {
   std::string folder, index, listen = "127.0.0.1:8080";
@@ -64,7 +64,7 @@ class Index {
  public:
   explicit Index(const Options& options) : options_(options) {}
 
-  // Reads what was stored. A file that cannot be read is an empty index.
+  // Reads the stored index. If its file cannot be read, the index is empty.
   void load() {
     std::istringstream lines(files::read_file(options_.index).value);
     for (std::string path, facts; std::getline(lines, path) && std::getline(lines, facts);) {
@@ -76,7 +76,7 @@ class Index {
     }
   }
 
-  // Stores it under its name only when all of it is on the disk.
+  // Stores the index. The file gets its final name only when all of it is on the disk.
   weft::Result<void> store() {
     const std::lock_guard lock(mutex_);
     std::string text;
@@ -94,8 +94,8 @@ class Index {
     return file.keep_as(options_.index);
   }
 
-  // Watches the folders first, so that no change is missed, then reads what is new. What is known
-  // may be gone.
+  // Watches the folders first, so that no change is missed, then reads new files. Also removes
+  // files that no longer exist from the index.
   void scan(files::ChangeWatch& changes, const std::string& root) {
     std::set<std::string> found;
     {
@@ -113,7 +113,7 @@ class Index {
     weft::for_each(paths, refresh_one, {.max_running = options_.fibers});
   }
 
-  // Reads a file unless it is the one that is known.
+  // Reads a file unless the index has its current version.
   void refresh(const std::string& path) {
     const auto [found, error] = files::link_status(path);
     {
@@ -125,7 +125,7 @@ class Index {
     read(path);
   }
 
-  // Brings the index in accord with one path.
+  // Updates the index for one path.
   void read(const std::string& path) {
     const auto [found, error] = files::link_status(path);
     if (error || found.kind != files::Kind::file || path.find('\n') < path.size()) {
@@ -137,7 +137,7 @@ class Index {
     put(path, {moment_of(found), words_in(std::move(text))});
   }
 
-  // Removes all that is at a path or below it.
+  // Removes a path and everything below it from the index.
   void forget(const std::string& path) {
     const std::lock_guard lock(mutex_);
     for (auto at = documents_.lower_bound(path); at != documents_.end();) {
@@ -147,7 +147,7 @@ class Index {
     }
   }
 
-  // The paths of files that have all the words, one in each line.
+  // Returns the paths of files that contain all the words, one per line.
   std::string find(const Words& words) {
     const std::lock_guard lock(mutex_);
     const auto found = words.empty() ? paths_.end() : paths_.find(*words.begin());
@@ -196,7 +196,7 @@ class Index {
   std::atomic<std::size_t> read_ = 0;
 };
 
-// Until the watch is closed.
+// Follows changes until the watch is closed.
 void follow(Index& index, files::ChangeWatch& changes, const std::string& root) {
   for (;;) {
     const auto [change, error] = changes.next();
@@ -205,7 +205,7 @@ void follow(Index& index, files::ChangeWatch& changes, const std::string& root) 
     const std::string& path = is_lost ? root : change.path;
     if (is_lost || files::link_status(path).value.kind == files::Kind::directory) {
       index.scan(changes, path);
-    } else if (change.kind != files::ChangeKind::modified) {  // More will come.
+    } else if (change.kind != files::ChangeKind::modified) {  // More changes follow `modified`.
       index.read(path);
     }
   }

@@ -1,6 +1,6 @@
 // A search that stops when enough has been found. One fiber hands out ranges of numbers (fan-out),
-// many search them, and what they find comes together in one channel (fan-in). Then the scope in
-// which all this happens is cancelled, and everybody leaves, wherever they wait.
+// many search them, and what they find comes together in one channel (fan-in). Then the scope of
+// all these fibers is cancelled, and each of them ends, wherever it waits.
 //
 //   first_found --wanted 3 --bits 16 --fibers 100
 #include <fmt/core.h>
@@ -47,7 +47,7 @@ void hand_out(Numbers& ranges, const weft::Context& scope) {
   }
 }
 
-// Searches ranges until the scope ends. Each wait here could be the last one.
+// Searches ranges until the scope ends. The end of the scope can end each wait here.
 void search(Numbers& ranges, Numbers& hits, int bits, const weft::Context& scope) {
   for (bool goes_on = true; goes_on;) {
     std::uint64_t first = 0;
@@ -59,7 +59,7 @@ void search(Numbers& ranges, Numbers& hits, int bits, const weft::Context& scope
       std::uint64_t hit = number;
       if (hits.send_until(hit, scope) != weft::ChannelStatus::ok) return;
     }
-    weft::this_fiber::yield();  // Between two ranges, let the others have the processor.
+    weft::this_fiber::yield();  // Lets other fibers run between two ranges.
   }
 }
 
@@ -76,7 +76,7 @@ std::set<std::uint64_t> find(const Options& options) {
   }
   while (found.size() < options.wanted) found.insert(hits.receive().value());
   group.cancel();
-  group.join();  // All have left: nothing refers to the channels any more.
+  group.join();  // All fibers have ended: none uses the channels any more.
   return found;
 }
 

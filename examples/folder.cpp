@@ -19,7 +19,7 @@ Kind kind_of_mode(mode_t mode) {
   return S_ISDIR(mode) ? Kind::folder : Kind::other;
 }
 
-// Some file systems leave the type out.
+// Some file systems do not report the type.
 Kind kind_of_entry(const dirent& entry, const std::string& path) {
   switch (entry.d_type) {
     case DT_REG:
@@ -28,7 +28,8 @@ Kind kind_of_entry(const dirent& entry, const std::string& path) {
       return Kind::folder;
     case DT_UNKNOWN: {
       const auto [kind, error] = kind_of(path, Links::refuse);
-      // An entry that cannot be asked about is taken for a file; opening it will report the reason.
+      // If the kind of an entry is unknown, the entry counts as a file; opening it will report the
+      // reason.
       return error ? Kind::file : kind;
     }
     default:

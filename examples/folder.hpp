@@ -1,4 +1,4 @@
-// The contents of a folder, and which of them may be hashed.
+// Lists folders, and finds out which entries are regular files.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Entry {
   Kind kind = Kind::other;
 };
 
-// The kind of file that `path` names now; the next moment it may be gone.
+// Returns the kind of file that `path` names now. The file may disappear at any time.
 [[nodiscard]] std::pair<Kind, std::error_code> kind_of(const std::string& path, Links links);
 
 // Returns the entries except . and .. in no special order; after an error, the entries read until

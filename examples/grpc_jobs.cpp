@@ -1,5 +1,6 @@
-// A gRPC service on fibers: each call is a task of a pool, and a full pool is RESOURCE_EXHAUSTED.
-// gRPC's threads bring calls and carry answers away, and never wait; fibers do, on either side.
+// A gRPC service on fibers: each call is a task of a pool, and a full pool returns
+// RESOURCE_EXHAUSTED. gRPC's threads deliver calls and send answers, and never wait; fibers wait on
+// either side.
 //
 //   grpc_jobs --listen 127.0.0.1:50051 --running 4 --waiting 2 &
 //   grpc_jobs --call 127.0.0.1:50051 --room 6
@@ -30,13 +31,13 @@ namespace {
 using grpc::StatusCode;
 using namespace std::chrono_literals;
 
-// One call of a client's. It ends early, as a stop request, when the client gives up or hangs up,
-// when the deadline of the call passes, and when the server ends.
+// One call of a client. Its task gets a stop request when the client gives up or hangs up, when the
+// deadline of the call passes, and when the server ends.
 class Call final : public grpc::ServerUnaryReactor {
  public:
   explicit Call(const jobs::Job& job) : job_(job) {}
 
-  // In a fiber of the pool. A call that takes its time, to a database, say, parks here.
+  // Runs in a fiber of the pool. A slow call, for instance to a database, parks here.
   void run() {
     const bool slept = weft::this_fiber::sleep_for(job_.milliseconds() * 1ms, stop_.get_token());
     Finish(slept ? grpc::Status::OK : grpc::Status(StatusCode::CANCELLED, "nobody waits any more"));
@@ -54,7 +55,7 @@ class Service final : public jobs::Jobs::CallbackService {
  public:
   explicit Service(weft::FiberPool& pool) : pool_(pool) {}
 
-  // By a thread of gRPC's, which does not wait.
+  // A thread of gRPC calls it, and does not wait.
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext*, const jobs::Job* job,
                                 jobs::Done*) override {
     auto* const call = new Call(*job);
@@ -80,7 +81,7 @@ int serve(const std::string& address, std::size_t running, std::size_t waiting) 
   std::printf("listening on port %d\n", port);
   std::fflush(stdout);
   (void)signals.value.wait();
-  // Calls that are under way have three seconds.
+  // Running calls have three seconds to end.
   weft::blocking([&] { server->Shutdown(std::chrono::system_clock::now() + 3s); });
   return 0;
 }
@@ -100,7 +101,7 @@ grpc::Status ask(jobs::Jobs::Stub& stub, grpc::ClientContext& context, unsigned 
   return status;
 }
 
-// Fills the server, which has room for `room` calls, and then has short jobs done.
+// Fills the server, which has room for `room` calls, and then sends short jobs.
 int call(const std::string& address, std::size_t room) {
   const auto stub =
       jobs::Jobs::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -120,7 +121,7 @@ int call(const std::string& address, std::size_t room) {
         grpc::ClientContext context;
         const StatusCode end = ask(*stub, context, 1).error_code();
         if (end != StatusCode::RESOURCE_EXHAUSTED) return (void)ends.send(end);
-        // Not all at the same moment.
+        // Retries are spread, so that they do not all come at the same moment.
         weft::this_fiber::sleep_for(pause + i % 8 * pause / 8);
       }
     });
@@ -145,6 +146,6 @@ int main(int argc, char** argv) {
   const auto work = [&] {
     return address.empty() ? serve(listen, running, waiting) : call(address, room);
   };
-  // gRPC's functions want more of a stack than a fiber has by default.
+  // gRPC's functions need a larger stack than a fiber has by default.
   return line.run(argc, argv, [&] { return weft::run({.stack_size = 256 * 1024}, work); });
 }

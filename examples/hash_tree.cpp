@@ -1,6 +1,6 @@
 // Prints the SHA-256 digests of all regular files below some folders, as `sha256sum` does, with a
-// bounded number of fibers at work. Files that cannot be read are reported, counted and passed
-// over.
+// bounded number of fibers. The program reports and counts files that it cannot read, and
+// continues.
 //
 //   hash_tree /usr/include > digests && sha256sum --check --quiet digests
 #include <fmt/core.h>
@@ -34,8 +34,8 @@ using examples::Links;
 
 struct Options {
   std::vector<std::string> paths{"/usr/include"};
-  // Reading a file blocks a worker thread, as the kernel has no "ready" for files: more fibers
-  // than workers do not read faster, but a worker always finds one that can go on.
+  // Reading a file blocks a worker thread, because the kernel has no "ready" for files. More fibers
+  // than workers do not read faster, but a worker always finds one that can run.
   std::size_t fibers = std::size_t{4} * std::max(1U, std::thread::hardware_concurrency());
   unsigned workers = 0;
   std::string json;
@@ -56,8 +56,8 @@ class TreeHasher {
                .on_exception = [this](std::exception_ptr reason) { report(std::move(reason)); },
                .name = "hash"}) {}
 
-  // Walks in the calling thread, which is a plain one: it parks when the pool's queue is full, so
-  // that the walk is never far ahead of the hashing. Links are followed only if named by the user.
+  // Walks in the calling plain thread, which blocks while the pool's queue is full, so that the
+  // walk is never far ahead of the hashing. It follows links only if the user named them.
   void add(const std::string& path) {
     const auto [kind, error] = examples::kind_of(path, Links::follow);
     if (error) {
@@ -76,7 +76,7 @@ class TreeHasher {
   static constexpr std::size_t kQueue = 256;
 
   void walk(const std::string& root) {
-    std::vector<std::string> folders{root};  // Instead of recursion: trees may be deep.
+    std::vector<std::string> folders{root};  // No recursion, because trees may be deep.
     while (!folders.empty()) {
       const std::string folder = std::move(folders.back());
       folders.pop_back();
@@ -102,7 +102,7 @@ class TreeHasher {
     if (refused) throw std::system_error(refused, "the pool");
   }
 
-  // In a fiber of the pool.
+  // Runs in a fiber of the pool.
   void hash(const std::string& path, Links links) {
     const auto [digest, error] = examples::digest_of_file(path, links);
     if (error) return report(path, error);
@@ -118,7 +118,7 @@ class TreeHasher {
     fmt::print(stderr, "hash_tree: {}: {}\n", examples::escaped(path), error.message());
   }
 
-  // Whatever a task has thrown: there is no digest then, as for an unreadable file.
+  // Reports what a task has thrown. The file then has no digest, like an unreadable file.
   void report(std::exception_ptr reason) try {
     ++counts_.unreadable;
     std::rethrow_exception(std::move(reason));
@@ -127,7 +127,7 @@ class TreeHasher {
   }
 
   Counts counts_;
-  weft::FiberPool pool_;  // Last, because its tasks use the rest.
+  weft::FiberPool pool_;  // Last, because its tasks use all other members.
 };
 
 // Each fiber has a file open; the usual soft limit is 1024.

@@ -13,7 +13,8 @@
 
 namespace {
 
-// Runs in a fiber: weft functions that wait park it, and its thread goes on with another fiber.
+// Runs in a fiber: weft functions that wait park this fiber, and its worker continues with another
+// fiber.
 int greet(unsigned fibers) {
   weft::Channel<std::string> greetings;
   for (unsigned i = 0; i < fibers; ++i) {

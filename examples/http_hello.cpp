@@ -30,20 +30,20 @@ void say_hello(Request& request, Response& response) {
   (void)response.send("Hello, " + request.parameter("name") + "!\n");
 }
 
-// A body may be larger than memory: it is read part by part.
+// Reads a body part by part, because it may be larger than memory.
 void count_bytes(Request& request, Response& response) {
   std::array<std::byte, 16 * 1024> part;
   std::size_t total = 0;
   for (;;) {
     const auto [count, error] = request.read_some(part);
     if (error == weft::Errc::end_of_stream) break;
-    if (error) return;  // The server answers for us.
+    if (error) return;  // The server sends the error.
     total += count;
   }
   (void)response.send(std::to_string(total) + "\n");
 }
 
-// An answer in parts, until the client has had enough.
+// Sends an answer in parts, until the client hangs up.
 void count_seconds(Request& request, Response& response) {
   for (int second = 1; second <= 60; ++second) {
     if (!response.write(std::to_string(second) + "\n")) return;
@@ -72,10 +72,10 @@ int serve(const std::string& where, double seconds) {
   router.get("/hello/{name}", say_hello).post("/count", count_bytes).get("/seconds", count_seconds);
   weft::http::ServerOptions options;
   options.max_running = 100;  // Requests, not connections.
-  options.max_queued = 1000;  // One more is answered with 503.
+  options.max_queued = 1000;  // Further requests get 503.
   options.limits.body_bytes = 100 * 1024 * 1024;
   options.on_access = log_access;
-  options.grace = std::chrono::seconds(5);  // For requests that have come before the end.
+  options.grace = std::chrono::seconds(5);  // For requests in progress at the end.
   const weft::StopOnSignal stop;            // Ctrl-C ends the server.
   options.stop = stop.get_token();
   weft::http::Server server(router, options);

@@ -1,12 +1,13 @@
-// A service that takes jobs by HTTP, keeps them in SQLite, and does them in a pool: none is lost if
-// the process ends, and one that fails is tried again later.
+// A service that takes jobs by HTTP, keeps them in SQLite, and runs them in a pool. No job is lost
+// if the process ends, and a job that fails is tried again later.
 //
 //   job_service --database jobs.db --listen 127.0.0.1:8080
 //   curl --data 'upper some text' http://127.0.0.1:8080/jobs       (answers with the job's number)
 //   curl http://127.0.0.1:8080/jobs/1?wait=10                      (waits for its end)
 //
-// A job is a line: `upper TEXT`, `sleep MS TEXT`, `fail TIMES TEXT`. SQLite blocks, so a thread of
-// its own has the connection. SIGTERM or Ctrl-C ends the program; the next one does the rest.
+// A job is a line: `upper TEXT`, `sleep MS TEXT`, `fail TIMES TEXT`. SQLite blocks, so a separate
+// thread has the connection. SIGTERM or Ctrl-C ends the program; its next start runs the remaining
+// jobs.
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ struct Options {
   int tries = 3, retry_ms = 100;
 };
 
-// A connection to SQLite, which one thread uses. Fibers park meanwhile.
+// A connection to SQLite, which one thread uses. Calling fibers park meanwhile.
 class Database {
  public:
   explicit Database(const std::string& path) {
@@ -105,7 +106,7 @@ class Database {
   weft::BlockingGroup thread_{{.name = "sqlite", .max_threads = 1, .max_waiting = 10'000}};
 };
 
-// What a job results in.
+// Runs a job and returns its result.
 std::string work(const std::string& job, int attempt) {
   std::istringstream words(job);
   std::string verb;
@@ -146,8 +147,8 @@ class Jobs {
     return id;
   }
 
-  // Returns the state, the attempts and the result; nothing if there is no such job. It waits for
-  // the job's end, as long as the caller's context allows.
+  // Waits for the job's end, as long as the caller's context allows. Returns the state, the
+  // attempts and the result, or nothing if there is no such job.
   std::optional<std::vector<std::string>> find(const std::string& id) {
     if (const auto ended = end_of(id)) (void)ended->wait_until(weft::this_fiber::until());
     Rows rows = database_.run("SELECT state, attempts, result FROM jobs WHERE id = ?", {id});
@@ -155,7 +156,7 @@ class Jobs {
     return std::move(rows[0]);
   }
 
-  // Jobs that wait stay in the database.
+  // Ends the service; waiting jobs stay in the database.
   void end() {
     group_.cancel();
     group_.wait();
@@ -183,7 +184,7 @@ class Jobs {
     try {
       result = work(job, attempt);
     } catch (const std::runtime_error& error) {
-      if (group_.context().is_over()) return;  // It stays as it is, for the next process.
+      if (group_.context().is_over()) return;  // The next process will run the job.
       state = attempt < options_.tries ? "waiting" : "failed";
       result = error.what();
     }
@@ -197,9 +198,9 @@ class Jobs {
   const Options& options_;
   Database database_;
   weft::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<weft::Event>> ends_;  // Of jobs that have not ended.
+  std::map<std::string, std::shared_ptr<weft::Event>> ends_;  // For jobs that have not ended.
   weft::FiberPool pool_;
-  weft::TaskGroup group_;  // Last, because its tasks use the rest.
+  weft::TaskGroup group_;  // Last, because its tasks use all other members.
 };
 
 void answer(Jobs& jobs, Request& request, Response& response) {

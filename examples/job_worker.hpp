@@ -1,6 +1,6 @@
-// The parts that workers which take jobs from a broker have in common: a FiberPool as the cap, and
-// permits for jobs that have been taken and not yet acknowledged, of which the broker is asked for
-// no more.
+// The common parts of programs that take jobs from a broker: a FiberPool as the cap, and permits. A
+// job holds a permit until it is acknowledged, so the program takes no more jobs than it has
+// permits.
 #pragma once
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ struct WorkerOptions {
   }
 };
 
-// The work: takes its time, then adds its line. The job "poison" fails.
+// Does a job: sleeps for a while, then adds its line to the output. The job "poison" fails.
 class Work {
  public:
   explicit Work(const WorkerOptions& options)
@@ -72,8 +72,8 @@ class JobWorker {
  public:
   explicit JobWorker(std::size_t capacity) : capacity_(capacity), pool_({.capacity = capacity}) {}
 
-  // Until SIGTERM: `fetch(most)` hands jobs, `most` at most, to start(). It may wait for some, but
-  // not for long. Jobs that have begun are ended before the return; 0 if all went well.
+  // Until SIGTERM, calls `fetch(most)`, which passes up to `most` jobs to start(). `fetch` may wait
+  // for jobs, but not for long. Returns when all started jobs have ended; 0 means success.
   int run(const std::function<void(std::size_t most)>& fetch) {
     auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT}).value;
     auto waiting = weft::spawn([&] {
@@ -99,7 +99,7 @@ class JobWorker {
     return status;
   }
 
-  // Only fetch calls it: a fiber of the pool does the job, and then acknowledges it, or does not.
+  // Only fetch calls it. A fiber of the pool does the job, and acknowledges it if it succeeds.
   template <class F>
   void start(F job) {
     --unused_;

@@ -1,14 +1,14 @@
-// Jobs from a NATS JetStream work queue. Several of these, on any machines, share the work. The
-// jobs of a worker that ends without a word are handed to the others once they have waited long
-// enough, so a job is done at least once; one that fails again and again goes to the stream "DEAD".
+// Jobs from a NATS JetStream work queue. Several such programs, on any machines, share the work. If
+// a worker ends without acknowledging its jobs, other workers get them after a while, so each job
+// is done at least once. A job that fails repeatedly goes to the stream "DEAD".
 //
 //   nats-server -js &
 //   job_worker_nats --broker nats://127.0.0.1:4222 --enqueue 1000
 //   job_worker_nats --broker nats://127.0.0.1:4222 --name a --output done &
 //   job_worker_nats --broker nats://127.0.0.1:4222 --report
 //
-// libnats has threads of its own. Its calls that wait for the server are made by weft::blocking;
-// calls that only hand something to its threads are made directly.
+// libnats has its own threads. weft::blocking makes the calls that wait for the server; fibers make
+// the other calls directly.
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,8 +54,8 @@ class NatsWorker {
 
   void do_job(natsMsg& message) {
     jsMsgMetaData* about = nullptr;
-    if (natsMsg_GetMetaData(&about, &message) != NATS_OK) return;  // It will come again.
-    // It counts tries that ended with their worker.
+    if (natsMsg_GetMetaData(&about, &message) != NATS_OK) return;  // NATS will deliver it again.
+    // NumDelivered includes tries that ended because their worker ended.
     const std::uint64_t tries = about->NumDelivered;
     jsMsgMetaData_Destroy(about);
     const std::string job(natsMsg_GetData(&message),
@@ -68,7 +68,7 @@ class NatsWorker {
       if (tries >= options_.tries && weft::blocking([&] { return bury(job); })) {
         (void)natsMsg_Term(&message, nullptr);
       } else {
-        (void)natsMsg_Nak(&message, nullptr);  // The next worker that asks gets it at once.
+        (void)natsMsg_Nak(&message, nullptr);  // The next worker gets it at once.
       }
     }
   }
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   WorkerOptions options;
   options.add_to(line);
   const int status = line.run(argc, argv, [&] {
-    const Broker broker(options);  // Before there are fibers, as it waits for the server.
+    const Broker broker(options);  // Made before any fiber, because it blocks.
     if (options.enqueue > 0) broker.enqueue(options.enqueue);
     if (options.report) broker.report();
     if (options.report || options.enqueue > 0) return 0;

@@ -1,7 +1,7 @@
-// Jobs from a Redis stream. Several of these, on any machines, share the work: a consumer group
-// hands each job to one of them. The jobs of a worker that ends without a word are taken over by
-// the others, so a job is done at least once; one that fails again and again goes to the stream
-// "jobs:dead".
+// Jobs from a Redis stream. Several such programs, on any machines, share the work: a consumer
+// group hands each job to one of them. If a worker ends without acknowledging its jobs, other
+// workers take them over, so each job is done at least once. A job that fails repeatedly goes to
+// the stream "jobs:dead".
 //
 //   redis-server --port 0 --unixsocket /tmp/redis.sock &
 //   job_worker_redis --broker /tmp/redis.sock --enqueue 1000
@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kStream = "jobs";
 constexpr const char* kDead = "jobs:dead";
 constexpr const char* kGroup = "workers";
-// Both or nothing, wherever the worker ends: a stream keeps what has been acknowledged.
+// One script acknowledges and deletes a job, because a stream keeps acknowledged jobs, and the
+// worker could end between two commands.
 constexpr const char* kAcknowledge =
     "redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) return redis.call('XDEL', KEYS[1], ARGV[2])";
 
@@ -50,11 +51,11 @@ class RedisWorker {
  private:
   void fetch(std::size_t most) {
     const std::string count = std::to_string(most);
-    // First what others have left behind; then, what is new.
+    // First takes jobs that other workers left behind, then new jobs.
     const auto left = redis_.ask({"XAUTOCLAIM", kStream, kGroup, options_.name,
                                   std::to_string(options_.abandoned_ms), "0", "COUNT", count});
     if (take(*left->element[1], true) > 0) return;
-    // Waits, and so is asked on a connection of its own.
+    // This command waits, so it has a separate connection.
     const auto fresh = asking_.ask({"XREADGROUP", "GROUP", kGroup, options_.name, "COUNT", count,
                                     "BLOCK", "100", "STREAMS", kStream, ">"});
     if (fresh->type == REDIS_REPLY_ARRAY) take(*fresh->element[0]->element[1], false);
@@ -66,7 +67,7 @@ class RedisWorker {
       const std::string id = text_of(*entry.element[0]);
       const std::string job = text_of(*entry.element[1]->element[1]);
       const std::lock_guard lock(mutex_);
-      if (!running_.insert(id).second) continue;  // One of ours that takes long.
+      if (!running_.insert(id).second) continue;  // This worker still runs it.
       worker_.start([this, id, job, again] { do_job(id, job, again); });
     }
     return entries.elements;
@@ -77,15 +78,15 @@ class RedisWorker {
       const bool is_dead = again && deliveries(id) > options_.tries;
       if (is_dead) redis_.ask({"XADD", kDead, "*", "job", job});
       if (is_dead || attempt(id, job)) redis_.ask({"EVAL", kAcknowledge, "1", kStream, kGroup, id});
-    } catch (const RedisError& error) {  // Not acknowledged: it is taken over later.
+    } catch (const RedisError& error) {  // Not acknowledged: another worker takes it over.
       std::fprintf(stderr, "job %s: %s\n", id.c_str(), error.what());
     }
     const std::lock_guard lock(mutex_);
     running_.erase(id);
   }
 
-  // Returns false if it has failed. Then the next worker that asks may have it: it counts as long
-  // abandoned.
+  // Returns false if the job failed. The job is then marked as abandoned, so the next worker that
+  // reads the stream takes it.
   bool attempt(const std::string& id, const std::string& job) {
     try {
       work_(job);
@@ -97,7 +98,7 @@ class RedisWorker {
     }
   }
 
-  // How often the job has been handed out.
+  // Returns how often the job has been delivered.
   std::size_t deliveries(const std::string& id) {
     const auto reply = redis_.ask({"XPENDING", kStream, kGroup, id, id, "1"});
     return reply->elements == 0 ? 0
@@ -127,7 +128,7 @@ void report(RedisConnection& redis) {
   const auto dead = redis.ask({"XLEN", kDead});
   std::printf("unacknowledged %lld, dead %lld\n", left->integer, dead->integer);
   const auto pending = redis.ask({"XPENDING", kStream, kGroup});
-  const redisReply& workers = *pending->element[3];  // It is nil if no worker has any.
+  const redisReply& workers = *pending->element[3];  // It is nil if no worker has a job.
   for (std::size_t i = 0; i < workers.elements; ++i) {
     const redisReply& worker = *workers.element[i];
     std::printf("%s has %s\n", worker.element[0]->str, worker.element[1]->str);

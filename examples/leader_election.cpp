@@ -1,14 +1,14 @@
-// Five hosts elect a leader, and a simulation finds out whether there are ever two.
+// Five hosts elect a leader, and a simulation checks that a term never has two leaders.
 //
 //   leader_election                    finds the seed at which nodes that forget their vote fail,
 //                                      then runs all seeds with nodes that remember it
 //   leader_election --story            also shows what happened before the failure
 //   WEFT_SIM_SEED=17 leader_election   one seed alone
 //
-// A node that hears of no leader for a while asks all for their votes in a new term; a majority
-// makes it the leader of that term, of which it tells the others all the time. Datagrams are lost,
-// come twice and late, hosts are cut off, stand still, crash and start again. A vote has to survive
-// the crash, or a node votes twice in one term.
+// A node that hears of no leader for a while asks all nodes for their votes in a new term. With a
+// majority it becomes the leader of that term, and announces this repeatedly. Datagrams are lost,
+// duplicated and delayed; hosts are cut off, pause, crash and restart. A vote must survive a crash
+// of its node, or that node could vote twice in one term.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -32,13 +32,13 @@ using weft::net::Address;
 constexpr int kNodes = 5;
 constexpr std::uint16_t kPort = 7000;
 
-// What a node must not forget when its process ends: a file, in a real one.
+// The data of a node that must survive a crash; a real node would store them in a file.
 struct Ballot {
   std::uint64_t term = 0;
   int voted_for = -1;
 };
 
-// The leaders that there have been, by term: the simulation's own look at all nodes.
+// All leaders so far, by term. The simulation records them for its check.
 using Leaders = std::map<std::uint64_t, int>;
 
 struct Message {
@@ -91,7 +91,7 @@ class Node {
     tell_all(Message::vote_for_me);
   }
 
-  // Whether it is a reason not to ask for votes for a while.
+  // Returns whether the message postpones the node's next request for votes.
   bool hear(const Message& message) {
     if (message.term < ballot_.term) return false;
     if (message.term > ballot_.term) {
@@ -130,7 +130,7 @@ class Node {
   bool is_leader_ = false;
 };
 
-// Half a minute of five nodes, and of what may befall them.
+// Simulates five nodes and their faults for half a minute.
 void elect(weft::sim::World& world, bool remembers) {
   std::array<Ballot, kNodes> disks;
   Leaders leaders;

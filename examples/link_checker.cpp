@@ -1,5 +1,5 @@
-// Follows the links of a site, and reports broken links with the pages that have them.
-// Pages of the site are read for further links; of other sites only the head is asked for.
+// Follows the links of a site, and reports broken links with the pages that have them. It reads
+// pages of the site for further links, and requests only the head of other sites' pages.
 //
 //   link_checker --fibers 20 --per-second 50 http://127.0.0.1:8080/
 //
@@ -88,8 +88,8 @@ class Checker {
     std::set<std::string> linked_from;
   };
 
-  // Starts a task for a page that has not been seen. Tasks call it, too: the group queues what they
-  // start beyond its limit.
+  // Starts a task for a page that has not been seen. Tasks also call it: the group queues tasks
+  // beyond its limit.
   void visit(const Url& url, const Url& from) {
     const std::string name = url.to_string();
     {
@@ -115,7 +115,7 @@ class Checker {
     pages_[url.to_string()].problem = std::move(problem);
   }
 
-  // Asks again if the server is busy or cannot be reached.
+  // Requests the page again if the server is busy or cannot be reached.
   weft::Result<Reply> ask(const char* method, const Url& url) {
     const weft::Until limit = weft::this_fiber::until();
     return weft::retry_until({.attempts = 3, .first_delay = 20ms}, limit, [&] {
@@ -126,7 +126,7 @@ class Checker {
     });
   }
 
-  // Both return the problem of a page, or nothing.
+  // This function and read() return the problem of a page, or an empty text.
   std::string look_at(const Url& url) {
     const auto [reply, error] = ask("HEAD", url);
     if (error) return error.message();
@@ -143,7 +143,7 @@ class Checker {
     for (std::string link : links_in(page)) {
       link.resize(std::min(link.find('#'), link.size()));
       if (link.empty()) continue;
-      // Relative to where redirects have led.
+      // Links are relative to the URL after redirects.
       const auto [target, malformed] = reply.url().resolve(link);
       if (malformed == weft::http::Errc::unsupported) continue;  // mailto: and the like.
       if (malformed) return "a malformed link, " + link;
@@ -158,7 +158,7 @@ class Checker {
   weft::http::Client client_;
   weft::Mutex mutex_;
   std::map<std::string, Page> pages_;
-  weft::TaskGroup group_;  // Last, because its tasks use the rest.
+  weft::TaskGroup group_;  // Last, because its tasks use all other members.
 };
 
 }  // namespace

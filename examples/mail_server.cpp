@@ -1,4 +1,4 @@
-// A line protocol in few lines: enough SMTP to take mail, which it prints. A fiber for each client.
+// A small server for a line protocol: it takes mail by SMTP and prints it. Each client has a fiber.
 //
 //   mail_server 127.0.0.1:2525 & curl smtp://127.0.0.1:2525 --mail-rcpt a@b.c -T letter
 #include <strings.h>
@@ -10,10 +10,10 @@
 #include <weft/runtime.hpp>
 #include <weft/stop_on_signal.hpp>
 
-constexpr std::chrono::minutes kPatience(1);  // With a client that is silent, or does not read.
-constexpr std::size_t kLargest = 1'000'000;   // Letter, in bytes.
+constexpr std::chrono::minutes kPatience(1);  // For a client that neither sends nor reads.
+constexpr std::size_t kLargest = 1'000'000;   // A letter, in bytes.
 
-// The next line, without its end; `read` keeps what has come behind it. False at the end.
+// Reads a line, without its end; `read` keeps later bytes. Returns false at the connection's end.
 bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
   while (read.find("\r\n") == std::string::npos) {
     char part[2048];
@@ -26,7 +26,8 @@ bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
   return true;
 }
 
-// A letter, up to its dot; what is too much of it is not kept. False at the connection's end.
+// Reads a letter up to its dot; drops what exceeds the limit. Returns false at the connection's
+// end.
 bool next_letter(weft::net::ByteStream& stream, std::string& read, std::string& letter) {
   letter.clear();
   for (std::string line; next(stream, read, line);) {

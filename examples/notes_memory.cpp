@@ -34,7 +34,7 @@ class MemoryStore final : public NotesStore {
   }
 
  private:
-  weft::Mutex mutex_;  // A fiber that waits for it leaves its thread to others.
+  weft::Mutex mutex_;  // While a fiber waits for it, the worker runs others.
   std::map<std::int64_t, std::string> notes_;
   std::int64_t last_ = 0;
 };

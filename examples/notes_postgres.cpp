@@ -9,7 +9,7 @@
 
 namespace {
 
-// Of several that make a table at the same moment, one would be told that it is there.
+// The lock is needed: if two sessions create a table at once, one of them gets an error.
 const std::vector<Query> kFirst = {
     {"SELECT pg_advisory_xact_lock(1)"},
     {"CREATE TABLE IF NOT EXISTS notes (id BIGSERIAL PRIMARY KEY, text TEXT NOT NULL)"}};

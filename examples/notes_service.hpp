@@ -28,7 +28,7 @@ inline void answer(Response& response, int status, const json& body) {
 
 inline json to_json(const Note& note) { return {{"id", note.id}, {"text", note.text}}; }
 
-// 0, which no note has, for what is no number.
+// Returns the id in the path, or 0, which no note has, if the text is not a number.
 inline std::int64_t id_of(const Request& request) {
   const std::string text(request.parameter("id"));
   std::int64_t id = 0;
@@ -43,7 +43,7 @@ class Service {
 
   weft::http::Router routes() {
     weft::http::Router router;
-    // A failure of the store is not the client's fault, and may pass.
+    // A failure of the store is temporary and not the client's fault, so the answer is 503.
     router.use([](Request& request, Response& response, const weft::http::Handler& next) {
       try {
         next(request, response);
@@ -75,15 +75,15 @@ class Service {
     return router;
   }
   void count(int status) { ++answers_[static_cast<std::size_t>(status / 100) % answers_.size()]; }
-  const weft::http::Server* server = nullptr;  // Its metrics are shown.
+  const weft::http::Server* server = nullptr;  // The server whose metrics are shown.
 
  private:
   void add(Request& request, Response& response) {
     const auto [body, error] = request.read_all();
-    if (error) return;  // The server answers for us.
+    if (error) return;  // The server sends the error.
     const json note = json::parse(body, nullptr, false);
     const json text = note.is_object() ? note.value("text", json()) : json();
-    // Not every store has a place for a zero.
+    // Not every store can hold a zero byte.
     if (!text.is_string() || text.get_ref<const std::string&>().find('\0') != std::string::npos)
       return answer(response, 400, {{"error", "an object with a text without NUL is needed"}});
     answer(response, 201, to_json({store_->add(text, request.context()), text}));

@@ -1,4 +1,4 @@
-// Where the notes of rest_service are kept.
+// The store for the notes of rest_service.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@ struct Note {
   std::string text;
 };
 
-// The store does not answer, or not in time.
+// Thrown if the store does not answer in time.
 struct StoreError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Used by many fibers at once; all calls may park, until the limit of their request.
+// Many fibers may use it at once. All calls may park, until the limit of their request.
 class NotesStore {
  public:
   virtual ~NotesStore() = default;
   virtual std::int64_t add(const std::string& text, const weft::Until& until) = 0;
-  // The newest first, a hundred at most.
+  // Returns the newest notes first, at most a hundred.
   virtual std::vector<Note> list(const weft::Until& until) = 0;
-  // All or none with this number.
+  // Returns the note with this number, or an empty list.
   virtual std::vector<Note> find(std::int64_t id, const weft::Until& until) = 0;
   virtual bool remove(std::int64_t id, const weft::Until& until) = 0;
 };
 
-// In memory, as long as the process.
+// Makes a store in memory, which lasts as long as the process.
 std::unique_ptr<NotesStore> make_memory_store();
-// In PostgreSQL, by at most `connections`, which are made as they are needed. Null: this program
-// was built without libpq.
+// Makes a store in PostgreSQL, with at most `connections`, which are opened as needed. Returns null
+// if this program was built without libpq.
 std::unique_ptr<NotesStore> make_postgres_store(const std::string& where, std::size_t connections);

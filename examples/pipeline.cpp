@@ -1,6 +1,6 @@
 // Three stages with bounded channels between them: one fiber makes numbers, many work on them
-// (fan-out), one collects the results (fan-in). A stage that is too fast parks when the channel
-// before the next stage is full: back pressure, so memory stays bounded however long it runs.
+// (fan-out), one collects the results (fan-in). A stage that is too fast parks when the channel to
+// the next stage is full. This back pressure bounds the memory.
 //
 //   pipeline --items 1000000 --fibers 16 --capacity 32
 //   pipeline --items 200 --fibers 3 --trace trace.json     who ran when, for ui.perfetto.dev
@@ -43,8 +43,8 @@ Chain chain_from(std::uint64_t start) {
   return chain;
 }
 
-// Of two equally long ones the one with the smaller start, so that the order of arrival does not
-// matter.
+// Returns the longer chain. Of two equally long chains it returns the one with the smaller start,
+// so that the order of arrival does not matter.
 Chain longer(const Chain& left, const Chain& right) {
   if (left.steps != right.steps) return left.steps > right.steps ? left : right;
   return left.start < right.start ? left : right;
@@ -53,7 +53,7 @@ Chain longer(const Chain& left, const Chain& right) {
 struct Outcome {
   Chain longest;
   std::uint64_t received = 0;
-  std::uint64_t waits = 0;  // How often the first stage waits for the second.
+  std::uint64_t waits = 0;  // Waits of the first stage for the second.
   std::size_t most_queued = 0;
 };
 
@@ -69,7 +69,7 @@ Outcome run_pipeline(const Options& options) {
       ++outcome.waits;  // The channel is full: this is back pressure.
       (void)numbers.send(number);
     }
-    numbers.close();  // The workers drain it, and then see the end.
+    numbers.close();  // The workers drain it, then get its end.
   });
 
   weft::WaitGroup working;
@@ -80,7 +80,7 @@ Outcome run_pipeline(const Options& options) {
       working.done();
     });
   }
-  // The last worker out closes the door: only then is it sure that no worker sends any more.
+  // Closes the channel after the last worker has ended, because no worker sends any more by then.
   auto closer = weft::spawn({.name = "closer"}, [&] {
     working.wait();
     chains.close();
@@ -95,7 +95,7 @@ Outcome run_pipeline(const Options& options) {
   return outcome;
 }
 
-// The same with a plain loop, to check the result.
+// Computes the same with a plain loop, to check the result.
 Chain longest_by_loop(std::uint64_t items) {
   Chain longest;
   for (std::uint64_t start = 1; start <= items; ++start) {

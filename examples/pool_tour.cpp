@@ -1,5 +1,5 @@
-// The ways into a pool, one after the other. Each hands in the numbers below --tasks, a task for
-// each, and has to come to the same sum. The output shows the sum and the time.
+// Shows each way to submit tasks to a pool. Each submits one task for each number below --tasks,
+// and must arrive at the same sum. The output shows the sum and the time.
 //
 //   pool_tour --tasks 1000 --capacity 10 --sleep-ms 10
 #include <fmt/core.h>
@@ -35,7 +35,7 @@ void check(std::error_code refused) {
   if (refused) throw std::system_error(refused);
 }
 
-// A worker for each task, if it has to be: all of them sleep at the same time.
+// The pool may start a worker fiber for each task, so that all tasks sleep at the same time.
 Number without_bound(const Options& options) {
   weft::FiberPool pool({.capacity = weft::kUnlimited});
   std::atomic<Number> sum{0};
@@ -49,7 +49,7 @@ Number without_bound(const Options& options) {
   return sum;
 }
 
-// Where the workers are taken, submit() waits for one.
+// If all workers are in use, submit() waits for one.
 Number with_submit(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity});
   std::atomic<Number> sum{0};
@@ -58,7 +58,7 @@ Number with_submit(const Options& options) {
   return sum;
 }
 
-// Many in one call, which takes the pool's lock less often.
+// Submits many tasks in one call, which takes the pool's lock less often.
 Number with_a_bulk(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity});
   std::atomic<Number> sum{0};
@@ -71,7 +71,7 @@ Number with_a_bulk(const Options& options) {
   return sum;
 }
 
-// Several pools side by side, each with a lock of its own.
+// Uses several pools side by side, each with a separate lock.
 Number with_a_set(const Options& options) {
   weft::PoolSet pools(4, {.capacity = std::max<std::size_t>(1, options.capacity / 4)});
   std::atomic<Number> sum{0};
@@ -80,7 +80,7 @@ Number with_a_set(const Options& options) {
   return sum;
 }
 
-// A handle for each result. The queue takes all tasks, so that no caller waits before get().
+// Returns a handle for each result. The queue holds all tasks, so the caller waits only in get().
 Number with_handles(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity, .queue_capacity = weft::kUnlimited});
   std::vector<weft::PoolTask<Number>> tasks;
@@ -90,7 +90,7 @@ Number with_handles(const Options& options) {
   return sum;
 }
 
-// The results of all, in the order of the spawns, or the first exception.
+// Collects the results in the order of the spawns, or rethrows the first exception.
 Number with_a_group(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity});
   weft::ResultGroup<Number> group(pool);
@@ -99,7 +99,7 @@ Number with_a_group(const Options& options) {
   return std::accumulate(results.begin(), results.end(), Number{0});
 }
 
-// One function for all: a task is its argument.
+// One function serves all tasks: a task is its argument.
 Number with_a_function(const Options& options) {
   std::atomic<Number> sum{0};
   weft::FunctionPool<Number> pool([&sum](Number i) { sum += i; }, {.capacity = options.capacity});
@@ -108,7 +108,7 @@ Number with_a_function(const Options& options) {
   return sum;
 }
 
-// Each call waits for its result, as a call does.
+// Each call waits for its result, like an ordinary call.
 Number with_calls(const Options& options) {
   weft::FunctionPool<Number, Number> pool([](Number i) { return i; },
                                           {.capacity = options.capacity});

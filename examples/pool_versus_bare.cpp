@@ -1,6 +1,6 @@
-// Is a pool of fibers worth it? Measures the same work with a fiber for each task and with a
-// FiberPool, and also with goroutines and goroutine pools if the program of bench/rivals/go is
-// given. Every measurement is a process of its own, which makes its peak memory its own, too.
+// Measures the same work with a fiber for each task and with a FiberPool. With the program of
+// bench/rivals/go, it also measures goroutines and goroutine pools. Every measurement is a separate
+// process, so that its peak memory is separate as well.
 //
 //   pool_versus_bare
 //   pool_versus_bare --go <program> --repetitions 5 --output result.json
@@ -38,7 +38,7 @@ struct Options {
   std::string chart_data;
 };
 
-// This program again, with one case.
+// Returns the command that runs this program with one case.
 std::vector<std::string> own_command(const std::string& name, const examples::Sizes& sizes) {
   return {std::filesystem::read_symlink("/proc/self/exe"),
           "--case",
@@ -60,8 +60,8 @@ Contender own(const std::string& name, const std::string& which, const examples:
   return {.name = name, .command = own_command(which, sizes), .metric = metric, .factor = factor};
 }
 
-// Adds what the Go program has for comparison: the bare goroutines and two pools. bench/README.md
-// says what the rows are; `scale` is a factor on their counts.
+// Adds the contenders of the Go program: bare goroutines and two pools. bench/README.md describes
+// the rows; `scale` is a factor on their counts.
 void add_go(Workload& workload, const Options& options, const std::string& row, double scale,
             const std::string& metric, double factor) {
   if (options.go.empty()) return;
@@ -111,7 +111,7 @@ std::vector<Workload> all_workloads(const Options& options) {
   return {std::move(mortar), std::move(article), std::move(jobs)};
 }
 
-// One line that is rewritten on a terminal, and a line for each step elsewhere.
+// Shows progress in one line on a terminal, and in a line per step elsewhere.
 void show_progress(const std::string& what) {
   const bool live = ::isatty(STDERR_FILENO) == 1;
   fmt::print(stderr, "{}{}{}", live ? "\r\033[K" : "", what, live ? "" : "\n");
@@ -151,7 +151,7 @@ int compare(const Options& options) {
                .dump(2)
         << '\n';
   });
-  workloads.pop_back();  // The jobs only sleep: there is nothing to draw.
+  workloads.pop_back();  // The jobs only sleep: no chart.
   write_file(options.chart_data,
              [&](std::ostream& out) { examples::write_chart_data(out, workloads); });
   return failed ? examples::kFailed : 0;
@@ -163,7 +163,7 @@ int run(Options& options) {
     fmt::print("{}\n", nlohmann::json{{"case", options.single_case}, {"metrics", metrics}}.dump());
     return 0;
   }
-  // All contenders get as many workers as weft would take by itself.
+  // All contenders get weft's default number of workers.
   if (options.sizes.workers == 0) options.sizes.workers = weft::Runtime().workers();
   return compare(options);
 }

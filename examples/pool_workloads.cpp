@@ -27,7 +27,7 @@ constexpr std::size_t kMortarCapacity = 20;
 constexpr std::uint64_t kBatch = 100;
 constexpr std::size_t kArticleCapacity = 5;
 constexpr std::size_t kArticleQueue = 10;
-constexpr std::uint64_t kWarmUpPart = 20;  // A twentieth of the work, before the measurement.
+constexpr std::uint64_t kWarmUpPart = 20;  // A twentieth of the work.
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -43,14 +43,14 @@ struct Bare {
 struct Pooled {
   template <class F>
   void operator()(F&& task) {
-    // The pool parks the submitter when it is full, so a refusal means that it is out of order.
+    // A full pool parks the submitter, so a refusal is a fault of the pool.
     pool.go(std::forward<F>(task));
   }
   weft::FiberPool& pool;
 };
 
-// Runs `work` with the means that the form asks for. The pool is made inside of what `work`'s
-// caller may measure, and torn down outside.
+// Runs `work` with fibers or a pool, as the form requires. The measured time may include the pool's
+// construction, but not its destruction.
 template <class Work>
 void with_starter(bool pooled, std::size_t capacity, std::size_t queue, Work work) {
   if (!pooled) return work(Bare{});
@@ -84,7 +84,7 @@ double mortar(const Sizes& sizes, bool pooled) {
   return elapsed / static_cast<double>(sizes.tasks);
 }
 
-// The cost of the adds without any fibers: the least that any of the others can take on one worker.
+// Returns the cost of the adds without fibers: a lower bound for the other forms on one worker.
 double mortar_alone(const Sizes& sizes) {
   std::atomic<std::uint64_t> counter{0};
   const auto start = Clock::now();
@@ -115,7 +115,7 @@ double article(const Sizes& sizes, bool pooled) {
 
 // ---- The article's jobs: each sleeps; a pool bounds how many do so at the same time
 
-// The times that jobs note. All times are from the start of the first submission.
+// The times that jobs record. All times count from the start of the first submission.
 struct JobTimes {
   std::atomic<std::int64_t> running{0};
   std::atomic<std::int64_t> most_at_once{0};
@@ -163,7 +163,7 @@ json jobs(const Sizes& sizes, bool pooled) {
 
 // ---- Cases
 
-// The kernel's VmHWM, in bytes; 0 where there is no /proc.
+// Returns the kernel's VmHWM in bytes, or 0 if there is no /proc.
 std::uint64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -194,7 +194,7 @@ json figures_of(std::string_view name, const Sizes& sizes) {
 }  // namespace
 
 nlohmann::json run_case(std::string_view name, const Sizes& sizes) {
-  // Measured loops compute for a long time on purpose, so a stall is no news.
+  // Measured loops compute for a long time on purpose, so stalls are not reported.
   const weft::RuntimeOptions options{
       .workers = sizes.workers, .on_stall = [](const auto&) {}, .stall_calls = false};
   json figures = weft::run(options, [&] { return figures_of(name, sizes); });

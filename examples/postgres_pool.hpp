@@ -1,4 +1,4 @@
-// A pool of sessions with PostgreSQL. All calls park; from fibers.
+// A pool of sessions with PostgreSQL. Fibers make the calls, which park.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@
 
 #include "postgres_session.hpp"
 
-// A channel of sessions, empty ones at first, is a pool with a cap: a caller that finds none waits.
+// A channel of sessions, which start unconnected, is a pool with a cap: a caller waits if no
+// session is free.
 class PostgresPool {
  public:
-  // Each new session is asked `first`, in one round trip, and so in one transaction.
+  // Each new session runs the queries `first`, in one round trip and so in one transaction.
   PostgresPool(std::string where, std::size_t connections, std::vector<Query> first)
       : where_(std::move(where)), first_(std::move(first)), idle_(connections) {
     for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
   }
 
-  // Returns the result of `use`, which gets a session of its own.
+  // Returns the result of `use`, which has a session for itself.
   template <class Use>
   auto with_session(const weft::Until& until, Use use) {
     std::optional<std::unique_ptr<PostgresSession>> session;

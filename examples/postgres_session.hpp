@@ -1,5 +1,5 @@
-// libpq on fibers: its calls that do not block, and weft::io::Watch for the waits between them. All
-// calls park; from fibers.
+// libpq on fibers: its calls that do not block, and weft::io::Watch for the waits between them.
+// Fibers make the calls, which park.
 #pragma once
 
 #include <libpq-fe.h>
@@ -15,25 +15,25 @@
 #include <weft/error.hpp>
 #include <weft/io.hpp>
 
-// The server's message, or that it does not answer in time.
+// Carries the server's message, or reports that the server did not answer in time.
 struct PostgresError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct Query {
   const char* text;
-  std::vector<std::string> values = {};  // Without NUL, which PostgreSQL's texts cannot have.
+  std::vector<std::string> values = {};  // Without NUL bytes, which PostgreSQL rejects.
 };
 
-// The threads for calls to libpq that wait: it looks up names, and asks for a cancel. Never
-// destroyed, as a call that hangs would keep the program from its end.
+// The threads for blocking calls of libpq: name lookups and cancel requests. They are never
+// destroyed, because a call that hangs would delay the end of the program.
 inline weft::BlockingGroup& libpq_threads() {
   static auto& group = *new weft::BlockingGroup({.name = "libpq"});
   return group;
 }
 
-// Makes a call on one of these. It owns all that it uses: it may go on when `until` has ended the
-// wait.
+// Makes a call on one of these threads. The call owns all that it uses, because it may continue
+// after `until` has ended the wait.
 template <class F>
 auto call_aside(F call, const weft::Until& until) {
   auto made = libpq_threads().run(std::move(call), until);
@@ -54,16 +54,16 @@ class PostgresSession {
         throw PostgresError("no connection in time");
       }
       (void)watch_.release();
-      // It may go on to the next host.
+      // The call may block, because it may try the next host.
       next = call_aside([raw = raw_] { return PQconnectPoll(raw.get()); }, until);
     }
     watch();
     if (PQsetnonblocking(raw_.get(), 1) != 0 || PQenterPipelineMode(raw_.get()) == 0) fail();
   }
 
-  // The answers, in the order of the queries, which travel in one round trip. When one fails, later
-  // ones are not done. When `until` comes first, the server is asked to cancel, for 3 s at most,
-  // and the session can go on.
+  // Sends the queries in one round trip; returns the answers in their order. If a query fails,
+  // later queries are skipped. If `until` ends first, asks the server to cancel for at most 3 s,
+  // and the session stays usable.
   std::vector<Answer> ask(std::span<const Query> queries, const weft::Until& until) {
     is_idle_ = false;
     for (const Query& query : queries) send(query);
@@ -83,14 +83,14 @@ class PostgresSession {
     return std::move(ask(std::span(&query, 1), until).front());
   }
 
-  // False after a call that has left it in the middle of something, a transaction, say.
+  // Returns false if the last call left the session busy, for instance in a transaction.
   [[nodiscard]] bool is_idle() const {
     return is_idle_ && PQtransactionStatus(raw_.get()) == PQTRANS_IDLE;
   }
 
  private:
   using Ready = weft::io::Ready;
-  using Raw = std::shared_ptr<PGconn>;  // Calls that were given up share it.
+  using Raw = std::shared_ptr<PGconn>;  // Abandoned calls share it.
 
   [[noreturn]] void fail() { throw PostgresError(PQerrorMessage(raw_.get())); }
 
@@ -100,7 +100,7 @@ class PostgresSession {
     watch_ = std::move(watch);
   }
 
-  // False: `until` came first.
+  // Returns false if `until` ended first.
   bool wait(Ready what, const weft::Until& until) {
     const auto error = watch_.wait(what, until).error;
     if (error == weft::Errc::timed_out || error == weft::Errc::cancelled) return false;
@@ -121,7 +121,7 @@ class PostgresSession {
     }
   }
 
-  // The rest of the answers, up to the end of the round trip. False: `until` came first.
+  // Receives the other answers of the round trip. Returns false if `until` ended first.
   bool receive(std::vector<Answer>& answers, const weft::Until& until) {
     for (;;) {
       const int unsent = PQflush(raw_.get());
@@ -138,7 +138,7 @@ class PostgresSession {
     }
   }
 
-  // By a connection of its own, which libpq waits for. Without an answer the session is lost.
+  // Cancels through a separate connection, on which libpq waits. A missing answer ends the session.
   void cancel(std::vector<Answer>& answers) {
     const weft::Until limit = std::chrono::seconds(3);
     const std::shared_ptr<PGcancel> request(PQgetCancel(raw_.get()), &PQfreeCancel);
@@ -152,6 +152,6 @@ class PostgresSession {
   }
 
   Raw raw_;
-  weft::io::Watch watch_;  // Ends before the connection closes its socket.
+  weft::io::Watch watch_;  // Destroyed before the connection closes its socket.
   bool is_idle_ = true;
 };

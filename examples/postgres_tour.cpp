@@ -1,5 +1,5 @@
-// PostgreSQL from fibers: a few connections for many, queries that travel together, and one that is
-// cancelled when its time is over.
+// PostgreSQL from fibers: many fibers share a few connections, several queries go in one round
+// trip, and a query is cancelled at its deadline.
 //
 //   postgres_tour --postgres "host=/run/postgresql dbname=test" --connections 4 --fibers 100
 #include <atomic>
@@ -25,7 +25,7 @@ long milliseconds_since(Clock::time_point start) {
   return static_cast<long>((Clock::now() - start) / 1ms);
 }
 
-// Each of the fibers has its turn with one of the connections.
+// Each fiber uses one of the connections for one query.
 void share(PostgresPool& pool, int fibers) {
   std::atomic<int> at_once{0}, most{0};
   weft::TaskGroup all;
@@ -74,7 +74,8 @@ void give_up(PostgresSession& session) {
   std::printf("the session goes on: %s\n", number_of(session) == before ? "yes" : "no");
 }
 
-// A transaction that a caller has not ended goes with its session, and the next one gets another.
+// If a caller does not end its transaction, the pool closes that session; the next caller gets
+// another session.
 void leave_open(const std::string& where) {
   PostgresPool pool(where, 1, {{"SET application_name = 'postgres_tour'"}});
   pool.with_session(kPatience, [](PostgresSession& session) {

@@ -1,6 +1,6 @@
-// Prime numbers from a chain of fibers: the first one counts, and each prime found adds a filter
-// that lets through what it does not divide. Every number goes from fiber to fiber over
-// unbuffered channels, so this is little arithmetic and very many switches.
+// Prime numbers from a chain of fibers: the first fiber counts, and each prime found adds a filter,
+// which passes on the numbers that its prime does not divide. Numbers go from fiber to fiber over
+// unbuffered channels, so the program does little arithmetic and very many switches.
 //
 //   prime_sieve --primes 1000
 #include <fmt/core.h>
@@ -34,7 +34,8 @@ void count_up(const Link& out) {
   }
 }
 
-// When `out` is closed, closes `in`: so the end travels from the last filter to the first.
+// Passes on the numbers that `prime` does not divide. Closes `in` when `out` is closed, so closing
+// goes from the last filter to the first.
 void filter(const Link& in, const Link& out, Number prime) {
   while (const auto number = in->receive()) {
     if (*number % prime != 0 && !out->send(*number)) break;
@@ -64,7 +65,7 @@ bool is_prime(Number number) {
   return number >= 2;
 }
 
-// The sieve against the definition of a prime: none wrong, and none left out.
+// Checks the sieve against the definition of a prime: no number is wrong, and no prime is missing.
 void check(const std::vector<Number>& primes) {
   std::size_t index = 0;
   for (Number number = 2; number <= primes.back(); ++number) {

@@ -1,6 +1,6 @@
-// A hub hands every message to all who have subscribed. Each subscriber has a queue, and says what
-// is to happen when it is full: the publisher waits, the oldest message is dropped, or the
-// subscriber is. Subscribers come and go while messages are on their way; the end reaches all.
+// A hub delivers every message to all subscribers. Each subscriber has a queue, and chooses what
+// happens when the queue is full: the publisher waits, or the hub drops the oldest message or the
+// subscriber. Subscribers come and go while messages are in transit; all of them receive the end.
 //
 //   pub_sub --messages 100000
 #include <fmt/core.h>
@@ -27,8 +27,8 @@ enum class WhenFull { publisher_waits, drop_oldest, drop_subscriber };
 template <class Message>
 class Hub {
  public:
-  // Receives what is published from now on, until it is closed: by the subscriber, by the hub, or
-  // because its queue was full.
+  // Receives later messages until the subscriber or the hub closes it, or the hub drops the
+  // subscriber because the queue is full.
   using Subscription = std::shared_ptr<weft::Channel<Message>>;
 
   [[nodiscard]] Subscription subscribe(std::size_t places, WhenFull when_full) {
@@ -41,11 +41,11 @@ class Hub {
   }
 
   void publish(const Message& message) {
-    const std::lock_guard guard(mutex_);  // So all subscribers see the same order.
+    const std::lock_guard guard(mutex_);  // All subscribers get the same order.
     std::erase_if(subscribers_, [&](Subscriber& one) { return !deliver(one, message); });
   }
 
-  // Messages in the queues can still be received.
+  // Ends all subscriptions. Subscribers can still receive the messages in their queues.
   void close() {
     const std::lock_guard guard(mutex_);
     closed_ = true;
@@ -59,7 +59,7 @@ class Hub {
     WhenFull when_full;
   };
 
-  // False when the subscriber has left, or has to.
+  // Returns false if the subscriber has left or must be dropped.
   bool deliver(Subscriber& to, Message message) {
     if (to.when_full == WhenFull::publisher_waits) return to.queue->send(std::move(message));
     for (;;) {
@@ -81,7 +81,7 @@ class Hub {
 
 using Number = std::uint64_t;
 
-// The messages that came to a subscriber, which takes a limited number and then leaves.
+// The messages of a subscriber that takes a limited number and then leaves.
 struct Seen {
   Number count = 0;
   Number last = 0;
@@ -114,7 +114,7 @@ int run(Number messages) {
   auto thorough = reader(16, WhenFull::publisher_waits, 0, 0);
   auto recent = reader(4, WhenFull::drop_oldest, 0, 10);
   auto brief = reader(16, WhenFull::publisher_waits, 10, 0);
-  // This subscriber is asleep: no fiber reads its queue until it is dropped.
+  // No fiber reads the queue of this subscriber until the hub drops it.
   const auto asleep = hub.subscribe(8, WhenFull::drop_subscriber);
 
   for (Number number = 1; number <= messages; ++number) hub.publish(number);
@@ -124,7 +124,7 @@ int run(Number messages) {
   print("one the publisher waits for", all, all.count == messages && all.last == messages);
   const Seen some = recent.join();
   print("a slow one that drops the oldest", some, some.count >= 1 && some.last == messages);
-  // Messages that were in its queue when it left still came.
+  // The subscriber still received the messages that were in its queue when it left.
   const Seen few = brief.join();
   print("one that left after ten", few, few.count >= std::min<Number>(10, messages));
   const Seen until_full = read(asleep, 0, 0);

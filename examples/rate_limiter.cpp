@@ -1,6 +1,6 @@
-// A token bucket: a request needs a token, a clock puts one into the bucket each period, and the
-// bucket holds enough that a short burst goes through at once. The bucket is a channel of tokens. A
-// client without patience for the next token gives up: here every fifth client does.
+// A token bucket: a request needs a token, a ticker adds a token each period, and the bucket holds
+// enough tokens for a short burst. The bucket is a channel of tokens. A client may give up before
+// the next token comes: here every fifth client does.
 //
 //   rate_limiter --per-second 200 --burst 20 --requests 100
 #include <fmt/core.h>
@@ -39,7 +39,7 @@ class RateLimiter {
         refill_(weft::spawn([this, per_second, burst] { refill(per_second, burst); })) {}
   ~RateLimiter() { stop_.request_stop(); }  // The handle then joins the fiber that refills.
 
-  // Parks until the caller has a token; false when `until` ended the wait.
+  // Parks until the caller has a token; returns false if `until` ended the wait.
   [[nodiscard]] bool wait(const weft::Until& until = {}) {
     std::optional<Token> token;
     return tokens_.receive_until(token, until) == weft::ChannelStatus::ok;
@@ -50,17 +50,18 @@ class RateLimiter {
 
   void refill(unsigned per_second, unsigned burst) {
     Token token;
-    for (unsigned i = 0; i < burst; ++i) (void)tokens_.try_send(token);  // Full to begin with.
+    for (unsigned i = 0; i < burst; ++i) (void)tokens_.try_send(token);  // The bucket starts full.
     weft::Ticker ticker(std::chrono::nanoseconds(std::chrono::seconds(1)) / per_second);
     for (bool goes_on = true; goes_on;) {
-      weft::select(weft::on_tick(ticker, [&] { (void)tokens_.try_send(token); }),  // Or overflows.
+      weft::select(weft::on_tick(ticker, [&] { (void)tokens_.try_send(token); }),  // A full bucket
+                                                                                   // drops it.
                    weft::on_stop(stop_.get_token(), [&] { goes_on = false; }));
     }
   }
 
   weft::Channel<Token> tokens_;
   std::stop_source stop_;
-  weft::JoinHandle<void> refill_;  // Ends first: it uses all the others.
+  weft::JoinHandle<void> refill_;  // Ends first: its fiber uses the other members.
 };
 
 struct Outcome {
@@ -96,7 +97,7 @@ Outcome send_requests(const Options& options) {
 int run(const Options& options) {
   const auto start = Clock::now();
   const Outcome outcome = weft::run([&] { return send_requests(options); });
-  // However the clients come: until any moment, no more than the burst and what has been refilled.
+  // At no moment have more clients been served than the burst and the refills allow.
   std::size_t count = 0;
   for (const auto time : outcome.served) {
     const std::chrono::duration<double> elapsed = time - start;

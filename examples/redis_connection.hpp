@@ -1,5 +1,5 @@
-// One connection to Redis, by hiredis, that many fibers use at the same time: what they ask goes
-// out together, and each gets the answer to its own question.
+// One connection to Redis, by hiredis, that many fibers use at the same time: their questions are
+// sent together, and each fiber gets the answer to its question.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -32,7 +32,8 @@ class RedisConnection {
   // `place` is the path of a Unix socket.
   explicit RedisConnection(const std::string& place)
       : context_(redisConnectUnixNonBlock(place.c_str())) {
-    // hiredis writes by write(), which would end the process if the server has gone.
+    // hiredis calls write(), whose SIGPIPE would end the process if the server has closed the
+    // connection.
     std::signal(SIGPIPE, SIG_IGN);
     if (context_ == nullptr || context_->err != 0) throw RedisError("no connection to " + place);
     auto [watch, error] = weft::io::Watch::borrow(context_->fd);
@@ -51,7 +52,7 @@ class RedisConnection {
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
-  // Throws RedisError; when `until` ends the wait, too, and the answer is dropped when it comes.
+  // Throws RedisError, also if `until` ends the wait; the late answer is then dropped.
   Reply ask(const std::vector<std::string>& words,
             const weft::Until& until = std::chrono::seconds(5)) {
     std::vector<const char*> texts;
@@ -77,17 +78,17 @@ class RedisConnection {
  private:
   struct Question {
     weft::Event answered;
-    Reply reply;  // Empty: there will be none.
+    Reply reply;  // Empty: no answer will come.
   };
 
-  // A fiber of its own: a caller waits for the answer alone, and no longer than its limit.
+  // Runs in a separate fiber, so that a caller waits only for its answer, until its limit.
   void write_questions() {
     for (;;) {
       unsent_.wait();
       unsent_.reset();
       for (int done = 0; done == 0;) {
         if (const std::string error = write_some(done); !error.empty()) {
-          // A server that refuses a client says why before it closes the connection.
+          // A server that refuses a client sends the reason before it closes the connection.
           const std::string reason = read_some();
           return lose(reason.empty() ? error : reason);
         }
@@ -101,7 +102,7 @@ class RedisConnection {
     }
   }
 
-  // Returns the error; empty: none.
+  // Returns the error, or an empty text.
   std::string write_some(int& done) {
     const std::lock_guard lock(mutex_);
     if (!lost_.empty()) return lost_;
@@ -109,7 +110,7 @@ class RedisConnection {
     context_->err = 0;  // Otherwise hiredis refuses to read what has arrived.
     return context_->errstr;
   }
-  // The same.
+  // Returns the error, or an empty text.
   std::string read_some() {
     const std::lock_guard lock(mutex_);
     if (redisBufferRead(context_) != REDIS_OK) return context_->errstr;
@@ -118,7 +119,7 @@ class RedisConnection {
       if (redisGetReplyFromReader(context_, &next) != REDIS_OK) return context_->errstr;
       Reply reply(static_cast<redisReply*>(next));
       if (reply == nullptr) return "";
-      if (questions_.empty()) {  // There are too many clients, say.
+      if (questions_.empty()) {  // There may be too many clients.
         return reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer that nobody asked for";
       }
       questions_.front()->reply = std::move(reply);
@@ -139,11 +140,11 @@ class RedisConnection {
     unsent_.set();
   }
 
-  redisContext* context_;  // Used with mutex_ held; never while something is waited for.
+  redisContext* context_;  // Used with mutex_ held, never during a wait.
   weft::io::Watch watch_;
   weft::Mutex mutex_;
   weft::Event unsent_;
   std::deque<std::shared_ptr<Question>> questions_;  // In the order of their answers.
-  std::string lost_;  // Why; empty: it is not. Does not change once it is said.
+  std::string lost_;                                 // The reason; empty: connected. Set once.
   weft::JoinHandle<void> reader_, writer_;
 };

@@ -1,4 +1,4 @@
-// Redis from fibers: all of them share one connection, and their questions travel together.
+// Redis from fibers: all fibers share one connection, and their questions are sent together.
 //
 //   redis-server --port 0 --unixsocket /tmp/redis.sock &
 //   redis_counters --redis /tmp/redis.sock --fibers 100 --rounds 100
@@ -28,8 +28,7 @@ int count(const std::string& place, int fibers, int rounds) {
   all.wait();
   std::printf("counted to %s\n", redis.ask({"GET", "counter"})->str);
 
-  // An answer that does not come in time is dropped when it comes; what was asked later gets its
-  // own.
+  // The connection drops a late answer; later questions get their own answers.
   try {
     redis.ask({"BLPOP", "nothing", "0"}, std::chrono::milliseconds(1));
   } catch (const RedisError& error) {

@@ -1,5 +1,5 @@
-// A server that Redis clients can use, for texts that may expire: a fiber for each client, a
-// buffered reader for its commands, and a writer that answers a batch of commands by one system
+// A server for Redis clients, which stores texts that may expire. Each client has a fiber, a
+// buffered reader for its commands, and a writer that answers a batch of commands with one system
 // call.
 //
 //   redis_server 127.0.0.1:6400 & redis-benchmark -p 6400 -t ping,set,get,incr -P 16 -q
@@ -25,7 +25,7 @@ using Words = std::vector<std::string>;
 
 constexpr std::size_t kLongest = 1 << 20;        // A word or a line, in bytes.
 constexpr std::size_t kLargest = 4 << 20;        // A command, in bytes.
-constexpr std::int64_t kMostWords = 1024;        // A command's.
+constexpr std::int64_t kMostWords = 1024;        // In a command.
 constexpr std::int64_t kMostSeconds = 1U << 31;  // Until a key expires.
 constexpr auto kNoInteger = "value is not an integer or out of range";
 
@@ -50,7 +50,7 @@ std::string bulk(const std::string* text) {
 }
 std::string failure(const std::string& text) { return "-ERR " + text + "\r\n"; }
 
-// Keys and their values. Expired ones go when they are looked for.
+// Keys and their values. A lookup removes an expired key.
 class Store {
  public:
   std::string set(const Words& words) {
@@ -128,7 +128,8 @@ class Store {
     std::optional<Clock::time_point> end;
   };
 
-  // Null: there is none, or it has expired. Called with the lock held, as the next one is.
+  // Returns null if there is no such key, or it has expired. The caller holds the lock, as for the
+  // next function.
   Entry* find(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
@@ -182,8 +183,8 @@ std::string answer_to(Store& store, const Words& words) {
   return command.run(store, words);
 }
 
-// Reads the next command; no words for an empty line. Returns why there is none: "" at the end of
-// the connection, otherwise what the client did wrong.
+// Reads the next command; an empty line gives no words. Without a command, returns the reason: ""
+// at the end of the connection, otherwise the client's error.
 std::optional<std::string> read_command(weft::net::BufferedReader& reader, Words& words) {
   words.clear();
   const auto [line, error] = reader.read_line();
@@ -227,7 +228,7 @@ void talk(weft::net::ByteStream& stream, Store& store) {
       return;
     }
     if (!words.empty() && writer.write(answer_to(store, words)).error) return;
-    // The client waits for its answers only when it has sent no more.
+    // Sends the answers only when no further command is buffered.
     if (reader.buffered().empty() && !writer.flush()) return;
   }
 }

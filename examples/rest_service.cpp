@@ -1,12 +1,13 @@
-// A service as people run them: HTTP or HTTPS, JSON, a store, a FiberPool as the cap on requests,
+// A typical production service: HTTP or HTTPS, JSON, a store, a FiberPool as the cap on requests,
 // metrics, and a graceful end.
 //
 //   rest_service --listen 127.0.0.1:8080 &
 //   curl -d '{"text": "buy milk"}' http://127.0.0.1:8080/notes
 //   curl http://127.0.0.1:8080/notes http://127.0.0.1:8080/metrics
 //
-// With --certificate and --key it speaks TLS, and SIGHUP makes it read them anew. --postgres says
-// where notes are kept, else in memory. SIGTERM ends it: what has been asked is answered.
+// With --certificate and --key it uses TLS, and SIGHUP makes it reload both files. --postgres names
+// the database for notes; without it they stay in memory. SIGTERM ends the service, which first
+// answers all requests in progress.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -36,7 +37,7 @@ int fail(const char* what, const std::error_code& error) {
 }
 
 int serve(const Options& options) {
-  // Before anybody can know that we are there.
+  // Watches signals before any client or supervisor can see the service.
   auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT, SIGHUP});
   if (signals.error) return fail("signals", signals.error);
   const auto [address, malformed] = weft::net::Address::parse(options.listen);

@@ -1,5 +1,5 @@
-// The service of rest_service in simulation: its store fails and is slow, the network loses and
-// cuts, and after all that no note that the service has confirmed is missing.
+// Simulates the service of rest_service with a slow, failing store and a network that loses data
+// and cuts connections. Afterwards, no note that the service confirmed may be missing.
 //
 //   rest_simulation [--seeds 200] [--forgets 5]      the store forgets 5 of 100 notes
 //
@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace sim = weft::sim;
 
-// A store that takes its time, and sometimes fails: before it has done what it is asked, or after.
+// A slow store that sometimes fails, either before or after it has performed a request.
 class FailingStore final : public NotesStore {
  public:
   explicit FailingStore(std::uint64_t forgets) : forgets_(forgets) {}
@@ -80,7 +80,7 @@ void run_service(std::uint64_t forgets) {
   (void)server.serve(listener.value);
 }
 
-// Adds notes, and puts the confirmed ones into `confirmed`.
+// Adds notes, and inserts the confirmed notes into `confirmed`.
 void add_notes(const std::string& name, std::set<std::string>& confirmed) {
   weft::http::Client client({.connect = 2s});
   for (int i = 0; i < 10; ++i) {
@@ -95,7 +95,7 @@ void add_notes(const std::string& name, std::set<std::string>& confirmed) {
   }
 }
 
-// All texts that the service has, once its store answers.
+// Returns all texts that the service has, once its store answers.
 std::set<std::string> read_notes() {
   weft::http::Client client;
   for (;;) {

@@ -1,5 +1,6 @@
-// A ring of fibers hands a number on, each one less than it got. Nearly all wait at any moment; who
-// gets the 0 says so. With 503 fibers this is the "thread ring" of many language comparisons.
+// Each fiber of a ring passes on the number that it received, less one. Nearly all fibers wait at
+// any moment; the fiber that gets the 0 reports it. With 503 fibers this is the "thread ring" of
+// many language comparisons.
 //
 //   ring --fibers 503 --hops 1000000
 #include <fmt/core.h>
@@ -24,10 +25,9 @@ struct Options {
 
 using Link = weft::Channel<std::uint64_t>;
 
-// Returns where the number is 0 after all hops.
+// Returns the index of the fiber that gets the 0.
 std::size_t end_of_hops(const Options& options) {
-  std::deque<Link>
-      links;  // Link i leads to fiber i; a deque, because channels stay where they are.
+  std::deque<Link> links;  // Link i leads to fiber i; a deque, because channels cannot move.
   for (std::size_t i = 0; i < options.fibers; ++i) links.emplace_back(0);
   weft::Channel<std::size_t> winner;
 

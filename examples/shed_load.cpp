@@ -1,8 +1,8 @@
-// A server that sheds load: a pool handles a number of requests at once, a few more may wait, and
-// all further ones are answered 503 at once, rather than late or never. So what is served is served
-// in time, however many come. Even refusals are bounded: a connection beyond that bound is closed.
-// The clients are in the same process; they come faster than the server can handle them, send a
-// request each, and come back some times when they were refused.
+// A server that sheds load: a pool handles a limited number of requests at once, a few more may
+// wait, and the server answers all further requests with 503 at once. So the requests that it
+// serves are served in time, however many come. Refusals are bounded, too: the server closes
+// connections beyond that bound. The clients are in the same process; they come faster than the
+// server can handle them, send one request each, and retry a few times if refused.
 //
 //   shed_load --clients 400 --capacity 8 --queue 4 --request-ms 20 --overload 3
 //   shed_load --queue 1000      no client is refused, and all wait
@@ -78,7 +78,7 @@ class Server {
     listener_ = std::move(listener);
     serving_ = weft::spawn([this] { serve(); });
   }
-  ~Server() { listener_.close(); }  // The handle then joins, and the pools after it.
+  ~Server() { listener_.close(); }  // Next the handle joins, then the pools.
 
   [[nodiscard]] Address address() const { return listener_.local_address().value; }
   [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
@@ -87,8 +87,8 @@ class Server {
 
  private:
   void serve() {
-    // To read and to answer is little work, but a client may be slow. A connection that is refused
-    // here, too, is closed with the last copy of it.
+    // Refusing takes little work, but a client may be slow. If this pool is also full, the
+    // connection is closed with its last copy.
     const auto refuse = [this](ByteStream stream) {
       auto connection = std::make_shared<ByteStream>(std::move(stream));
       (void)refusals_.submit([connection] { answer(*connection, kBusy); });
@@ -107,7 +107,7 @@ class Server {
     answer(connection, kOk);
   }
 
-  // Reads what was asked first: a connection that is closed with unread bytes is reset.
+  // Reads the request first, because closing a connection with unread bytes resets it.
   static void answer(ByteStream& connection, std::string_view text) {
     const Deadline patience = Deadline::after(std::chrono::seconds(10));
     std::array<std::byte, kRequest.size()> request;
@@ -121,10 +121,10 @@ class Server {
   weft::FiberPool pool_;
   weft::FiberPool refusals_{{.capacity = 100, .on_full = weft::OnFull::reject, .name = "refusals"}};
   TcpListener listener_;
-  weft::JoinHandle<void> serving_;  // Ends first: it uses all the others.
+  weft::JoinHandle<void> serving_;  // Ends first: its fiber uses the other members.
 };
 
-// The status of one request; 0 when the server hung up.
+// Returns the status of one request, or 0 if the server closed the connection.
 int ask(const Address& server) {
   auto [stream, error] = TcpStream::connect(server);
   check(error);
@@ -135,7 +135,7 @@ int ask(const Address& server) {
 }
 
 struct Outcome {
-  weft::Mutex mutex;  // Guards the next four.
+  weft::Mutex mutex;  // Guards the next four members.
   std::vector<Milliseconds> served_after;
   std::vector<Milliseconds> refused_after;
   unsigned hung_up = 0;
@@ -145,7 +145,7 @@ struct Outcome {
   std::size_t most_at_once = 0;
 };
 
-// True when the client was served.
+// Returns true if the client was served.
 bool ask_once(const Address& server, Outcome& outcome) {
   const auto start = Clock::now();
   const int status = ask(server);

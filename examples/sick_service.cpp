@@ -1,10 +1,10 @@
-// A service with six faults at once, to practice on: which tool shows which fault.
+// A service with six faults, for practice in finding which tool shows which fault.
 //
 //   sick_service --seconds 60 &
 //   curl http://127.0.0.1:8080/debug/weft/fibers
 //
-// docs/production.md, "When it is slow", has the questions; sick_service_test asks them and
-// compares the answers with the faults, which are marked here.
+// docs/production.md, "When it is slow", describes the checks; sick_service_test runs them and
+// compares the results with the faults, which are marked here.
 #include <poll.h>
 #include <signal.h>
 
@@ -56,7 +56,7 @@ void answer_account(Request& /*request*/, Response& response) {
   (void)response.send("42\n");
 }
 
-// Fault 4: a pool that is too small for what arrives.
+// Fault 4: a pool that is too small for the arriving tasks.
 void answer_mail(weft::FiberPool& mail, Response& response) {
   const auto accepted = mail.try_submit([] { weft::this_fiber::sleep_for(1s); });
   if (!accepted) response.set_status(503);

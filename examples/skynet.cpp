@@ -1,5 +1,6 @@
-// A tree of fibers: each starts ten, until there are a million; these leaves send their numbers up,
-// and each other fiber sends the sum of what it gets. Most of the time goes into starting fibers.
+// A tree of fibers: each starts ten, until there are a million leaves. A leaf sends its number to
+// its parent, and each inner fiber sends the sum of the numbers that it receives. Starting fibers
+// takes most of the time.
 //
 //   skynet --leaves 1000000
 #include <fmt/core.h>
@@ -24,7 +25,7 @@ void node(Sums& parent, std::uint64_t first, std::uint64_t leaves) {
     (void)parent.send(first);
     return;
   }
-  Sums sums(kChildren);  // With a place for each child, so that none has to wait for its parent.
+  Sums sums(kChildren);  // One place per child, so that no child waits.
   const std::uint64_t part = leaves / kChildren;
   for (std::uint64_t i = 0; i < kChildren; ++i) {
     weft::go([&sums, child = first + i * part, part] { node(sums, child, part); });

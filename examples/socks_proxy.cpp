@@ -1,11 +1,11 @@
-// A proxy for SOCKS5 and HTTP on one port, with a balancer: a name that it is given leads to the
-// one of several servers that has the fewest connections.
+// A proxy for SOCKS5 and HTTP on one port, with a balancer: for a configured name, it selects the
+// server with the fewest connections.
 //
 //   socks_proxy --listen 127.0.0.1:1080 --balance web=127.0.0.1:9001 web=127.0.0.1:9002
 //   curl --proxy socks5h://127.0.0.1:1080 http://web/    (SOCKS5, RFC 1928)
 //   curl --proxy http://127.0.0.1:1080 http://web/       (HTTP, one request for a connection)
 //
-// Other names are resolved. A server that cannot be reached rests for some seconds.
+// The proxy resolves other names. It avoids an unreachable server for some seconds.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Server {
   Deadline rests_until = Deadline::past();
 };
 
-// A connection to a server, which is counted as long as it lives.
+// A connection to a server; the server's count includes it while it lives.
 struct Connection {
   TcpStream stream;
   std::shared_ptr<Server> counted = {};
@@ -97,7 +97,7 @@ class Balancer {
     return (host.find(':') < host.size() ? '[' + host + ']' : host) + ':' + std::to_string(port);
   }
 
-  // Returns the server with the fewest connections; one that rests only if all rest.
+  // Returns the server with the fewest connections; an avoided server only if all are avoided.
   std::shared_ptr<Server> take(const std::vector<std::shared_ptr<Server>>& servers) {
     const std::lock_guard lock(mutex_);
     const auto best = std::ranges::min_element(servers, {}, [](const auto& server) {
@@ -120,7 +120,7 @@ class Balancer {
   std::map<std::string, std::vector<std::shared_ptr<Server>>> names_;
 };
 
-// The answer of SOCKS5 to a request, without a bound address.
+// Returns the SOCKS5 answer to a request, without a bound address.
 std::string socks_answer(char code) { return {5, code, 0, 1, 0, 0, 0, 0, 0, 0}; }
 
 std::uint16_t port_in(std::string_view bytes) {
@@ -152,7 +152,7 @@ std::optional<Connection> connect_by_socks(BufferedReader& reader, TcpStream& cl
   if (cut) return {};
   const auto [methods, unread] = reader.read_exactly(static_cast<unsigned char>(greeting[1]));
   if (unread) return {};
-  const bool is_open = methods.find('\0') != std::string_view::npos;  // Without a password.
+  const bool is_open = methods.find('\0') != std::string_view::npos;  // No password is needed.
   if (client.write_all(is_open ? std::string_view("\5\0", 2) : "\5\xff").error) return {};
   if (!is_open) return {};
   const auto [head, missing] = reader.read_exactly(4);
@@ -169,7 +169,7 @@ std::optional<Connection> connect_by_socks(BufferedReader& reader, TcpStream& cl
   return std::move(server);
 }
 
-// "http://host:80/path" is sent on as "/path"; a CONNECT gets an answer.
+// Passes "http://host:80/path" on as "/path"; answers a CONNECT.
 std::optional<Connection> connect_by_http(BufferedReader& reader, TcpStream& client,
                                           Balancer& balancer) {
   const auto refuse = [&](std::string_view why) {
@@ -213,7 +213,7 @@ std::optional<Connection> connect_by_http(BufferedReader& reader, TcpStream& cli
 
 void talk(TcpStream& client, Balancer& balancer) {
   BufferedReader reader(client, {.longest = 16'384});
-  // All waits below are bounded by it, without being told.
+  // The timeout bounds all waits below without a further argument.
   auto server = weft::with_timeout(kSetup, [&]() -> std::optional<Connection> {
     const auto [first, error] = reader.peek(1);
     if (error) return {};

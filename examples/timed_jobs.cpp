@@ -1,7 +1,7 @@
-// A batch of jobs that each take a while, and a pool of a few workers, which measures: when the
-// first one is done, when the last one is, and what each has cost of that time; how long jobs wait
-// and run. Meanwhile, how many are being worked on and how many are done: every 20 ms in place on a
-// terminal, else a line every 200 ms.
+// A pool with a few workers runs a batch of slow jobs. The program measures when the first and the
+// last job end, the average time per job, and how long jobs wait and run. Meanwhile it shows how
+// many jobs are running and done: every 20 ms in place on a terminal, otherwise in a line every 200
+// ms.
 //
 //   timed_jobs --jobs 100 --job-ms 100 --workers 5
 #include <fmt/core.h>
@@ -37,7 +37,7 @@ struct Outcome {
   std::size_t most_at_once = 0;
 };
 
-// The numbers that the pool tells every 20 ms.
+// Shows the numbers that the pool reports every 20 ms.
 class Display {
  public:
   explicit Display(const Options& options) : options_(options) {}
@@ -75,13 +75,13 @@ Outcome run_jobs(const Options& options) {
     if (refused) throw std::system_error(refused);
   }
   pool.close(weft::Close::drain);
-  pool.join();  // After the last tick.
+  pool.join();  // Returns after the last tick.
   display.finish();
   return {pool.timings(), display.most_at_once()};
 }
 
-// Whatever the machine is busy with: jobs are not shorter than they are, and a round of as many
-// jobs as there are workers takes at least as long as one.
+// Checks lower bounds, which hold on a busy machine, too: no job is shorter than its sleep, and a
+// round with one job per worker takes at least as long as one job.
 void check(const Options& options, const Outcome& outcome) {
   const std::chrono::milliseconds job(options.job_milliseconds);
   const unsigned rounds = (options.jobs + options.workers - 1) / options.workers;

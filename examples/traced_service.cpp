@@ -1,5 +1,5 @@
-// A service that calls another one, with both in a trace: each request is a span in the JSON form
-// of OpenTelemetry (OTLP), on a line of stdout or by POST to a collector.
+// A service that calls another service, both in one trace: each request is a span in the JSON form
+// of OpenTelemetry (OTLP), printed as a line on stdout or sent by POST to a collector.
 //
 //   traced_service --listen 127.0.0.1:8080 --collector http://127.0.0.1:4318/v1/traces
 //
@@ -36,11 +36,12 @@ std::string now() {
   return std::to_string(std::chrono::nanoseconds(time).count());
 }
 
-// "00-TRACE-SPAN-01" has both ids as OTLP wants them.
+// "00-TRACE-SPAN-01" has both ids in OTLP's form.
 std::string trace_of(const TraceContext& context) { return context.to_string().substr(3, 32); }
 std::string span_of(const TraceContext& context) { return context.to_string().substr(36, 16); }
 
-// Sends spans in a fiber of its own. If they come faster, some are dropped: no request waits.
+// Sends spans in a separate fiber. If spans arrive too fast, it drops some, so that no request
+// waits.
 class Exporter {
  public:
   explicit Exporter(std::string collector)
@@ -99,7 +100,7 @@ weft::http::Middleware traced(std::string service, Exporter& exporter) {
   };
 }
 
-// The trace of the caller's context goes with each call.
+// Each call carries the trace of the caller's context.
 std::string ask(weft::http::Client& client, const std::string& url) {
   weft::http::Call call{.url = url};
   weft::http::add_trace(call);

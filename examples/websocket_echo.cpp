@@ -1,9 +1,9 @@
-// WebSockets by Boost.Beast, unchanged, behind an HTTP server: GET /echo becomes one, and whatever
-// comes on it goes back. A browser that asks for / gets a page with a client.
+// WebSockets by unmodified Boost.Beast, behind an HTTP server: GET /echo becomes a WebSocket, which
+// sends back what it receives. A browser that requests / gets a page with a client.
 //
 //   websocket_echo --listen 127.0.0.1:8080
 //
-// It ends by SIGTERM or Ctrl-C.
+// SIGTERM or Ctrl-C ends it.
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 #include <chrono>
@@ -43,11 +43,11 @@ void show_page(Request&, Response& response) {
   (void)response.send(kPage);
 }
 
-// In the connection's fiber: written from top to bottom, as if it had a thread.
+// Runs in the connection's fiber: the code is sequential, as in a thread.
 void echo(const weft::asio::UpgradedStream& stream, const auto& head) {
   websocket::stream<weft::asio::UpgradedStream> socket(stream);
   boost::system::error_code error;
-  socket.accept(head, error);  // Answers 101; or 400, if this is no WebSocket's handshake.
+  socket.accept(head, error);  // Answers 101; or 400 if this is no WebSocket handshake.
   while (!error) {
     boost::beast::flat_buffer message;
     socket.read(message, error);  // Parks. Pings are answered meanwhile.
@@ -64,7 +64,7 @@ void upgrade(Request& request, Response& response) {
         upgraded.stop, [&upgraded] { (void)upgraded.stream.shutdown(weft::net::Shutdown::read); });
     echo(weft::asio::UpgradedStream(upgraded), head);
   };
-  // Without a protocol: Beast answers.
+  // No subprotocol, because Beast answers the handshake.
   if (!response.upgrade({}, talk)) response.set_status(426);
 }
 
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   std::string listen = "127.0.0.1:8080";
   line.add("--listen", listen, "address and port; port 0 lets the system choose");
   return line.run(argc, argv, [&] {
-    // Beast has buffers on the stack. Stack that is not used costs nothing.
+    // Beast has buffers on the stack. Unused stack costs no memory.
     return weft::run({.stack_size = 256 * 1024}, [&] { return serve(listen); });
   });
 }

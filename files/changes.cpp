@@ -75,7 +75,8 @@ Result<void> ChangeWatch::remove(const std::string& path) {
   const auto found = std::find_if(paths_.rbegin(), paths_.rend(),
                                   [&](const auto& each) { return each.second == path; });
   if (found == paths_.rend()) return std::make_error_code(std::errc::invalid_argument);
-  // The system confirms this by IN_IGNORED. Until then the path is needed for earlier changes.
+  // The system confirms the removal by IN_IGNORED. Until then the path is needed for earlier
+  // changes.
   return result_of([&] { return ::inotify_rm_watch(use->descriptor(), found->first); }).code();
 }
 

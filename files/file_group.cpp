@@ -5,7 +5,7 @@
 namespace weft::files {
 
 BlockingGroup& file_group() {
-  // Never destroyed: a call that hangs must not delay the end of the process.
+  // It is never destroyed, because a call that hangs must not delay the end of the process.
   static auto* const group = new BlockingGroup({.name = "files",
                                                 .max_threads = 16,
                                                 .max_waiting = 4096,

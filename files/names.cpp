@@ -22,7 +22,7 @@ CallResult with_usual_number(CallResult result) noexcept {
   return result;
 }
 
-// For a directory, Linux returns the first number; POSIX specifies the second.
+// For a directory, Linux returns the first error number; POSIX specifies the second.
 bool may_be_directory(const CallResult& unlinked) noexcept {
   return unlinked.error == EISDIR || unlinked.error == EPERM;
 }

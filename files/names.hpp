@@ -11,7 +11,7 @@
 
 namespace weft::files {
 
-// Follows symbolic links.
+// Describes the file to which a path leads; follows symbolic links.
 [[nodiscard]] io::CallResult look_at_path(const std::string& path, struct stat& found) noexcept;
 // Describes a symbolic link itself.
 [[nodiscard]] io::CallResult look_at_link(const std::string& path, struct stat& found) noexcept;

@@ -28,7 +28,7 @@ bool is_beyond_all(std::uint64_t offset) noexcept {
 }
 
 CallResult or_would_wait(CallResult result) noexcept {
-  // The file system does not support it, the kernel lacks the call, or a sandbox refuses it.
+  // The file system does not support the call, the kernel lacks it, or a sandbox refuses it.
   if (result.error == EOPNOTSUPP || result.error == ENOSYS || result.error == EPERM) {
     result.error = EAGAIN;
   }

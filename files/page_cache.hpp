@@ -22,11 +22,12 @@ using io::CallResult;
                                    std::uint64_t offset) noexcept;
 
 // Returns whether the page cache has this part of a file and up to one page more; true beyond the
-// end of the file. It reads the bytes for that and drops them, some 20 us for 256 KiB. The counts
-// of cachestat include pages that are still being read, and on an overlay belong to another file.
+// end of the file. It reads the bytes and drops them, which takes some 20 us for 256 KiB. It does
+// not use cachestat: its counts include pages that are still being read, and on an overlay concern
+// another file.
 [[nodiscard]] bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept;
-// Brings the part into the cache, on a thread of file_group(). It parks. The descriptor may be
-// closed meanwhile.
+// Brings the part into the cache, on a thread of file_group(). The caller parks. The descriptor may
+// be closed meanwhile.
 [[nodiscard]] std::error_code bring_in(int file, std::uint64_t offset, std::size_t size,
                                        const Until& until);
 

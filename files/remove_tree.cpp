@@ -1,4 +1,4 @@
-// Removal of a directory with all that is below it.
+// Removes a directory with all that is below it.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,8 +24,8 @@ using io::result_of;
 namespace {
 
 // Each directory is opened by its name in its parent directory, so that a link in its place is
-// refused. There is no recursion, because trees may be deeper than a stack: each level holds a
-// descriptor.
+// refused. Each level holds a descriptor. There is no recursion, because a tree may be too deep for
+// a stack.
 class TreeRemoval {
  public:
   std::error_code run(const std::string& path) {

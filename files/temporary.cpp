@@ -51,11 +51,12 @@ class Unclaimed {
   std::shared_ptr<const Descriptor> descriptor;  // Null for a directory.
 };
 
-// A name that no other process can foresee. In a simulation names are the same in each run.
+// Returns a name that no other process can predict. In a simulation, names are the same in each
+// run.
 [[gnu::noinline]] Result<std::string> next_name(std::uint64_t attempt) {
   if (io::simulated_files() != nullptr) return {.value = std::to_string(attempt)};
   std::array<unsigned char, 12> bits{};
-  // The system returns so few random bytes in a single call.
+  // The system returns this few random bytes in a single call.
   const CallResult drawn = io::result_of([&] { return ::getrandom(bits.data(), bits.size(), 0); });
   if (drawn.error != 0) return {.error = drawn.code()};
   std::string name;
@@ -118,7 +119,7 @@ Result<Unclaimed> make_temporary(const TemporaryOptions& options,
   return std::move(made);
 }
 
-// Returns false if there is no thread or no memory for it.
+// Removes a path on a thread. Returns false if there is no thread or no memory for the call.
 bool remove_on_thread(const std::string& path) noexcept try {
   return !file_group().run([path] { (void)remove_tree(path); }, Until::never()).error;
 } catch (const std::bad_alloc&) {

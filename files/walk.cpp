@@ -62,7 +62,7 @@ Result<std::vector<Entry>> list_simulated(io::FileKernel& files, const std::stri
   return result;
 }
 
-// It runs on a thread that may block.
+// Lists a directory, on a thread that may block.
 Result<std::vector<Entry>> read_directory(const std::string& path) {
   if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
     return list_simulated(*files, path);
@@ -88,7 +88,7 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
   return result;
 }
 
-// The limit ended the wait, not the call.
+// Returns true if the limit or a full group ended the wait, and not an error of the directory.
 bool may_be_tried_again(std::error_code error) noexcept {
   return error == Errc::timed_out || error == Errc::cancelled || error == Errc::full;
 }

@@ -72,7 +72,7 @@ bool is_writable(int descriptor) noexcept { return ready_now(descriptor, POLLOUT
 [[gnu::noinline]] void close_descriptor(int descriptor) noexcept {
   if (Kernel* kernel = simulated_kernel(descriptor)) [[unlikely]]
     return kernel->close(descriptor);
-  // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
+  // There is no retry on EINTR: Linux has released the number, and another file may use it.
   (void)::close(descriptor);
 }
 

@@ -52,7 +52,7 @@ class NoPipeSignal {
   ~NoPipeSignal();
   NoPipeSignal(const NoPipeSignal&) = delete;
   NoPipeSignal& operator=(const NoPipeSignal&) = delete;
-  // Takes the result of the call, within the scope.
+  // Records and returns the result of the call; call it within the scope.
   CallResult note(CallResult result) noexcept;
 
  private:
@@ -85,7 +85,7 @@ void close_descriptor(int descriptor) noexcept;
 
 // Repeats `attempt`, a function that returns a CallResult, until it no longer has to wait. If
 // `worth_trying` is false, it waits first. If `until` has passed already, it makes one attempt
-// anyway, because the edge may be on its way. A call that need not wait succeeds. The caller has
+// anyway, because the edge may be pending. A call that need not wait succeeds. The caller has
 // entered the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,

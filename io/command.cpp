@@ -94,13 +94,13 @@ class Strays {
   std::list<int> processes_ WEFT_GUARDED_BY(lock_);
 };
 
-// Never destroyed, because fibers may run while the process exits.
+// It is never destroyed, because fibers may run while the process exits.
 Strays& strays() {
   static Strays& one = *new Strays;
   return one;
 }
 
-// For calls of C. The texts must outlive the result.
+// Converts texts for C functions. The texts must outlive the result.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
@@ -136,7 +136,7 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
   }
   if (error == 0 && folder != nullptr)
     error = ::posix_spawn_file_actions_addchdir_np(&actions, folder);
-  // The program has a process group of its own, so that the whole group can be killed, and default
+  // The program gets a separate process group, so that the whole group can be killed, and default
   // signal handling.
   sigset_t none;
   sigset_t defaults;

@@ -51,7 +51,7 @@ bool IoCase::attempt() noexcept {
   const bool ready = direction.deadline().passed() ||
                      (direction_ == Direction::read ? io::is_readable(use->descriptor())
                                                     : io::is_writable(use->descriptor()));
-  // The edge may still be on its way, or the watch may have taken it.
+  // The edge may still be pending, or the watch may have taken it.
   if (ready) direction.set_drained(false);
   return ready;
 }

@@ -58,13 +58,14 @@ class Kernel {
   // Returns 0, or an error of getaddrinfo().
   [[nodiscard]] virtual int look_up(const std::string& host,
                                     std::vector<std::uint32_t>& addresses) = 0;
-  // The simulation calls it; there is one at a time. Null removes it.
+  // The simulation installs its kernel; only one is installed at a time. Null removes it.
   static void install(Kernel* kernel) noexcept;
-  // Returns the kernel of the calling thread, which is simulated; never inlined.
+  // Returns the simulated kernel of the calling thread. It is never inlined.
   [[nodiscard, gnu::noinline]] static Kernel* here() noexcept;
 };
 
-// Returns null if the caller has the system's sockets. Any thread may call it.
+// Returns the simulation's kernel, or null if the caller uses the system's sockets. Any thread may
+// call it.
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel() noexcept {
   return detail::simulated() == nullptr ? nullptr : Kernel::here();
 }
@@ -74,7 +75,7 @@ class Kernel {
   return kernel != nullptr && kernel->owns(descriptor) ? kernel : nullptr;
 }
 
-// Returns null if the caller has the system's files. Any thread may call it.
+// Returns the simulation's files, or null if the caller uses the system's. Any thread may call it.
 [[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files() noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel == nullptr ? nullptr : &kernel->files();

@@ -69,7 +69,7 @@ OneShot poll_once(std::span<::pollfd> polled, const Until& until) noexcept {
     const int came = *result++;
     if (came == -ECANCELED) continue;
     if (came < 0) return {};
-    // Each request also ends by POLLRDHUP.
+    // POLLRDHUP also ends each request.
     one.revents = static_cast<short>(came & (one.events | kAlways));
     if (one.revents != 0) ++ended.value;
   }

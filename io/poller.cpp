@@ -34,9 +34,9 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
-// With these events, a short read or write does not show that the next one would wait. The peer is
-// gone or half gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, where the system ends
-// a read early. Urgent data alone cannot be read, and wakes no caller.
+// With these events, a short read or write does not show that the next one would wait. The peer has
+// closed the connection or its sending side, or TCP's urgent data (EPOLLPRI) is among the bytes,
+// where the system ends a read early. Urgent data alone cannot be read, and wakes no caller.
 constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
@@ -44,7 +44,8 @@ std::error_code last_error() noexcept { return {base::last_error(), std::system_
 }  // namespace
 
 bool IoHandle::end(std::uint32_t flags) noexcept {
-  // A close counts as a call, so that the record keeps its descriptor until both callers are woken.
+  // A close counts as a call, so that the record keeps its descriptor until the reader and the
+  // writer are woken.
   if (!begin(flags)) return false;
   read_.close();
   write_.close();
@@ -68,7 +69,7 @@ void IoHandle::disown() noexcept {
 }
 
 std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) noexcept {
-  if (generation_.load(relaxed) != generation) return 0;  // It was meant for an earlier descriptor.
+  if (generation_.load(relaxed) != generation) return 0;  // The event is for an earlier descriptor.
   if ((events & kAlwaysTryEvents) != 0) {
     read_.set_always_worth_trying();
     write_.set_always_worth_trying();
@@ -154,7 +155,7 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
     milliseconds_only_.store(true, relaxed);
   }
 #endif
-  // Rounded up: after an early wake the caller would only come back at once.
+  // Rounded up: after an early wake, the caller would call again at once.
   const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX);
   const int count = ::epoll_wait(epoll_, events, kCapacity,
                                  deadline.is_never() ? -1 : static_cast<int>(milliseconds));

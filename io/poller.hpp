@@ -29,7 +29,7 @@ class Poller;
 // Records are never freed before their Poller. At worst, a late event finds a record that serves
 // another descriptor, which is a false alarm.
 // Invariants
-//   I1  state_ = kUse * calls going on + flags; no call begins once kClosing is set.
+//   I1  state_ = kUse * calls in progress + flags; no call begins once kClosing is set.
 //   I2  The last call to end after kClosing closes the descriptor, unless it is kBorrowed, and sets
 //       kGone.
 //   I3  The record returns to the free list once, when kGone is set and kOwned is not.
@@ -77,7 +77,7 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kOwned = 2;
   static constexpr std::uint32_t kGone = 4;
   static constexpr std::uint32_t kBorrowed = 8;     // The poller only deregisters the descriptor.
-  static constexpr std::uint32_t kMayBeReady = 16;  // Files that cannot be polled are taken.
+  static constexpr std::uint32_t kMayBeReady = 16;  // Accepts files that cannot be polled.
   static constexpr std::uint32_t kUse = 32;
 
   // Counts a call, and sets `flags`; returns false once kClosing is set. Relaxed: the handle was
@@ -156,7 +156,7 @@ class Poller : public scheduler::EventSource {
     return enter(descriptor, 0, handle);
   }
   // Does the same, and also accepts a descriptor that is always ready, such as a regular file's.
-  // add() refuses such a descriptor (std::errc::operation_not_permitted). It gets no events.
+  // add() refuses such a descriptor (std::errc::operation_not_permitted), which gets no events.
   [[nodiscard]] std::error_code add_any(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady, handle);
   }
@@ -178,7 +178,7 @@ class Poller : public scheduler::EventSource {
 
   // Wakes the callers that wait for the events, and returns how many.
   std::size_t deliver(std::span<const epoll_event> events, bool looks_only) noexcept;
-  // Has the arguments and the results of epoll_ctl().
+  // Takes the arguments of epoll_ctl(), and returns its results.
   virtual int control(int operation, int descriptor, epoll_event& event) noexcept;
 
  private:

@@ -80,7 +80,7 @@ struct Ring::Operation {
   const std::span<Request> requests;
   const detail::WaitReason reason;
   bool is_done = false;    // One of the requests has ended.
-  bool is_parked = false;  // In park(). The function that clears it wakes the fiber.
+  bool is_parked = false;  // True in park(). The function that clears it wakes the fiber.
   unsigned under_way;      // Requests that have not ended.
   detail::Waker waker;
   detail::Claim* claim = nullptr;  // Null: only the ring ends the park.

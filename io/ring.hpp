@@ -29,11 +29,11 @@ namespace weft::io {
 
 // The first request on a thread makes its ring. Only that thread uses the ring, which is destroyed
 // when the thread ends. The kernel finishes requests only in calls of that thread
-// (IORING_SETUP_DEFER_TASKRUN). An exception is a receive that it has moved to a thread of its own,
-// after many wakes without data. So the kernel usually touches buffers only in these calls, and
-// interrupts no other call of the thread. When requests could be finished, the kernel signals an
-// eventfd, which the poller watches. One of the waiting fibers, the leader, waits for this signal.
-// It calls the kernel, and wakes the other fibers whose requests have ended.
+// (IORING_SETUP_DEFER_TASKRUN). An exception is a receive that the kernel has moved to a separate
+// thread, after many wakes without data. So the kernel usually touches buffers only in these calls,
+// and interrupts no other call of the thread. When requests could be finished, the kernel signals
+// an eventfd, which the poller watches. One of the waiting fibers, the leader, waits for this
+// signal. The leader calls the kernel, and wakes the other fibers whose requests have ended.
 // Invariants
 //   I1  While a fiber is parked for a request, there is a leader.
 //   I2  A fiber leaves only after its requests have ended: none refers to a stack that is gone.
@@ -101,7 +101,7 @@ class Ring {
   };
 
   Poller& poller_;
-  IoHandle* handle_ = nullptr;  // For the eventfd.
+  IoHandle* handle_ = nullptr;  // The handle of the eventfd.
   int ring_ = -1;
   std::byte* words_ = nullptr;
   std::size_t words_size_ = 0;

@@ -26,8 +26,8 @@ namespace {
 constexpr int kSignals = 64;
 
 // The thread sanitizer delays a handler until its thread makes another intercepted call, or
-// accesses an atomic. A thread that sleeps in futex() would sleep on, and the handler would never
-// run. Without SA_RESTART the sleep ends, and begins again after the handler.
+// accesses an atomic. A thread that sleeps in futex() would continue to sleep, and the handler
+// would never run. Without SA_RESTART the sleep ends, and begins again after the handler.
 #ifdef WEFT_TSAN
 constexpr int kRestart = 0;
 #else

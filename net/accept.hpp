@@ -1,4 +1,4 @@
-// The parts of accepting connections.
+// Functions that accept connections.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace weft::net {
 
 namespace {
 
-// Pieces for one system call.
+// The number of pieces in one system call.
 constexpr std::size_t kPieces = 64;
 using Pieces = std::array<iovec, kPieces>;
 

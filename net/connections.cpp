@@ -157,7 +157,7 @@ void Connections::look(Part& part, ConnectionRecord& connection, std::int64_t no
   part.append(connection);
 }
 
-// Returns the time at which the next check is due; so does the function below.
+// Both overloads return the time at which the next check is due.
 std::int64_t Connections::poke_idle() noexcept {
   const detail::Guard guard(walk_);
   const std::int64_t now = Deadline::now_nanoseconds();

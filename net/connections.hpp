@@ -80,7 +80,8 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
   std::uint8_t part_ = 0;
-  // All below is guarded by the lock of its part. Unchecked: the part is found by a number.
+  // The lock of the connection's part guards all members below. Unchecked: the part is found by a
+  // number.
   bool is_excused_ = false;
   bool is_closed_ = false;
   std::uint8_t delay_ = 0;

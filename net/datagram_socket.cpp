@@ -13,7 +13,7 @@ namespace weft::net {
 
 namespace {
 
-// Datagrams in one system call.
+// The number of datagrams in one system call.
 constexpr std::size_t kBatch = 64;
 
 // The records that the system reads and fills in for a batch of datagrams; on the caller's stack.

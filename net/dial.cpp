@@ -29,7 +29,7 @@ class ResolverCategory final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override { return ::gai_strerror(code); }
 };
 
-// Runs on a thread that may block.
+// Resolves a name through the system, on a thread that may block.
 Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -66,7 +66,7 @@ Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::strin
   return result;
 }
 
-// Keeps the order of the addresses.
+// Removes duplicates, and keeps the order of the addresses.
 void keep_each_once(std::vector<Address>& addresses) {
   auto end = addresses.begin();
   for (const Address& address : addresses) {
@@ -103,7 +103,7 @@ class Race {
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
-  // `run` receives a token, and returns the contents of an Outcome.
+  // Starts a fiber for `run`, which takes a token and returns the contents of an Outcome.
   template <class Run>
   void start(Run run) {
     runners_.push_back(spawn([this, run = std::move(run), token = stop_.get_token()] {

@@ -98,7 +98,7 @@ void write_data(std::ostream& out) {
   out << '}';
 }
 
-// Returns what the fibers of a group run, and where they were spawned.
+// Writes what the fibers of a group run, and where they were spawned.
 void write_origin(std::ostream& out, const observe::FiberEntry& fiber) {
   if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
   if (fiber.type == nullptr && !fiber.name.empty()) {

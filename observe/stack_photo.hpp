@@ -12,8 +12,8 @@ struct ParkedStack {
   std::vector<const void*> returns;  // Return addresses, innermost first; may be empty.
 };
 
-// Returns all parked fibers of all runtimes, as they are at one moment. Plain threads only. Throws
-// std::bad_alloc, std::system_error.
+// Returns all parked fibers of all runtimes, as they are at one moment. Only plain threads may call
+// it. Throws std::bad_alloc, std::system_error.
 [[nodiscard]] std::vector<ParkedStack> photograph_stacks();
 
 }  // namespace weft::observe

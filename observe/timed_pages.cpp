@@ -99,7 +99,7 @@ Answer record_trace(std::chrono::nanoseconds duration, const runtime::Wait& wait
   return {200, "application/json", blocking(&trace_text)};
 }
 
-// Returns the text of the page if it has no profile.
+// Returns an answer that explains why there is no profile.
 Answer refusal_of(const std::error_code& error) {
   if (error == std::errc::operation_in_progress) {
     return {409, kPlain, "another recording of this kind is in progress: try again later\n"};

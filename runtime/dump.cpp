@@ -165,7 +165,7 @@ class RunningFibers {
 
 using Requests = std::unordered_map<std::uint64_t, RequestText>;
 
-// Inserts into the line of the fiber that begins at that position of the text.
+// Inserts the request into the fiber's line, which begins at position `line` of the text.
 void insert_request(const Fiber& fiber, const Requests& requests, std::size_t line,
                     std::string& text) {
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]

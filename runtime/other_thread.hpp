@@ -1,4 +1,4 @@
-// A call on a thread of its own.
+// Makes a call on a separate thread.
 #pragma once
 
 #include <exception>

@@ -49,7 +49,7 @@ struct Profile {
 
 // Returns the uncompressed message of profile.proto, with both values of each stack. Names of
 // fibers, of callables and of reasons appear as functions without an address; the label "fiber"
-// also has the fiber's name. Takes as much stack as as_folded(), and throws the same.
+// also has the fiber's name. Takes as much stack as as_folded(), and throws the same exceptions.
 [[nodiscard]] std::string as_pprof(const Profile& profile);
 
 }  // namespace weft::runtime

@@ -9,7 +9,7 @@ StackRoom stack_room() noexcept {
   scheduler::Worker* const worker = scheduler::current_worker();
   const fibers::Fiber* const fiber = worker == nullptr ? nullptr : worker->current_fiber();
   if (fiber == nullptr) return {};
-  // Relaxed: its own.
+  // Relaxed: only the fiber itself changes its stack.
   return {fibers::stack_bytes(fiber->stack_class()),
           fibers::room_left(*fiber->stack.load(relaxed))};
 }

@@ -2,8 +2,8 @@
 //   A list of values, in which each subscription refers to its next value: a receive takes no
 //   lock. But a subscription that is never read keeps all later values, and skipping them takes a
 //   walk.
-//   A queue for each subscription: a send costs a copy and a lock for each subscription, even if it
-//   lags.
+//   A queue for each subscription: a send costs a copy and a lock for each subscription, even for
+//   one that lags.
 //   One lock for all places: each receive of each subscription would compete with the senders.
 //   Receivers that wake the next receiver: the send returns sooner, but a slow receiver would
 //   delay the receivers after it.

@@ -13,13 +13,13 @@ struct CarriedContext : Context {
   explicit CarriedContext(ContextCore& core) noexcept : Context(core) {}
 };
 
-// A core, and the Context through which fibers that carry the core see it.
+// A core, and the Context through which fibers with this core access the core.
 struct WholeCore final : ContextCore {
   WholeCore(ContextCore* parent, Deadline deadline)
       : ContextCore(context, &destroy, parent, deadline), context(*this) {}
 
-  // If the last reference to a parent goes with its child, the parent is destroyed here. The
-  // child's destructor does not destroy it, because a chain of scopes may be long.
+  // If a child holds the last reference to its parent, the parent is destroyed here. The child's
+  // destructor does not destroy it, because a chain of scopes may be long.
   static void destroy(SharedContext& last) noexcept {
     SharedContext* core = &last;
     while (core != nullptr) {

@@ -34,7 +34,7 @@ constexpr int kLongestPause = 16;
 
 bool Mutex::take_if_free() noexcept {
   std::uint32_t state = state_.load(relaxed);
-  // With kWaiters set a free mutex may still be taken: see the fairness rule.
+  // Even if kWaiters is set, a caller may take a free mutex: see the fairness rule.
   while (is_free(state)) {
     const std::uint32_t taken = (state & kWaiters) | kLocked;
     if (state_.compare_exchange_weak(state, taken, acquire, relaxed)) return true;  // [mutex]
@@ -67,7 +67,7 @@ void Mutex::note_owner() noexcept {
   if (base::notes_lock_owners()) owner_.note(sync::number_for_notes());
 }
 
-// Spinning pays only while the owner runs on another worker and no caller waits.
+// Spinning is worthwhile only while the owner runs on another worker and no caller waits.
 bool Mutex::spin() noexcept {
   for (int pauses = 1; pauses <= kLongestPause; pauses *= 2) {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();

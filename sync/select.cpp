@@ -168,7 +168,7 @@ class Selection {
     unlock_all();
     return ready;
   }
-  // Releases the locks. A result of kNoCase means: attempt again.
+  // Releases the locks and waits. A result of kNoCase means that the caller must attempt again.
   std::size_t wait(const Until& until) noexcept {
     Deadline due = Deadline::never();
     WaitReason reason = WaitReason::select;

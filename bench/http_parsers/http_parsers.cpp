@@ -1,4 +1,4 @@
-// The time that kept parsers of HTTP spend on a request's head:
+// Measures the time that maintained HTTP parsers spend on a request's head, for
 // docs/decisions/0007-the-http-parser.md.
 //
 //   http_parsers llhttp small 1000      under valgrind --tool=callgrind, and once more with another

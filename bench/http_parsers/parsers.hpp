@@ -5,8 +5,8 @@
 
 namespace weft::bench {
 
-// Each takes `request` apart `times` times, into views of its target, names and values, and returns
-// how many views there were in all; 0 after an error.
+// Each function parses `request` `times` times into views of its target, names and values. It
+// returns the total number of views, or 0 after an error.
 unsigned parse_with_llhttp(std::string_view request, long times);
 unsigned parse_with_http_parser(std::string_view request, long times);
 unsigned parse_with_beast(std::string_view request, long times);

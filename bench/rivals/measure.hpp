@@ -1,5 +1,4 @@
-// The needs of a measured program besides fibers: its request, clocks, the kernel's figures,
-// checks.
+// The parts of a measured program besides fibers: request, clocks, kernel figures, checks.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +23,13 @@ struct Request {
   int workers = 1;
   double scale = 1.0;
 
-  // A smoke run still does at least one of everything.
+  // Returns the scaled count, which is at least 1 even in a smoke run.
   std::int64_t count(std::int64_t full) const {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(full) * scale));
   }
 };
 
-// Says why this subject does not do a workload; it ends the process with kExitRefused.
+// Gives the reason why this subject does not run a workload; it ends the process with kExitRefused.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -51,14 +50,15 @@ double milliseconds(Work work) {
   return nanoseconds(work) / 1e6;
 }
 
-// Warms up with a twentieth, then times `units` units of work; the nanoseconds of one.
+// Warms up with a twentieth of `units`, then times `units` units of work. Returns nanoseconds per
+// unit.
 template <typename Work>
 double per_unit(std::int64_t units, Work work) {
   work(std::max<std::int64_t>(1, units / 20));
   return nanoseconds([&] { work(units); }) / static_cast<double>(units);
 }
 
-// A size that the kernel states in KiB, such as VmRSS; 0 if absent.
+// Returns in bytes what the kernel states in KiB, such as VmRSS; 0 if the field is absent.
 inline double kernel_bytes(const char* path, std::string_view field) {
   std::ifstream file(path);
   std::string line;
@@ -79,8 +79,8 @@ inline void expect(const char* what, std::int64_t got, std::int64_t wanted) {
                            ", but must be " + std::to_string(wanted) + ".");
 }
 
-// Every started fiber touches two or three pages of its own stack. A machine that would have to
-// swap is of no use to the comparison, nor to its other users.
+// Every started fiber touches two or three pages of its stack. The workload is refused if the
+// machine would have to swap, which would falsify the results and disturb other users.
 inline void refuse_if_short_of_memory(std::int64_t alive) {
   const double needed = static_cast<double>(alive) * 12 * 1024;
   const double available = kernel_bytes("/proc/meminfo", "MemAvailable");

@@ -1,4 +1,4 @@
-// A measured program out of a list of workloads: the contract of bench/README.md.
+// Makes a measured program from a list of workloads, by the contract of bench/README.md.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Workload {
 };
 
 struct Program {
-  const char* subject;  // As the command line of bench/compare calls it.
+  const char* subject;  // The name on the command line of bench/compare.
   const char* title;    // The name that its users use.
   std::vector<Workload> workloads;
 };
@@ -47,7 +47,7 @@ inline void print_result(const Program& program, std::string_view name, const Re
   std::printf("}}\n");
 }
 
-// The options come after the workload, each with one value.
+// Reads the options, which follow the workload; each has one value.
 inline Request parse_options(const Program& program, int argc, char** argv) {
   Request request;
   for (int i = 2; i < argc; i += 2) {
@@ -85,7 +85,7 @@ inline void run_workload(const Program& program, int argc, char** argv) {
   print_result(program, name, request, metrics);
 }
 
-// The exit code of main().
+// Runs the program; returns the exit code for main().
 inline int exit_code_of(const Program& program, int argc, char** argv) {
   constexpr int kExitFailed = 1;
   constexpr int kExitRefused = 3;
@@ -101,7 +101,7 @@ inline int exit_code_of(const Program& program, int argc, char** argv) {
   }
 }
 
-// The count that is scaled is the number of calls, which grows by the golden ratio per step.
+// Scales the number of calls, which grows by the golden ratio per step.
 inline int scaled_fib(const Request& request) {
   int n = 27;
   for (double factor = request.scale; factor < 0.7 && n > 2; factor *= 1.618) --n;
@@ -115,7 +115,7 @@ inline void expect_fib(int n, std::int64_t value) {
   expect("fib", value, a);
 }
 
-// The leaves are a power of ten, so that a scaled tree is still 10-ary everywhere.
+// Returns a power of ten, so that a scaled tree is still 10-ary everywhere.
 inline std::int64_t scaled_leaves(const Request& request) {
   std::int64_t leaves = 1;
   while (leaves * 10 <= request.count(1'000'000)) leaves *= 10;

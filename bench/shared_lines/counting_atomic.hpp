@@ -1,7 +1,7 @@
-// The Atomic shim of the counting build: std::atomic, and each access goes into the ledger.
+// The Atomic type of the counting build: a std::atomic that records each access in the ledger.
 //
-// <weft/detail/atomic.hpp> includes this as WEFT_ATOMIC_SHIM, so that production
-// source is counted unchanged. Boost.Lockfree's atomics are its own, and are not seen.
+// <weft/detail/atomic.hpp> includes this file as WEFT_ATOMIC_SHIM, so that production sources are
+// counted unchanged. Boost.Lockfree has separate atomics, whose accesses are not counted.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ using Where = std::source_location;
 
 enum class Access : std::uint8_t { load, store, exchange };
 
-// Defined in ledger.cpp. Never inlined: what it returns to tells in which function the access is.
+// Defined in ledger.cpp. It is never inlined, because its return address identifies the function
+// that made the access.
 void record(Access access, const void* address, const Where& where) noexcept;
 void record_fence() noexcept;
 

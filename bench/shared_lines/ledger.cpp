@@ -29,8 +29,8 @@ struct SiteKey {
   friend auto operator<=>(const SiteKey&, const SiteKey&) = default;
 };
 
-// As in a MESI protocol with caches without end: who has a copy, and whether one core alone has
-// it because it has written.
+// The state of a line in a MESI protocol with unlimited caches: which cores have a copy, and
+// whether a core that wrote has the only one.
 struct LineState {
   Counts counts;
   std::uint64_t copies = 0;
@@ -49,7 +49,7 @@ std::atomic<bool> is_open{false};
 std::atomic_flag is_locked = ATOMIC_FLAG_INIT;
 std::unique_ptr<Book> book;
 
-// Held for an entry; not a mutex of the library, whose locks are what is counted.
+// A lock for one entry. It is no mutex of the library, because the library's locks are counted.
 class Guard {
  public:
   Guard() {
@@ -80,7 +80,7 @@ void count(Counts& counts, Access access, bool moves) {
   if (moves) ++(access == Access::load ? counts.fetched : counts.taken);
 }
 
-// Whether the access has to wait for another core; the line's first one never does.
+// Returns whether the access has to wait for another core; the first access to a line never does.
 bool move_line(LineState& line, Access access, std::uint64_t thread) {
   line.users |= thread;
   if (access == Access::load) {
@@ -168,7 +168,7 @@ std::uint64_t Ledger::writes_to_shared_lines() {
 
 std::uint64_t Ledger::fences() { return book->fences; }
 
-// A function that was inlined into several places is one site in each of them.
+// A function that was inlined in several places is a separate site in each of them.
 std::vector<Site> Ledger::sites() {
   std::map<std::pair<std::string, std::string>, Counts> sums;
   for (const auto& [site, counts] : book->sites) {

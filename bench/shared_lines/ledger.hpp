@@ -7,13 +7,13 @@
 
 namespace weft::counting {
 
-// Accesses of one place in the source, or to one line.
+// The accesses by one place in the source, or to one cache line.
 struct Counts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;
-  std::uint64_t exchanges = 0;  // Read-modify-writes, also failed ones.
-  // Accesses that would have had to wait for another core: for a copy of what it had written, or
-  // for its copy to be given up.
+  std::uint64_t exchanges = 0;  // Read-modify-writes, including failed ones.
+  // Accesses that would have waited for another core: for a copy of what that core had written, or
+  // until that core had given up its copy.
   std::uint64_t fetched = 0;
   std::uint64_t taken = 0;
 
@@ -23,26 +23,26 @@ struct Counts {
 
 struct Site {
   std::string place;     // file:line
-  std::string function;  // Which it was inlined into, if the linker knows.
+  std::string function;  // The function it was inlined into, if known.
   Counts counts;
 };
 struct LineUse {
   Counts counts;
-  unsigned threads = 0;             // That have used it.
-  std::vector<std::string> places;  // Each with the offset of what it uses in the line.
+  unsigned threads = 0;             // Threads that have used the line.
+  std::vector<std::string> places;  // Each with its offset in the line.
 };
 
-// The records between start() and stop(). One at a time.
+// The accesses between start() and stop(). Only one record may run at a time.
 class Ledger {
  public:
   static void start();
   static void stop();
 
   [[nodiscard]] static Counts total();
-  // Writes to lines that more than one thread has used.
+  // Returns the number of writes to lines that more than one thread has used.
   [[nodiscard]] static std::uint64_t writes_to_shared_lines();
   [[nodiscard]] static std::uint64_t fences();
-  // The most used first.
+  // Returns the sites, with the most used one first.
   [[nodiscard]] static std::vector<Site> sites();
   [[nodiscard]] static std::vector<LineUse> lines();
 };

@@ -31,7 +31,7 @@ struct LockWaiter : detail::Waiter {
   bool is_chosen = false;  // A release has reserved the lock for the fiber.
 };
 
-// Where a chosen fiber waits again if the lock was taken before it ran.
+// The place where a chosen fiber waits again if another caller took the lock first.
 struct Front {
   detail::WaitList& list;
   void push_back(detail::Waiter& waiter) noexcept { list.push_front(waiter); }

@@ -52,7 +52,7 @@ class CarriedLocks {
 
 // The calls by which the C library takes a kind of lock.
 struct LockKind {
-  const char* call;                     // In reports.
+  const char* call;                     // The name in reports.
   int (*attempt)(void* lock) noexcept;  // Never waits; returns EBUSY instead.
   int (*wait)(void* lock);
   int (*wait_until)(void* lock, const timespec* time);  // Uses the monotonic clock.
@@ -64,8 +64,8 @@ struct LockKind {
 };
 
 // Takes a lock that the calling thread does not hold. A fiber parks while a parked fiber holds the
-// lock. Returns what the C library returns. Keeps errno. Call it once carrying has begun. `from` is
-// the return address of the call.
+// lock. Returns what the C library returns. Keeps errno. Call it only after carrying has begun.
+// `from` is the return address of the call.
 [[nodiscard]] int take_lock(void* lock, const LockKind& kind, Deadline limit,
                             const void* from) noexcept;
 // Returns whether a parked fiber holds the lock.
@@ -73,8 +73,8 @@ struct LockKind {
 // Wakes a fiber that waits for the lock, which its holder has just released. It wakes all such
 // fibers if the lock is not exclusive, or may still be held.
 void lock_was_released(const void* lock, bool is_free_and_exclusive) noexcept;
-// For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
-// lock.
+// Empties the table in the child of a fork: no fiber waits there, and a thread that fork() did not
+// copy may hold a lock.
 void forget_carried_locks() noexcept;
 
 }  // namespace weft::posix

@@ -21,7 +21,7 @@ namespace weft::posix {
 
 namespace {
 
-// glibc before 2.3.2 had condition variables of another layout.
+// glibc before 2.3.2 had condition variables with another layout.
 constexpr const char* kVersion = "GLIBC_2.3.2";
 constinit Real<decltype(::pthread_cond_wait)> real_wait("pthread_cond_wait", kVersion);
 constinit Real<decltype(::pthread_cond_timedwait)> real_timedwait("pthread_cond_timedwait",
@@ -118,7 +118,7 @@ struct NotUnlocked {
 // Adapts the mutex of a wait to the lock that ConditionVariable requires.
 struct UserMutex {
   pthread_mutex_t* mutex;
-  int error = 0;  // What lock() returned.
+  int error = 0;  // The result of lock().
 
   void unlock() {
     if (const int failed = ::pthread_mutex_unlock(mutex)) throw NotUnlocked{failed};

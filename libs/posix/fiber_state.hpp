@@ -54,8 +54,8 @@ struct FiberState : detail::LocalNode {
 [[nodiscard]] FiberState* current_scope() noexcept;
 // Does the same, but does not change the diagnostic mode of the thread.
 [[nodiscard]] FiberState* find_scope() noexcept;
-// Returns the state of the calling fiber, which the first call creates. Fibers only. Throws
-// std::bad_alloc.
+// Returns the state of the calling fiber, which the first call creates. Only fibers may call it.
+// Throws std::bad_alloc.
 [[nodiscard]] FiberState& fiber_state();
 // Returns FiberState::is_sampled() of a fiber, or false if it has no state. The fiber may have
 // ended.

@@ -53,13 +53,13 @@ bool is_end(int fd, off_t offset) noexcept {
   return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && offset >= status.st_size;
 }
 
-// Reads from the page cache, or makes `plain`: in place if the file has no cache or the call fails,
-// otherwise on a helper thread.
+// Reads from the page cache, or makes the call `plain`: in place if the file has no cache or the
+// call fails, otherwise on a helper thread.
 template <class Plain>
 ssize_t read_at(const Call& call, int fd, const iovec* parts, int count, off_t offset,
                 Plain plain) {
   FiberState* state = current_scope();
-  // The kernel takes an offset of -1 for the current position.
+  // For the kernel, an offset of -1 means the current position.
   if (state == nullptr || count <= 0 || count > IOV_MAX || offset < 0) return plain();
   const ssize_t got = ::preadv2(fd, parts, count, offset, RWF_NOWAIT);
   if (got < 0 && errno != EAGAIN) return plain();

@@ -21,8 +21,8 @@ namespace weft::posix {
 [[nodiscard]] std::span<const Hook> condition_hooks() noexcept;
 [[nodiscard]] std::span<const Hook> semaphore_hooks() noexcept;
 
-// For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
-// lock.
+// Empties the table in the child of a fork: no fiber waits there, and a thread that fork() did not
+// copy may hold a lock.
 void forget_conditions() noexcept;
 void forget_semaphores() noexcept;
 

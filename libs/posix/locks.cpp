@@ -42,13 +42,13 @@ constinit Real<decltype(::pthread_rwlock_unlock)> real_rwunlock("pthread_rwlock_
 #endif
 constinit Real<decltype(::pthread_once)> real_once("pthread_once");
 
-// `known` of the `held` locks are listed, in the order in which the thread took them.
+// The list has `known` of the `held` locks, in the order in which the thread took them.
 struct ThreadLocks {
   int held;
   unsigned known;
   std::array<const void*, kMostKnown> locks;
 };
-// The model initial-exec makes an access without a call that may allocate.
+// With the model initial-exec, an access makes no call that may allocate.
 __thread ThreadLocks locks_of_thread __attribute__((tls_model("initial-exec")));
 
 // Not inlined, because a fiber outside of scopes moves between threads.
@@ -121,7 +121,7 @@ constexpr LockKind kWriting{"pthread_rwlock_wrlock",
                             detail::WaitReason::shared_mutex_write,
                             false};
 
-// A lock that the thread holds is left to the C library: it may be taken again, or is refused.
+// Returns true if the thread holds the lock: the C library then locks it again or refuses.
 bool is_left_to_c_library(const void* lock) noexcept {
   return !carrying_has_begun() || holds_lock(lock);
 }

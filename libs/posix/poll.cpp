@@ -88,7 +88,7 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
   }
 }
 
-// Returns nothing also if memory is short: a helper thread needs less memory.
+// Also returns nothing if memory is short: a helper thread needs less memory.
 std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled, Deadline limit) {
   try {
     const OwnCalls own(state);
@@ -179,7 +179,7 @@ Deadline after_milliseconds(int milliseconds) noexcept {
                           : Deadline::after(std::chrono::milliseconds(milliseconds));
 }
 
-// Converts the sets of a select() to what poll() takes, and back.
+// Converts the sets of select() to the array of poll(), and back.
 struct Sets {
   fd_set* reads;
   fd_set* writes;
@@ -257,7 +257,7 @@ WEFT_POSIX_EXPORT int poll(pollfd* polled, nfds_t count, int milliseconds) {
   FiberState* state = current_scope();
   if (state == nullptr || milliseconds == 0) {
     const int ready = real_poll(polled, count, milliseconds);
-    // A receive of the data that has come need not wait.
+    // A receive of the data that has arrived need not wait.
     if (state != nullptr && ready > 0) state->asked = -1;
     return ready;
   }

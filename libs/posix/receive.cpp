@@ -43,7 +43,7 @@ ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Pl
 }
 
 // The request does the same as recvmsg(). Kernels before 6.4 refuse control data in such a request.
-// MSG_WAITALL and MSG_PEEK have rules of their own for data that has come before the end of a wait.
+// MSG_WAITALL and MSG_PEEK have special rules for data that arrives before the end of a wait.
 auto request_of(msghdr& message, int flags) noexcept {
   return [&message, flags](int descriptor, const Until& until) -> detail::OneShot {
     if ((flags & (MSG_WAITALL | MSG_PEEK)) != 0 || message.msg_control != nullptr) return {};

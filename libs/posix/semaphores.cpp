@@ -45,8 +45,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// One fiber that waits; lives on its stack. Guarded by the shard's lock. Unchecked: no member leads
-// to that lock.
+// One waiting fiber; the object is on the fiber's stack. Guarded by the shard's lock. Unchecked: no
+// member leads to that lock.
 struct Waiter {
   const void* semaphore;
   int descriptor;  // An eventfd.
@@ -82,7 +82,7 @@ class Shard {
     unlink(waiter);
     return true;
   }
-  // Chooses the first waiter for the semaphore, which may have been destroyed by now.
+  // Wakes the first waiter for a semaphore. The semaphore itself may be destroyed by now.
   void wake_one(const void* semaphore) noexcept {
     detail::full_fence();  // [post]
     // Relaxed: the fence orders it.

@@ -16,8 +16,8 @@ class Shards {
     const auto number = reinterpret_cast<std::uintptr_t>(address);
     return shards_[(number >> 4 ^ number >> 12) % shards_.size()];
   }
-  // For the child of a fork: no fiber waits there, and a thread that fork() did not copy may hold a
-  // lock.
+  // Empties the table in the child of a fork: no fiber waits there, and a thread that fork() did
+  // not copy may hold a lock.
   void forget() noexcept {
     for (Shard& shard : shards_) std::construct_at(&shard);
   }

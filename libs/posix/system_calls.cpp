@@ -56,7 +56,7 @@ void refuse_mode(std::string_view why) noexcept {
 
 #ifdef WEFT_POSIX_SEES_SYSTEM_CALLS
 
-// The kernel lets system calls from the bytes of these two functions through. The first function
+// The kernel does not intercept system calls that these two functions make. The first function
 // returns to the address at the top of the stack. It skips the 128 bytes below the stack pointer
 // that a function may use. The second function ends a handler; unwinders recognize it by its bytes.
 asm(R"(
@@ -112,7 +112,7 @@ struct Action {
   std::uint64_t mask;
 };
 
-// A thread that blocks SIGSYS in the mode is killed.
+// In this mode, the kernel kills a thread that blocks SIGSYS.
 long set_action(long signal, const Action* action, Action* former, long size) noexcept {
   Action copy{};
   if (action != nullptr) {
@@ -155,8 +155,8 @@ void add_blocked(std::uintptr_t address, std::int64_t took) noexcept {
   add_sample(std::span(collected.frames).first(collected.count), std::chrono::nanoseconds(took));
 }
 
-// Makes the call after the handler has returned, and then continues the program. For calls that
-// act on the stack, or do not return.
+// Makes the call after the handler has returned, and then continues the program. It serves calls
+// that act on the stack or do not return.
 void redirect(greg_t* registers) noexcept {
   const auto stack = static_cast<std::uintptr_t>(registers[REG_RSP]) - 128 - sizeof(greg_t);
   *reinterpret_cast<greg_t*>(stack) = registers[REG_RIP];
@@ -164,7 +164,7 @@ void redirect(greg_t* registers) noexcept {
   registers[REG_RIP] = reinterpret_cast<greg_t>(weft_posix_call);
 }
 
-// Changes the mask of the interrupted code, which it has again once the handler returns.
+// Changes the signal mask that the interrupted code has when the handler returns.
 long set_mask(ucontext_t& context, long how, const std::uint64_t* set, std::uint64_t* former,
               long size) noexcept {
   std::uint64_t mask = 0;
@@ -195,7 +195,7 @@ bool is_special(greg_t* registers) noexcept {
       registers[REG_RIP] = reinterpret_cast<greg_t>(weft_posix_sigreturn);
       return true;
     case SYS_clone3:
-      registers[REG_RAX] = -ENOSYS;  // The C library takes clone() then.
+      registers[REG_RAX] = -ENOSYS;  // The C library then uses clone().
       return true;
     case SYS_vfork:
       registers[REG_RAX] = SYS_fork;  // The child would overwrite the stack of its parent.

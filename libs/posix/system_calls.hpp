@@ -14,11 +14,11 @@ extern constinit detail::Atomic<bool> are_seen;
 // is not possible. Otherwise installs nothing.
 void begin_system_calls() noexcept;
 
-// The kernel kills a thread that blocks SIGSYS in the mode: takes it out of the mask of each
-// handler that the program has installed. Costs some 70 system calls.
+// Removes SIGSYS from the mask of each handler that the program has installed, because in this mode
+// the kernel kills a thread that blocks SIGSYS. Costs some 70 system calls.
 void let_handlers_be_seen() noexcept;
 
-// Whether the kernel passes the calling thread's system calls to the handler from now on.
+// Sets whether the kernel passes the calling thread's system calls to the handler.
 void see_system_calls(bool are_seen) noexcept;
 inline void see_system_calls_if_on(bool are_seen) noexcept {
   if (system_calls::are_seen.load(detail::relaxed)) [[unlikely]]

@@ -25,7 +25,7 @@ int fail(int error) noexcept;
 
 // Returns whether the system accepts the time.
 [[nodiscard]] bool is_valid(const timespec& time) noexcept;
-// Returns some centuries at most, which count as forever.
+// Returns at most a few centuries, which count as forever.
 [[nodiscard]] std::int64_t nanoseconds_of(const timespec& time) noexcept;
 // Returns the deadline for an absolute time. It reads a clock other than the monotonic clock once,
 // now.
@@ -41,7 +41,7 @@ int fail(int error) noexcept;
 // Returns why the fiber must not park now, or null if it may.
 [[nodiscard]] const char* reason_not_to_park() noexcept;
 
-// How a wait ended.
+// The ways in which a wait can end.
 enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, refused };
 // Returns the errno for a wait that ended before the descriptor was ready.
 [[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
@@ -51,8 +51,8 @@ struct Requested {
   Outcome outcome = Outcome::refused;
   int value = 0;  // If the outcome is `ready`: the result, or an errno below 0.
 };
-// False if other functions are called between this library's and the C library's. A preloaded
-// profiler or a sanitizer, for example, must see each call.
+// Returns false if calls pass through other functions between this library and the C library. A
+// preloaded profiler or a sanitizer, for example, must see each call.
 [[nodiscard]] bool may_request() noexcept;
 [[nodiscard]] Requested requested(const detail::OneShot& ended, const Until& until) noexcept;
 // Calls `request`, which takes an Until and returns a OneShot. Parks.
@@ -63,7 +63,7 @@ Requested make_request(FiberState& state, Deadline limit, Request request) noexc
   const Until until = Until::ambient();
   return requested(request(until.but_before(limit)), until);
 }
-// Takes the place of the request if io_uring has no request for the call.
+// The placeholder for `request` if io_uring has no request for the call.
 struct NoRequest {
   detail::OneShot operator()(int /*descriptor*/, const Until& /*until*/) const noexcept {
     return {};
@@ -110,7 +110,8 @@ class Place {
   io::Watch watch_;
 };
 
-// Makes the call by `plain`, and counts it, if the fiber must not park now; nothing otherwise.
+// If the fiber must not park now, makes the call by `plain` and counts it. Otherwise returns
+// nothing.
 template <class Plain>
 auto made_in_place(const Call& call, Plain plain) -> std::optional<decltype(plain())> {
   const char* reason = reason_not_to_park();
@@ -121,14 +122,14 @@ auto made_in_place(const Call& call, Plain plain) -> std::optional<decltype(plai
 
 constexpr int kMostRounds = 1000;
 
-// Whether a call begins with an attempt or with a wait. If the call will most likely wait, the
-// attempt would only cost time.
+// Selects whether a call begins with an attempt or with a wait. If the call will most likely wait,
+// the attempt would only cost time.
 enum class Begin : std::uint8_t { attempt, wait };
 
 // Repeats `attempt`, which returns -1 with EAGAIN if it would have to wait, until it returns
 // anything else. `plain` is the call that waits. If the fiber must not park, `plain` is made in
-// place, and counted. Both take the descriptor, and so does `request`, by which the kernel makes
-// the call while the fiber is parked.
+// place, and counted. `request` lets the kernel make the call while the fiber is parked. All three
+// take the descriptor.
 template <class Attempt, class Plain, class Request = NoRequest>
 ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
                    Attempt attempt, Plain plain, Begin begin = Begin::attempt,

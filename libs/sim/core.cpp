@@ -24,8 +24,8 @@ namespace {
 // The number of a stream of a seed. The schedule has stream 1, and disturbances have stream 3.
 constexpr std::uint64_t kRandomStream = 2;
 
-// The world that runs; there is one at a time. The plain thread writes it before the worker starts,
-// and after the worker has ended.
+// The running world; there is only one at a time. The plain thread writes it before the worker
+// starts, and after the worker has ended.
 constinit Core* running_core = nullptr;
 
 std::string text_of(const std::exception_ptr& failure) {

@@ -9,7 +9,7 @@ namespace weft::sim {
 namespace {
 
 void move_directory(const std::string& former, const std::string& next, Names& names) {
-  names.erase(next);  // An empty one.
+  names.erase(next);  // It is an empty directory.
   Names moved;
   for (auto at = names.lower_bound(former); at != names.end() && at->first.starts_with(former);) {
     const std::string rest = at->first.substr(former.size());
@@ -93,7 +93,8 @@ bool Disk::lose_pages(Inode& inode) {
 std::size_t Disk::lose_power() {
   commit(chance.below(journal.size() + 1));
   std::size_t lost = journal.size();
-  // The pages that were written after such a change have no place in the file on the disk.
+  // If a truncation is lost, pages that were written after it have no place in the file on the
+  // disk.
   for (const Change& change : journal) {
     if (change.kind == Change::Kind::truncate) change.inode->dirty.clear();
   }

@@ -136,7 +136,7 @@ class Shrinker {
       for (std::int64_t& divisor : plan.divisors) divisor *= 2;
       is_sooner = attempt_sooner(plan);
     }
-    // Each divisor is doubled by itself.
+    // Each divisor is doubled separately.
     bool has_changed = true;
     for (int pass = 0; pass < kPasses && has_changed; ++pass) {
       has_changed = false;

@@ -92,7 +92,7 @@ bool CallFaultsKernel::has_datagrams(int descriptor) noexcept {
   return socket != nullptr && !socket->is_stream();
 }
 
-// A failure of a stream makes it useless for both ends.
+// A failure makes the stream useless for both ends.
 CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
   const Shelter shelter(&run_);
   if (has_datagrams(descriptor)) {

@@ -261,7 +261,7 @@ CallResult Disks::make_directory(const std::string& path, mode_t mode) noexcept 
   const std::string name = whole(path);
   if (leads_through_file(there.now, name)) return {0, ENOTDIR};
   if (is_file(there.now, name) || is_directory(there.now, name)) return {0, EEXIST};
-  constexpr unsigned kMask = 022;  // As programs begin.
+  constexpr unsigned kMask = 022;  // The umask with which programs begin.
   make_file(there, name, mode & ~kMask)->is_directory = true;
   return {};
 }

@@ -19,7 +19,7 @@ void Core::start(std::uint32_t number) {
   state_.note(number, "starts");
   spawn_host_ = number;
   go([this, number, &main = host.main] {
-    detail::Stage::learn_of_all_fibers();  // The fibers of an earlier life of the host never end.
+    detail::Stage::learn_of_all_fibers();  // Fibers from before a crash never end.
     main();
     state_.note(number, "main returns");
   });

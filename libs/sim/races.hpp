@@ -29,7 +29,7 @@ void count_race_report() noexcept;
 [[nodiscard]] std::uint64_t race_reports() noexcept;
 
 // The sanitizer ignores what the calling fiber does until end_unwatched(), including calls to the C
-// library and of shared templates.
+// library and to templates that other code shares.
 inline void begin_unwatched() noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   AnnotateIgnoreReadsBegin(__FILE__, __LINE__);

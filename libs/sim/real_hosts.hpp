@@ -59,7 +59,7 @@ class RealHosts {
     const auto found = sockets_.find(descriptor);
     return found == sockets_.end() ? -1 : found->second.system;
   }
-  // These require system_of() >= 0.
+  // The next functions require system_of() >= 0.
   [[nodiscard]] io::CallResult receive(int descriptor, msghdr& message) noexcept;
   [[nodiscard]] io::CallResult send(int descriptor, const msghdr& message) noexcept;
   [[nodiscard]] io::CallResult shut_down(int descriptor, int how) noexcept;

@@ -131,7 +131,8 @@ class ExhaustiveSchedule final : public Schedule {
       decisions_.push_back({0, static_cast<std::uint32_t>(ready.size()), running >= 0});
     }
     const std::size_t wanted = decisions_[position_++].choice;
-    // The first choice is the fiber that could run on; the other fibers follow in their order.
+    // The first choice is the fiber that could continue to run; the other fibers follow in their
+    // order.
     const auto usual = static_cast<std::size_t>(std::max<std::ptrdiff_t>(running, 0));
     if (wanted == 0) return usual;
     return std::min(wanted <= usual ? wanted - 1 : wanted, ready.size() - 1);

@@ -33,7 +33,7 @@ struct Actor {
 struct Candidate {
   fibers::Fiber* fiber;
   Actor* actor;
-  bool goes_on;  // Ran last and could run on: the choice of another fiber is a preemption.
+  bool goes_on;  // Ran last and could continue: the choice of another fiber is a preemption.
   std::int64_t ready_since;  // Nanoseconds by the simulation's clock.
 };
 

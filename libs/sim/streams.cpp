@@ -17,8 +17,8 @@ using io::CallResult;
 
 namespace {
 
-// Linux's times of repetition, in nanoseconds. Requests for a connection are repeated after 1, 2,
-// 4, ..., 32 s. Parts of a stream are repeated 15 times, after 0.2 s, doubled up to 2 minutes.
+// Linux's retry times, in nanoseconds. Requests for a connection are repeated after 1, 2, 4, ...,
+// 32 s. Parts of a stream are repeated 15 times, after 0.2 s, doubled up to 2 minutes.
 constexpr std::int64_t kFirstRequest = 1'000'000'000;
 constexpr unsigned kRequests = 7;
 constexpr std::int64_t kFirstRepeat = 200'000'000;

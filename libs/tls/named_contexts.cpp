@@ -46,7 +46,7 @@ void destroy(void* /*context*/, void* contexts, CRYPTO_EX_DATA* /*data*/, int /*
   delete static_cast<NamedContexts*>(contexts);
 }
 
-// Negative if OpenSSL is out of memory.
+// Returns an index, or a negative number if OpenSSL is out of memory.
 int place() {
   static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy);
   return index;

@@ -37,7 +37,7 @@ std::string address_of(GENERAL_NAME& name) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(text.get(), &data);
   const std::string_view all(data, static_cast<std::size_t>(size));
-  return std::string(all.substr(std::min(all.size(), all.find(':') + 1)));  // "IP Address:" first.
+  return std::string(all.substr(std::min(all.size(), all.find(':') + 1)));  // After "IP Address:".
 }
 
 std::vector<std::string> names_of(const X509& certificate) {

@@ -266,8 +266,8 @@ net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data
       attempt([&] { return SSL_write_ex(ssl_.get(), part.data(), part.size(), &count); }, failure);
   if (needs == Needs::failure) return {.error = failure};
   if (needs != Needs::nothing) return {.error = std::make_error_code(std::errc::protocol_error)};
-  // The bytes are accepted: we must deliver them now, so the caller must not write them again even
-  // if the wait ends early.
+  // The bytes are accepted: the stream must deliver them now, and the caller must not write them
+  // again even if the wait ends early.
   const std::error_code error = flush(until);
   if (error && !is_early_end(error)) return {.error = error};
   return {.value = count};
@@ -330,7 +330,7 @@ net::Result<std::size_t> Stream::write_all(std::span<const std::byte> data, cons
     if (error) return {.value = done, .error = error};
     done += count;
   }
-  // The last part must have reached the kernel, not only our buffer.
+  // The last part must have reached the kernel, not only the stream's buffer.
   const auto [none, error] = write_some({}, until);
   return {.value = done, .error = error};
 }

@@ -34,7 +34,7 @@ class StreamState {
  public:
   // Owns the connection.
   StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context, std::string name);
-  // Borrows it.
+  // Borrows the connection.
   StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context, std::string name);
   ~StreamState();
 
@@ -69,7 +69,7 @@ class StreamState {
   net::TcpStream own_;  // Empty if the stream is borrowed.
   net::TcpStream& stream_;
   const std::shared_ptr<ContextState> context_;
-  const std::string server_name_;  // A client's.
+  const std::string server_name_;  // Empty for a server.
   mutable Mutex ssl_mutex_;
   Mutex write_mutex_;
   Wire wire_ WEFT_GUARDED_BY(ssl_mutex_);

@@ -145,7 +145,7 @@ std::error_code BlockingPool::start_helper() noexcept {
       ++free_;
     }
     ++started_;
-    (void)helper.parker.unpark();  // Only now do other threads see it.
+    (void)helper.parker.unpark();  // Only now do other threads see the helper.
     return {};
   } catch (const std::system_error& refusal) {
     return refusal.code();
@@ -205,7 +205,7 @@ void BlockingPool::run(Helper& self) noexcept {
   }
 }
 
-// Returns nullptr when the helper has left.
+// Returns the next call, or null if the helper has left.
 detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
   mutex_.lock();
   for (bool told = true;;) {

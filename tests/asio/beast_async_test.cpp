@@ -1,4 +1,4 @@
-// Beast's asynchronous calls and ssl::stream, on fibers by use_fiber.
+// Tests Beast's asynchronous calls and ssl::stream on fibers, by use_fiber.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests o
   answering.join();
 }
 
-FIBER_TEST_CASE("a Beast WebSocket exchanges messages by asynchronous calls, and closes") {
+FIBER_TEST_CASE("a Beast WebSocket exchanges messages with asynchronous calls and closes") {
   asio::Context context;
   Sockets pair(context);
   auto echo = spawn(kLarge, [&] {
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a Beast WebSocket exchanges messages by asynchronous calls, and
     socket.async_handshake("a", "/", use_fiber);
     for (const std::size_t size : {1UL, 100'000UL}) {
       const std::string sent(size, 'x');
-      auto writing = spawn(kLarge, [&] {  // While another fiber reads.
+      auto writing = spawn(kLarge, [&] {  // Another fiber reads meanwhile.
         socket.async_write(boost::asio::buffer(sent), use_fiber);
       });
       beast::flat_buffer buffer;
@@ -107,7 +107,7 @@ FIBER_TEST_CASE("a Beast WebSocket exchanges messages by asynchronous calls, and
 }
 
 #if defined(WEFT_TEST_SSL)
-FIBER_TEST_CASE("ssl::stream shakes hands, reads and writes on fibers") {
+FIBER_TEST_CASE("ssl::stream performs handshakes, reads and writes on fibers") {
   namespace ssl = boost::asio::ssl;
   static const Certificates certificates;
   [[maybe_unused]] static const bool made = (certificates.make("asio", "a.test"), true);

@@ -1,4 +1,4 @@
-// Boost.Beast and Asio's own helpers, unchanged, on fibers.
+// Tests unmodified Boost.Beast and Asio's helper functions on fibers.
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
@@ -48,7 +48,8 @@ Pair connect() {
 
 TEST_SUITE_BEGIN("asio/beast");
 
-FIBER_TEST_CASE("Asio's helpers read and write on fibers, and return Asio's errors") {
+FIBER_TEST_CASE(
+    "Asio's read and write functions transfer data on fibers and return Asio's errors") {
   Pair pair = connect();
   auto answering = spawn(kLarge, [&] {
     boost::asio::streambuf buffer;
@@ -77,7 +78,7 @@ FIBER_TEST_CASE("Asio's helpers read and write on fibers, and return Asio's erro
 }
 
 THREAD_TEST_CASE(
-    "plain threads read and write by Asio's helpers until a deadline or a close ends the calls") {
+    "a deadline or a close ends reads and writes of plain threads in Asio's functions") {
   Pair pair = connect();
   std::thread answering([&] {
     std::string question(6, '\0');
@@ -134,7 +135,7 @@ FIBER_TEST_CASE("Beast's HTTP client and server exchange requests on fibers") {
   answering.join();
 }
 
-FIBER_TEST_CASE("a Beast WebSocket exchanges messages on fibers, and closes") {
+FIBER_TEST_CASE("a Beast WebSocket exchanges messages on fibers and closes") {
   Pair pair = connect();
   auto echo = spawn(kLarge, [&] {
     beast::websocket::stream<PlainStream> socket(std::move(pair.server));
@@ -164,7 +165,7 @@ FIBER_TEST_CASE("a Beast WebSocket exchanges messages on fibers, and closes") {
 }
 
 #if defined(WEFT_TEST_SSL)
-FIBER_TEST_CASE("ssl::stream exchanges bytes over a weft stream, and shuts down") {
+FIBER_TEST_CASE("ssl::stream exchanges bytes over a weft stream and shuts down") {
   namespace ssl = boost::asio::ssl;
   static const Certificates certificates;
   [[maybe_unused]] static const bool made = (certificates.make("beast", "a.test"), true);

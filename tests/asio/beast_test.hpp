@@ -1,4 +1,4 @@
-// What the tests with Boost.Beast have in common.
+// The common parts of the tests with Boost.Beast.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -7,7 +7,7 @@
 
 namespace weft::test {
 
-// The descriptor that Asio opens for the first timer of the process is no test's.
+// Asio opens a descriptor for the first timer of the process; it must not count as a test's leak.
 [[maybe_unused]] inline const bool kHasTimers = [] {
   const boost::asio::steady_timer timer(asio::detail::unused_context());
   return true;

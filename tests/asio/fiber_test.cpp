@@ -1,4 +1,4 @@
-// The executor by which Asio's handlers are fibers, and the token by which fibers wait for Asio.
+// Tests the executor that runs Asio's handlers as fibers, and the token for waits of fibers.
 #include <signal.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/this_fiber.hpp>
-// Built with either Asio.
+// This file is built with Boost.Asio or with standalone Asio.
 #if defined(WEFT_ASIO_STANDALONE)
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -36,7 +36,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #endif
-// It was an experiment once.
+// Older versions of Asio have as_tuple in the namespace `experimental`.
 #if __has_include(<boost/asio/as_tuple.hpp>) && !defined(WEFT_ASIO_STANDALONE)
 #include <boost/asio/as_tuple.hpp>
 #elif __has_include(<asio/as_tuple.hpp>) && defined(WEFT_ASIO_STANDALONE)
@@ -67,7 +67,7 @@ namespace lib = asio::lib;
 using lib::steady_timer;
 namespace error = lib::error;
 
-// An operation of a library's own, on `executor`: what it does with its handler is `begin`.
+// A user-defined asynchronous operation on `executor`, which passes its handler to `begin`.
 template <class Signature, class Executor, class Begin>
 struct Operation {
   using executor_type = Executor;
@@ -85,7 +85,7 @@ auto start(const Executor& executor, Begin begin, const Token& token) {
       Operation<Signature, Executor, Begin>{executor, begin}, token);
 }
 
-// Waits for `timer`; `begun` is set when nothing but its end is missing.
+// Waits for `timer`; sets `begun` when only the end of the timer is missing.
 void wait_for(steady_timer& timer, Event& begun, ErrorCode& error) {
   const auto begin = [&](auto handler) {
     timer.async_wait(std::move(handler));
@@ -100,14 +100,14 @@ bool on_fiber() { return weft::this_fiber::id() != 0; }
 
 TEST_SUITE_BEGIN("asio/fiber");
 
-FIBER_TEST_CASE("fibers wait for timers, signals and the resolution of names") {
+FIBER_TEST_CASE("fibers wait with use_fiber for timers, signals and name resolution") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);
   CHECK(timer.expiry() <= steady_timer::clock_type::now());
 
   lib::signal_set signals(context.get_executor(), SIGUSR2);
-  raise(SIGUSR2);  // Kept until somebody asks.
+  raise(SIGUSR2);  // Pending until a wait asks for it.
   CHECK(signals.async_wait(use_fiber) == SIGUSR2);
 
   lib::ip::tcp::resolver resolver(context.get_executor());
@@ -118,7 +118,8 @@ FIBER_TEST_CASE("fibers wait for timers, signals and the resolution of names") {
   by_default.async_wait();
 }
 
-FIBER_TEST_CASE("handlers run as fibers, which may park, and the context waits for them") {
+FIBER_TEST_CASE(
+    "handlers run as fibers and may park, and the asio context waits for the handlers") {
   asio::Context context;
   Channel<int> values;
   steady_timer timer(context.get_executor(), 1ms);
@@ -172,7 +173,8 @@ FIBER_TEST_CASE("use_fiber converts errors, exceptions and tuples as Asio's own 
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request cancels an operation, and the fiber awaits the operation's end") {
+    "a deadline or a stop request cancels an operation, and the fiber waits for the operation's "
+    "end") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   const auto cancel = [&] { timer.cancel(); };
@@ -196,21 +198,21 @@ FIBER_TEST_CASE(
   timer.async_wait(use_fiber(source.get_token())[seen]);
   CHECK(seen == error::operation_aborted);
   CHECK(std::get<0>(timer.async_wait(lib::as_tuple(use_fiber(1ms)))) == error::timed_out);
-  // It takes the error away before the token sees it.
+  // redirect_error takes the error before the token gets it.
   timer.async_wait(lib::redirect_error(use_fiber(1ms), seen));
   CHECK(seen == error::operation_aborted);
 #endif
-  // An operation that has a result keeps it.
+  // An operation that has a result keeps the result.
   const auto late = [](auto handler) { handler(ErrorCode(), 5); };
   CHECK(start<void(ErrorCode, int)>(context.get_executor(), late,
                                     use_fiber(source.get_token(), [] {})) == 5);
 }
 
-FIBER_TEST_CASE("a wait whose cancellation throws ends with the operation and not before") {
+FIBER_TEST_CASE("a wait whose cancel function throws ends only when the operation ends") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   bool ended = false;
-  // Its own end comes after the cancel has failed.
+  // The operation ends only after its cancel has failed.
   const auto begin = [&](auto handler) {
     timer.async_wait([&, handler = std::move(handler)](ErrorCode) mutable {
       ended = true;
@@ -228,7 +230,8 @@ FIBER_TEST_CASE("a wait whose cancellation throws ends with the operation and no
   CHECK(ended);
   lib::ip::tcp::socket closed(context.get_executor());
   bool has_thrown = false;
-  // Longer and longer, as on a slow machine the operation may end before the deadline is seen.
+  // Each round takes longer, because on a slow machine the operation may end before the caller
+  // notices the deadline.
   for (auto time = 10ms; !has_thrown; time *= 2) {
     timer.expires_after(time);
     try {
@@ -240,7 +243,8 @@ FIBER_TEST_CASE("a wait whose cancellation throws ends with the operation and no
   }
 }
 
-FIBER_TEST_CASE("a passed deadline takes precedence over a stop request") {
+FIBER_TEST_CASE(
+    "a wait whose deadline has passed reports the deadline rather than a stop request") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   std::stop_source source;
@@ -251,7 +255,7 @@ FIBER_TEST_CASE("a passed deadline takes precedence over a stop request") {
   CHECK(seen == error::timed_out);
 }
 
-FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
+FIBER_TEST_CASE("an operation begins and ends on the executor of the operation's I/O object") {
   lib::io_context foreign;
   auto work = lib::make_work_guard(foreign);
   std::thread loop([&] { foreign.run(); });
@@ -278,7 +282,7 @@ FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
   loop.join();
 }
 
-FIBER_TEST_CASE("many fibers use one object through a strand, never at the same time") {
+FIBER_TEST_CASE("many fibers use one I/O object through a strand without concurrent access") {
   asio::Context context;
   steady_timer timer(lib::make_strand(context.get_executor()), 24h);
   const auto strand = timer.get_executor();
@@ -301,12 +305,12 @@ FIBER_TEST_CASE("many fibers use one object through a strand, never at the same 
       }
     });
   }
-  // Each cancels all that wait at the moment.
+  // Each cancel ends all current waits.
   waiting.wait();
   CHECK(begun == 25);
 }
 
-THREAD_TEST_CASE("a plain thread waits with the token use_fiber") {
+THREAD_TEST_CASE("a plain thread waits for an operation with the completion token use_fiber") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 1ms);
   timer.async_wait(use_fiber);
@@ -316,7 +320,7 @@ THREAD_TEST_CASE("a plain thread waits with the token use_fiber") {
   CHECK(seen == error::timed_out);
 }
 
-THREAD_TEST_CASE("a plain thread waits for a context, until a deadline or a stop request") {
+THREAD_TEST_CASE("a deadline or a stop request ends a plain thread's wait for an asio context") {
   asio::Context context;
   Channel<int> values;
   lib::post(context.get_executor(), [&] { CHECK(values.receive() == 1); });
@@ -328,7 +332,8 @@ THREAD_TEST_CASE("a plain thread waits for a context, until a deadline or a stop
   context.wait();
 }
 
-FIBER_TEST_CASE("the end of a context abandons pending operations without calling their handlers") {
+FIBER_TEST_CASE(
+    "the destructor of an asio context drops pending operations without calling their handlers") {
   bool called = false;
   {
     asio::Context context;
@@ -338,7 +343,8 @@ FIBER_TEST_CASE("the end of a context abandons pending operations without callin
   CHECK_FALSE(called);
 }
 
-FIBER_TEST_CASE("a context ends although a running handler begins the next operation") {
+FIBER_TEST_CASE(
+    "an asio context can be destroyed while a running handler begins another operation") {
   struct Session : std::enable_shared_from_this<Session> {
     explicit Session(const asio::Context::executor_type& executor) : timer(executor) {}
     void arm() {
@@ -365,7 +371,7 @@ FIBER_TEST_CASE("a context ends although a running handler begins the next opera
   CHECK(session.expired());
 }
 
-FIBER_TEST_CASE("each wait of a handler after the end of its context reports the context's end") {
+FIBER_TEST_CASE("each wait in a handler reports operation_aborted after the asio context's end") {
   std::vector<ErrorCode> told;
   {
     asio::Context context;

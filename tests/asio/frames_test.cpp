@@ -1,4 +1,4 @@
-// The ends of calls on a connection that is read frame by frame.
+// Tests how calls end on a connection that is read frame by frame.
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -20,10 +20,10 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kUpgrade =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-// A text, as servers send them.
+// A text frame as a server sends it.
 constexpr std::string_view kFrame = "\x81\x02hi";
 
-// The server's end of a connection, in the hands of one caller.
+// The server's end of a connection, for use by one caller.
 struct Talk {
   explicit Talk(http::Upgraded& upgraded) : connection(upgraded) {
     stream.stream().resume(upgraded);
@@ -50,7 +50,7 @@ struct Talk {
   boost::system::error_code error;
 };
 
-// Waits for a frame, in vain, and gets it in two parts.
+// Waits for a frame until the limit, and then gets the frame in two parts.
 void wait_for_frame(http::Upgraded& upgraded) {
   Talk talk(upgraded);
   talk.read_too_late();
@@ -64,7 +64,7 @@ void wait_for_frame(http::Upgraded& upgraded) {
   CHECK(frame == kFrame);
 }
 
-// To a client that does not read.
+// Writes to a client that does not read.
 void write_too_much(http::Upgraded& upgraded) {
   Talk talk(upgraded);
   CHECK(upgraded.stream.set_send_buffer(64 * 1024));
@@ -80,7 +80,8 @@ void write_too_much(http::Upgraded& upgraded) {
   closing.join();
 }
 
-// With a client that sends a frame in two parts, when it is asked to; `run` calls what talks to it.
+// Starts a client that sends a frame in two parts on request; `run` calls the function that talks
+// to the client.
 template <class Run>
 void talk_with_client(Run run) {
   HttpServer server([run](http::Request&, http::Response& response) {
@@ -104,12 +105,13 @@ void talk_with_client(Run run) {
 
 TEST_SUITE_BEGIN("asio/frames");
 
-FIBER_TEST_CASE(
-    "a connection's deadlines and its close end waits for frames, and no byte is lost") {
+FIBER_TEST_CASE("deadlines and a close end waits for WebSocket frames, and no byte is lost") {
   talk_with_client([](auto talk) { talk(); });
 }
 
-FIBER_TEST_CASE("plain threads read and write frames, and limits end their waits") {
+FIBER_TEST_CASE(
+    "plain threads read and write WebSocket frames, and a deadline or a stop request ends their "
+    "waits") {
   talk_with_client([](auto talk) { blocking(talk); });
 }
 

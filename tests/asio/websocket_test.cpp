@@ -1,4 +1,4 @@
-// Beast's WebSocket behind our HTTP server, and over TLS.
+// Tests Beast's WebSocket behind weft's HTTP server, and over TLS.
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 namespace websocket = boost::beast::websocket;
 
-// Says what it hears, until the peer says good-bye.
+// Sends each message back until the peer closes.
 template <class Stream>
 void echo(websocket::stream<Stream>& socket) {
   boost::system::error_code error;
@@ -53,7 +53,7 @@ void talk(websocket::stream<Stream>& socket) {
   socket.close(websocket::close_code::normal);
 }
 
-// GET /chat is for WebSockets, and all else for others.
+// GET /chat serves WebSockets; all other paths serve plain requests.
 void chat(http::Request& request, http::Response& response) {
   if (request.path() != "/chat") return void(response.send("hello"));
   const auto is_upgraded =
@@ -123,7 +123,7 @@ constexpr int kPing = 9;
 
 TEST_SUITE_BEGIN("asio/websocket");
 
-FIBER_TEST_CASE("a client of our HTTP server switches to WebSocket after other requests") {
+FIBER_TEST_CASE("a client of a weft HTTP server switches to WebSocket after other requests") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, kGet).body == "hello");
@@ -135,10 +135,10 @@ FIBER_TEST_CASE("a client of our HTTP server switches to WebSocket after other r
   }).join();
 }
 
-FIBER_TEST_CASE("bytes that a client has sent after its handshake are received") {
+FIBER_TEST_CASE("a WebSocket receives bytes that a client sent together with its handshake") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
-  // "hello" in a masked frame; then a close.
+  // Sends "hello" in a masked frame, and then a close.
   send_text(stream, std::string(kHandshake) + frame(kText, "hello") + frame(kClose, "\x03\xe8"));
   const std::string head = receive_until(stream, "\r\n\r\n");
   CHECK(head.starts_with("HTTP/1.1 101 "));
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("bytes that a client has sent after its handshake are received")
   CHECK(receive_all(stream) == "\x81\x05hello\x88\x02\x03\xe8");
 }
 
-FIBER_TEST_CASE("Beast answers a handshake without a key with 400") {
+FIBER_TEST_CASE("a Beast server answers a WebSocket handshake without a key with status 400") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   send_text(stream,
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("Beast answers a handshake without a key with 400") {
   CHECK(receive_all(stream).starts_with("HTTP/1.1 400 "));
 }
 
-FIBER_TEST_CASE("a key that is not the base64 form of 16 bytes is refused") {
+FIBER_TEST_CASE("a WebSocket handshake is refused when the key is not 16 bytes in base64") {
   const HttpServer server(chat);
   for (const char* key :
        {"dGhlIHNhbXBsZQ==", "dGhlIHNhbXBsZSBub25jZTE=", "dGhlIHNhbXBsZSBub25jZTEy",
@@ -195,10 +195,10 @@ FIBER_TEST_CASE("a WebSocket whose client is silent has no running fiber and no 
   end.join();
 }
 
-FIBER_TEST_CASE("a WebSocket that becomes idle leaves no frame unprocessed") {
+FIBER_TEST_CASE("a WebSocket processes all frames that arrive while the connection becomes idle") {
   const HttpServer server(chat_or_idle);
   net::TcpStream stream = server.connect();
-  // With the handshake; two at once; of many lengths.
+  // Sends a message with the handshake, two at once, and messages of many lengths.
   send_text(stream, std::string(kHandshake) + frame(kText, "early"));
   (void)receive_until(stream, "\r\n\r\n");
   CHECK(receive_until(stream, "early") ==
@@ -216,12 +216,12 @@ FIBER_TEST_CASE("a WebSocket that becomes idle leaves no frame unprocessed") {
     CHECK(receive_until(stream, "$").ends_with(payload));
     CHECK(receive_until(stream, "!") == "\x81\x01!");
   }
-  // In parts, with a ping between them, byte by byte.
+  // Sends a message in parts, with a ping between them, byte by byte.
   const std::string parts =
       frame(kText, "one ", false) + frame(kPing, "p") + frame(kContinued, "two");
   for (const char& byte : parts) send_text(stream, {&byte, 1});
   CHECK(receive_until(stream, "two") == "\x8a\x01p\x81\x07one two");
-  // A ping alone is answered, too.
+  // The server also answers a single ping.
   send_text(stream, frame(kPing, "?"));
   CHECK(receive_until(stream, "?") == "\x8a\x01?");
   send_text(stream, frame(kText, "last"));
@@ -250,7 +250,7 @@ struct Secrets {
   }
 };
 
-// With a server that has `handler` behind TLS.
+// Talks to a server that has `handler` behind TLS.
 void talk_securely(http::Handler handler) {
   const Secrets secrets;
   const HttpServer server(std::move(handler), {.secure = tls::server_layer(secrets.server)});
@@ -264,13 +264,13 @@ void talk_securely(http::Handler handler) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a WebSocket over TLS exchanges messages") { talk_securely(chat); }
+FIBER_TEST_CASE("a Beast WebSocket over TLS exchanges messages") { talk_securely(chat); }
 
-FIBER_TEST_CASE("a WebSocket over TLS becomes idle between messages") {
+FIBER_TEST_CASE("a WebSocket over TLS gives its stack back while idle between messages") {
   talk_securely(chat_or_idle);
 }
 
-FIBER_TEST_CASE("a WebSocket over TLS works without an HTTP server") {
+FIBER_TEST_CASE("a WebSocket over TLS exchanges messages without an HTTP server") {
   using Stream = asio::SyncStream<tls::Stream>;
   const Secrets secrets;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;

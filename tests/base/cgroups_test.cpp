@@ -12,7 +12,7 @@ namespace {
 using weft::base::Cgroups;
 using weft::base::parse_cpu_quota;
 
-// A folder with files in place of the system's, which goes with it.
+// A folder with files that replace the system's files; the destructor removes it.
 class Tree {
  public:
   Tree() {
@@ -37,8 +37,8 @@ class Tree {
              "22 1 8:1 / / rw - ext4 /dev/root rw\n"
              "31 22 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate");
   }
-  // The same with the controllers of processors and memory in version 1, as in a container without
-  // a namespace of its own if `mounted` is not "/".
+  // Does the same with the controllers of processors and memory in version 1. If `mounted` is not
+  // "/", the files look as in a container without a separate namespace.
   Tree& hybrid(const std::string& group, const std::string& mounted = "/") {
     return put("/proc/self/cgroup",
                "4:memory:" + group + "\n2:cpu,cpuacct:" + group + "\n1:cpuset:/\n0::/")
@@ -64,7 +64,7 @@ class Tree {
 
 TEST_SUITE_BEGIN("base/cgroups");
 
-TEST_CASE("a quota is rounded up to whole processors") {
+TEST_CASE("the CPU quota of a control group is rounded up to whole processors") {
   CHECK(parse_cpu_quota("100000 100000") == 1);
   CHECK(parse_cpu_quota("100001 100000") == 2);
   CHECK(parse_cpu_quota("250000 100000") == 3);
@@ -72,7 +72,7 @@ TEST_CASE("a quota is rounded up to whole processors") {
   CHECK(parse_cpu_quota("800000 100000\n") == 8);
 }
 
-TEST_CASE("a missing or malformed quota sets no limit") {
+TEST_CASE("a missing or malformed CPU quota sets no limit on processors") {
   CHECK(parse_cpu_quota("max 100000") == 0);
   CHECK(parse_cpu_quota("max") == 0);
   CHECK(parse_cpu_quota("") == 0);
@@ -83,14 +83,15 @@ TEST_CASE("a missing or malformed quota sets no limit") {
   CHECK(parse_cpu_quota("a b") == 0);
 }
 
-TEST_CASE("a huge quota does not become a small number of processors") {
+TEST_CASE("a huge CPU quota does not overflow into a small number of processors") {
   CHECK(parse_cpu_quota("9223372036854775807 1") != 1);
-  // More than fits is as good as no limit, but must not wrap around to a few.
+  // A quota that does not fit means no limit, but must not wrap around to a few processors.
   const unsigned processors = parse_cpu_quota("4294967297 1");
   CHECK((processors == 0 || processors > 1'000'000));
 }
 
-TEST_CASE("the smallest quota on the path of a group counts in version 2") {
+TEST_CASE(
+    "the smallest CPU quota of a control group and its ancestors applies in cgroup version 2") {
   Tree tree;
   tree.unified("/a/b").put("/sys/fs/cgroup/a/b/cpu.max", "max 100000");
   CHECK(tree.groups().processors() == 0);
@@ -102,7 +103,8 @@ TEST_CASE("the smallest quota on the path of a group counts in version 2") {
   CHECK(tree.groups().processors() == 1);
 }
 
-TEST_CASE("the smallest quota on the path of a group counts in version 1") {
+TEST_CASE(
+    "the smallest CPU quota of a control group and its ancestors applies in cgroup version 1") {
   Tree tree;
   tree.hybrid("/a/b").quota("/sys/fs/cgroup/cpu,cpuacct/a/b", "-1");
   CHECK(tree.groups().processors() == 0);
@@ -112,23 +114,26 @@ TEST_CASE("the smallest quota on the path of a group counts in version 1") {
   CHECK(tree.groups().processors() == 1);
 }
 
-TEST_CASE("a container that shows its own group of version 1 as the root has that group's quota") {
+TEST_CASE(
+    "the CPU quota of a version 1 cgroup applies when its container mounts the group as the root") {
   Tree tree;
   tree.hybrid("/docker/c1", "/docker/c1").quota("/sys/fs/cgroup/cpu,cpuacct", "300000");
   CHECK(tree.groups().processors() == 3);
-  // The mount of a sibling whose name begins alike does not show the group.
+  // The mount of a sibling whose name is a prefix does not show the group.
   tree.hybrid("/docker/c11", "/docker/c1");
   CHECK(tree.groups().processors() == 0);
 }
 
-TEST_CASE("the smaller quota counts if both versions have a quota") {
+TEST_CASE("the smaller CPU quota applies when cgroup versions 1 and 2 both set a quota") {
   Tree tree;
   tree.hybrid("/a").quota("/sys/fs/cgroup/cpu,cpuacct/a", "400000");
   tree.put("/sys/fs/cgroup/unified/cpu.max", "200000 100000");
   CHECK(tree.groups().processors() == 2);
 }
 
-TEST_CASE("the smallest limit of memory counts, in either version") {
+TEST_CASE(
+    "the smallest memory limit of a control group and its ancestors applies in both cgroup "
+    "versions") {
   Tree tree;
   tree.unified("/a/b").put("/sys/fs/cgroup/a/b/memory.max", "max");
   CHECK(tree.groups().memory() == 0);
@@ -144,7 +149,7 @@ TEST_CASE("the smallest limit of memory counts, in either version") {
   CHECK(older.groups().memory() == 4'194'304);
 }
 
-TEST_CASE("a system without the files of control groups sets no limit") {
+TEST_CASE("a system without cgroup files limits neither processors nor memory") {
   const Tree tree;
   CHECK(tree.groups().processors() == 0);
   CHECK(tree.groups().memory() == 0);

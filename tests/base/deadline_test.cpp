@@ -13,14 +13,14 @@ using weft::Deadline;
 
 TEST_SUITE_BEGIN("base/deadline");
 
-TEST_CASE("the deadline never() has not passed, and past() has passed") {
+TEST_CASE("Deadline::never() has not passed, and Deadline::past() has passed") {
   CHECK(Deadline::never().is_never());
   CHECK(!Deadline::never().passed());
   CHECK(Deadline::past().passed());
   CHECK(Deadline::at_nanoseconds(-1).passed());
 }
 
-TEST_CASE("a duration that is too long becomes the deadline never()") {
+TEST_CASE("a duration that is too long becomes Deadline::never()") {
   CHECK(Deadline::after(std::chrono::hours::max()).is_never());
   CHECK(Deadline::after(std::chrono::nanoseconds::max()).is_never());
   CHECK(Deadline::after(std::chrono::duration<double>::max()).is_never());
@@ -38,13 +38,13 @@ TEST_CASE("a deadline made from a duration that is not positive has passed") {
   CHECK(Deadline::at(Deadline::Clock::time_point::min()).passed());
 }
 
-TEST_CASE("a fraction of a nanosecond is rounded up") {
+TEST_CASE("a deadline rounds a fraction of a nanosecond up") {
   const auto before = Deadline::now_nanoseconds();
   const Deadline deadline = Deadline::after(std::chrono::duration<double, std::nano>(0.25));
   CHECK(deadline.nanoseconds() > before);
 }
 
-TEST_CASE("a time of another clock is converted relative to that clock's present time") {
+TEST_CASE("a time point of another clock is converted relative to the current time of that clock") {
   const Deadline deadline = Deadline::at(std::chrono::system_clock::now() + 1h);
   CHECK(deadline > Deadline::after(59min));
   CHECK(deadline <= Deadline::after(1h));
@@ -52,12 +52,13 @@ TEST_CASE("a time of another clock is converted relative to that clock's present
   CHECK(Deadline::at(std::chrono::system_clock::now() - 1h).passed());
 }
 
-TEST_CASE("the epoch and the smallest time of another clock have passed") {
+TEST_CASE("a deadline at the epoch or the smallest time point of another clock has passed") {
   CHECK(Deadline::at(std::chrono::system_clock::time_point{}).passed());
   CHECK(Deadline::at(std::chrono::system_clock::time_point::min()).passed());
 }
 
-TEST_CASE("a time of another clock that nanoseconds cannot hold becomes never() or past()") {
+TEST_CASE(
+    "a time point of another clock becomes never() or past() if nanoseconds cannot represent it") {
   using std::chrono::year;
   CHECK(Deadline::at(std::chrono::sys_days(year{9999} / 12 / 31)).is_never());
   CHECK(Deadline::at(std::chrono::sys_days::max()).is_never());
@@ -66,7 +67,7 @@ TEST_CASE("a time of another clock that nanoseconds cannot hold becomes never() 
   CHECK(Deadline::at(std::chrono::sys_seconds::max()).is_never());
 }
 
-// Its moments are counted from a beginning that 64 bits of nanoseconds do not reach.
+// A clock whose epoch is more than 64 bits of nanoseconds ago.
 struct AncientClock {
   using rep = std::int64_t;
   using period = std::ratio<1>;
@@ -75,8 +76,7 @@ struct AncientClock {
   static time_point now() noexcept { return time_point(duration(100'000'000'000)); }
 };
 
-TEST_CASE(
-    "a time near the present of a clock with an old epoch keeps its distance from the present") {
+TEST_CASE("a converted time point of a clock with an ancient epoch keeps its distance from now") {
   const Deadline before = Deadline::after(1h);
   const Deadline deadline = Deadline::at(AncientClock::now() + 1h);
   CHECK(deadline >= before);
@@ -85,7 +85,9 @@ TEST_CASE(
   CHECK(Deadline::at(AncientClock::time_point::max()).is_never());
 }
 
-TEST_CASE("a duration with an unusual period is converted correctly, or becomes never()") {
+TEST_CASE(
+    "a duration with an unusual period is converted correctly, or becomes never() if it is too "
+    "long") {
   using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
   constexpr std::int64_t kYear = 60LL * 31'556'952;
   const Deadline in_120_years = Deadline::after(Frames(kYear * 120));

@@ -1,4 +1,4 @@
-// Results as std::expected, in C++23, which the tests are not compiled with.
+// Compiles results as std::expected, which needs C++23; the tests use an older standard.
 #include <weft/expected.hpp>
 
 #include <cstdio>

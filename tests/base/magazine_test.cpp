@@ -25,7 +25,7 @@ std::vector<Item*> unchain(Item* chain) {
 
 TEST_SUITE_BEGIN("base/magazine");
 
-TEST_CASE("an empty magazine has nothing to take and nothing to drain") {
+TEST_CASE("an empty magazine returns no item to an owner that takes or drains") {
   Magazine magazine(4);
   CHECK(magazine.take() == nullptr);
   int chains = 0;
@@ -34,7 +34,7 @@ TEST_CASE("an empty magazine has nothing to take and nothing to drain") {
   CHECK(weft::base::chain_length<Item>(nullptr) == 0);
 }
 
-TEST_CASE("a magazine holds twice its size, and the next item returns a full chain of the oldest") {
+TEST_CASE("a full magazine that receives one more item returns a chain of its oldest items") {
   constexpr std::uint32_t kSize = 3;
   Magazine magazine(kSize);
   std::vector<Item> items(2 * kSize + 1);
@@ -45,7 +45,8 @@ TEST_CASE("a magazine holds twice its size, and the next item returns a full cha
   CHECK(magazine.take() == &items.back());
 }
 
-TEST_CASE("an owner that takes and gives items at a chain's end does not use the store") {
+TEST_CASE(
+    "a magazine serves alternating takes and gives at a chain boundary without its shared store") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);
@@ -59,8 +60,8 @@ TEST_CASE("an owner that takes and gives items at a chain's end does not use the
   }
 }
 
-// Oracle: a vector as a LIFO. The surplus must be the `size` oldest of the held ones.
-TEST_CASE("a magazine behaves as a vector in a random history") {
+// The oracle is a vector, used as a LIFO. The surplus must be the `size` oldest held items.
+TEST_CASE("a magazine returns the same items as a std::vector under random operations") {
   weft::test::Random random(1);
   for (int round = 0; round < 300; ++round) {
     const auto size = static_cast<std::uint32_t>(1 + random.below(9));

@@ -24,14 +24,14 @@ TEST_CASE("an unpark before the park makes the park return at once") {
   CHECK(parker.park_until(Deadline::never()));
 }
 
-TEST_CASE("several unparks before a park count as a single unpark") {
+TEST_CASE("several unparks before a park let only one park return") {
   Parker parker;
   for (int i = 0; i < 5; ++i) CHECK(!parker.unpark());
   CHECK(parker.park_until(Deadline::never()));
   CHECK(!parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("a park ends at its deadline and not before") {
+TEST_CASE("a park with a deadline ends at the deadline, not before") {
   Parker parker;
   for (const int microseconds : {0, 1, 100, 5000}) {
     const Deadline deadline = Deadline::after(std::chrono::microseconds(microseconds));
@@ -40,7 +40,7 @@ TEST_CASE("a park ends at its deadline and not before") {
   }
 }
 
-TEST_CASE("a park that timed out leaves no token or waiter") {
+TEST_CASE("a parker has no token and no waiter after a park has timed out") {
   Parker parker;
   CHECK(!parker.park_until(Deadline::past()));
   CHECK(!parker.park_until(Deadline::past()));
@@ -48,25 +48,25 @@ TEST_CASE("a park that timed out leaves no token or waiter") {
   CHECK(parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("an unpark requests an interruption only if the owner sleeps elsewhere") {
+TEST_CASE("unpark() requests an interruption only while the parker's owner sleeps elsewhere") {
   Parker parker;
   REQUIRE(parker.begin_elsewhere());
   CHECK(parker.unpark());
-  CHECK(!parker.unpark());  // The first one has already asked for it.
+  CHECK(!parker.unpark());  // The first unpark has set the token.
   CHECK(parker.end_elsewhere());
   CHECK(!parker.unpark());
-  CHECK(!parker.begin_elsewhere());  // It took the token.
+  CHECK(!parker.begin_elsewhere());  // begin_elsewhere() took the token.
   REQUIRE(parker.begin_elsewhere());
   CHECK(!parker.end_elsewhere());
   CHECK(!parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("effects before an unpark are visible after the park, in a million repetitions") {
+TEST_CASE("writes before an unpark are visible after the park that the unpark ends") {
   weft::test::TestGuard guard("parker handshake");
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   Parker ping;
   Parker pong;
-  int shared = 0;  // Not atomic: the sanitizers see any hole in the handshake.
+  int shared = 0;  // Not atomic: sanitizers report any race.
   std::thread other([&] {
     for (int i = 0; i < rounds; ++i) {
       (void)ping.park_until(Deadline::never());
@@ -84,9 +84,10 @@ TEST_CASE("effects before an unpark are visible after the park, in a million rep
   CHECK(shared == 2 * rounds);
 }
 
-// The unparker strikes at random moments around the deadline: a token is never lost, so unparks
-// that were taken by a park and tokens that are left over add up.
-TEST_CASE("no unpark is lost in a race with a park's deadline or a sleep elsewhere") {
+// The unparks come at random moments around the deadline. No token is lost, so the tokens that
+// parks took and the remaining tokens add up to the unparks.
+TEST_CASE(
+    "no unpark is lost in a race with a park's deadline or with an owner that sleeps elsewhere") {
   weft::test::TestGuard guard("parker race");
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   Parker parker;

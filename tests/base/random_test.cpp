@@ -26,14 +26,15 @@ TEST_CASE("below() returns a number below its bound") {
   }
 }
 
-TEST_CASE("a seed of 0 works like any other seed") {
+TEST_CASE("a random generator with seed 0 returns numbers that use every bit") {
   Random random(0);
   std::uint64_t seen = 0;
   for (int i = 0; i < 100; ++i) seen |= random.next();
   CHECK(seen == std::numeric_limits<std::uint64_t>::max());
 }
 
-// With 64 000 draws into 64 bins each bin has 1000 +- 32; a bin off by 250 is no accident.
+// With 64 000 draws into 64 bins, each bin has 1000 +- 32 draws; a difference of 250 is not due to
+// chance.
 TEST_CASE("random numbers below a bound are spread evenly") {
   Random random(weft::test::Random(2)());
   std::array<int, 64> bins{};

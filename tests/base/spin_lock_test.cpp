@@ -31,9 +31,9 @@ double processor_seconds() {
 
 TEST_SUITE_BEGIN("base/spin_lock");
 
-// The waiter goes before the holder whenever it wants to run, and both have one processor: as long
-// as it spins, and however often it yields, the holder does not get on.
-TEST_CASE("a waiting real-time thread lets the holder of a lock run") {
+// The waiter has priority over the holder, and they share one processor. While the waiter spins or
+// yields, the holder cannot run.
+TEST_CASE("a real-time thread that waits for a spin lock lets the lock's holder run") {
   const weft::test::TestGuard guard("real-time priority");
   SpinLock lock;
   std::atomic<int> stage{0};
@@ -58,7 +58,7 @@ TEST_CASE("a waiting real-time thread lets the holder of a lock run") {
     stage.wait(0);
     lock.lock();
     stage = 2;
-    stage.notify_one();  // The waiter runs from here on, here.
+    stage.notify_one();  // The waiter runs from here on.
     const double start = processor_seconds();
     while (processor_seconds() - start < 0.005) continue;
     lock.unlock();
@@ -69,7 +69,8 @@ TEST_CASE("a waiting real-time thread lets the holder of a lock run") {
     MESSAGE("skipped: no real-time priority is to be had");
     return;
   }
-  // The longer others keep the holder from its processor, the more often the waiter looks.
+  // The longer other threads keep the holder from its processor, the more often the waiter checks
+  // the lock.
   CHECK(used < std::max(0.2, waited.count() / 2));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 TEST_SUITE_BEGIN("base/thread");
 
-TEST_CASE("a process that may use a single processor counts one processor") {
+TEST_CASE("usable_processors() returns 1 for a thread that may use only one processor") {
   unsigned processors = 0;
   std::thread([&] {
     cpu_set_t mine;
@@ -32,7 +32,7 @@ TEST_CASE("a process that may use a single processor counts one processor") {
   CHECK(weft::base::usable_processors() <= std::thread::hardware_concurrency());
 }
 
-TEST_CASE("the number of processors is not known without a descriptor to read the quota") {
+TEST_CASE("usable_processors_hint() returns 0 when no descriptor is free to read the CPU quota") {
   CHECK(weft::base::usable_processors_hint() == weft::base::usable_processors());
   CHECK(weft::base::online_processors() >= weft::base::usable_processors());
   const int lowest = ::dup(0);
@@ -48,7 +48,7 @@ TEST_CASE("the number of processors is not known without a descriptor to read th
   CHECK(processors == 0);
 }
 
-// Tried again, as a thread that has been joined may be counted a moment longer.
+// The test retries, because the system may count a joined thread for a moment longer.
 TEST_CASE("the number of threads of the process includes the caller") {
   bool is_counted = false;
   for (int tries = 0; tries < 1000 && !is_counted; ++tries) {
@@ -63,7 +63,7 @@ TEST_CASE("the number of threads of the process includes the caller") {
   CHECK(is_counted);
 }
 
-TEST_CASE("a long thread name is cut to the system's limit") {
+TEST_CASE("a long thread name is truncated to the system's limit") {
   std::string shown;
   std::thread([&] {
     weft::base::set_thread_name("a name of more than fifteen characters");

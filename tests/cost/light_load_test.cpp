@@ -1,5 +1,5 @@
-// What a request or a tick costs in sleeps and wakes of workers, when one worker could do all the
-// work: no more with many workers than with one. Counts of the runtime decide, not times.
+// If one worker could do all the work, a request or a tick must cost no more sleeps and wakes of
+// workers with many workers than with one. The tests check counts of the runtime, not times.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -28,13 +28,13 @@ using namespace std::chrono_literals;
 constexpr int kConnections = 8;
 constexpr int kRequests = 200;
 constexpr int kTicks = 50;
-// A machine that stops the worker has others take over, so the best of some rounds counts.
+// If the machine preempts the worker, other workers take over, so the best of some rounds counts.
 constexpr int kRounds = 10;
-// For each request or tick. A single worker sleeps once, and wakes no other.
+// The limit per request or tick. A single worker sleeps once, and wakes no other worker.
 constexpr double kMostSleeps = 1.2;
 constexpr double kMostWakes = 0.2;
 
-// Answers each byte that comes; until the other side closes.
+// Answers each byte that arrives, until the other side closes.
 void serve(int descriptor) {
   auto watch = std::move(weft::io::Watch::adopt(descriptor).value);
   char byte = 0;
@@ -49,8 +49,8 @@ void serve(int descriptor) {
   }
 }
 
-// The two ends of a TCP connection, both blocking. (Of a Unix socket each read of the one end is an
-// event at the other.)
+// The two blocking ends of a TCP connection. (With a Unix socket, each read at one end is an event
+// at the other end.)
 struct Ends {
   int client = -1;
   int server = -1;
@@ -78,14 +78,14 @@ struct Costs {
   double wakes = 1e9;
 };
 
-// For each of `count` requests or ticks, since `before`.
+// Returns the costs per request or tick since `before`, for `count` of them.
 Costs costs_since(const weft::RuntimeStats& before, const weft::Runtime& runtime, int count) {
   const weft::RuntimeStats after = runtime.stats();
   return {static_cast<double>(after.worker_sleeps - before.worker_sleeps) / count,
           static_cast<double>(after.worker_wakeups - before.worker_wakeups) / count};
 }
 
-// The least costs of some rounds are within the bounds.
+// Checks that the least costs of some rounds are within the bounds.
 template <class Round>
 void check_costs(Round measure_round) {
   Costs best;
@@ -98,7 +98,7 @@ void check_costs(Round measure_round) {
   CHECK(best.wakes <= kMostWakes);
 }
 
-// One request after the other, each on a connection that has been quiet for a while.
+// Makes one request after the other, each on a connection that has been idle for a while.
 Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& clients) {
   const weft::RuntimeStats before = runtime.stats();
   for (int i = 0; i < kRequests; ++i) {
@@ -113,7 +113,7 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 
 TEST_SUITE_BEGIN("cost/light_load");
 
-THREAD_TEST_CASE_WITH("a request makes one worker sleep once, for any number of workers",
+THREAD_TEST_CASE_WITH("each request makes only one worker sleep once, for any number of workers",
                       {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;
@@ -133,8 +133,9 @@ THREAD_TEST_CASE_WITH("a request makes one worker sleep once, for any number of 
   served.wait();
 }
 
-THREAD_TEST_CASE_WITH("a tick makes one worker sleep once, for any number of workers",
-                      {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
+THREAD_TEST_CASE_WITH(
+    "each 1 ms sleep of a fiber makes only one worker sleep once, for any number of workers",
+    {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   check_costs([&] {
     const weft::RuntimeStats before = runtime.stats();
@@ -147,13 +148,13 @@ THREAD_TEST_CASE_WITH("a tick makes one worker sleep once, for any number of wor
   });
 }
 
-THREAD_TEST_CASE_WITH("idle workers stay asleep while fibers wait for the kernel",
+THREAD_TEST_CASE_WITH("idle workers stay asleep while a fiber waits for data from the kernel",
                       {.workers = {1, 3, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   const Ends ends = connect_to_self();
   weft::WaitGroup served;
   served.go([&] { serve(ends.server); });
-  // Until the first look for a deadlock, and the rests of memory that are given back.
+  // Waits until the first search for a deadlock, and until remaining memory has been given back.
   std::this_thread::sleep_for(400ms);
   bool is_quiet = false;
   for (int round = 0; round < kRounds && !is_quiet; ++round) {

@@ -1,6 +1,6 @@
-// A warm pool takes no allocation for a task, and wakes no thread.
+// A warm pool makes no allocation for a task, and wakes no thread.
 //
-// In a program of its own, because it replaces operator new.
+// This is a separate program, because it replaces operator new.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
   ++weft::test::allocations;
-  // The size of such an allocation must be a multiple of its alignment.
+  // The size of an aligned allocation must be a multiple of its alignment.
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
   throw std::bad_alloc();
@@ -34,7 +34,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// The other forms are made from these.
+// The other forms call these functions.
 void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return allocate(size, alignof(std::max_align_t));
@@ -64,10 +64,11 @@ PoolOptions options(OnFull when_full) {
   return {.capacity = 2, .queue_capacity = 3, .on_full = when_full, .idle_timeout = weft::kNever};
 }
 
-// With one worker, so that "warm" means the same each time.
+// Uses one worker, so that "warm" means the same each time.
 #define COST_TEST_CASE(sentence) FIBER_TEST_CASE_WITH(sentence, {.workers = {1}})
 
-// Before main(): the first wait of the process, which may be that of a destructor without memory.
+// Runs before main(): the first wait of the process, which a destructor may make when memory is
+// short.
 const std::uint64_t allocations_of_first_wait = [] {
   weft::Runtime runtime({.workers = 1});
   return runtime.run([] {
@@ -80,7 +81,7 @@ const std::uint64_t allocations_of_first_wait = [] {
 
 thread_local int clock_reads = 0;
 
-// Counts the times at which code on this thread reads the clock for a deadline, while it lives.
+// Counts how often code on this thread reads the clock for a deadline, during its lifetime.
 class ClockReads {
  public:
   ClockReads() noexcept {
@@ -96,7 +97,7 @@ class ClockReads {
   static std::int64_t machine_now() noexcept {
     return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
   }
-  // All callers are outside of a simulation, so none asks it for random numbers.
+  // All callers are outside of a simulation, so none draws random numbers from it.
   static constexpr weft::detail::Simulated kCounting{
       .is_inside = []() noexcept { return false; },
       .now =
@@ -112,7 +113,7 @@ class ClockReads {
 
 TEST_SUITE_BEGIN("cost/pool");
 
-COST_TEST_CASE("the end of a pool with idle workers reads no clock") {
+COST_TEST_CASE("destroying a pool with idle workers reads no clock") {
   const weft::base::shake::Still still;
   constexpr int kPools = 100;
   const ClockReads clock;
@@ -121,11 +122,11 @@ COST_TEST_CASE("the end of a pool with idle workers reads no clock") {
     (void)pool.submit([] {});
     pool.wait_idle();
   }
-  // The worker's thread may read it between fibers, but not for each pool.
+  // The worker's thread may read the clock between fibers, but not for each pool.
   CHECK(clock.count() < kPools / 2);
 }
 
-COST_TEST_CASE("a pool allocates no stop source unless a caller gets the pool's stop token") {
+COST_TEST_CASE("a pool allocates no stop source unless a caller requests the pool's stop token") {
   const auto live = [](bool asks) {
     return allocations_of([asks] {
       FiberPool pool({.capacity = 1});
@@ -137,12 +138,12 @@ COST_TEST_CASE("a pool allocates no stop source unless a caller gets the pool's 
   CHECK(live(true) == live(false) + 1);
 }
 
-COST_TEST_CASE("the first wait for a pool in a process allocates nothing") {
+COST_TEST_CASE("the first wait for a pool in a process allocates no memory") {
   CHECK(allocations_of_first_wait == 0);
 }
 
-COST_TEST_CASE("the allocation counter counts every form of allocation") {
-  // Calls, because a compiler may leave out a new and its delete.
+COST_TEST_CASE("the allocation counter of this test counts every form of operator new") {
+  // Calls the functions explicitly, because a compiler may omit a new and its delete.
   constexpr std::align_val_t kWide{128};
   const std::uint64_t before = allocations;
   ::operator delete(::operator new(1));
@@ -152,7 +153,7 @@ COST_TEST_CASE("the allocation counter counts every form of allocation") {
   CHECK(allocations - before == 4);
 }
 
-COST_TEST_CASE("submit allocates nothing for a small task, whatever the value of on_full") {
+COST_TEST_CASE("submit() allocates nothing for a small task, whatever the value of on_full") {
   for (const OnFull when_full :
        {OnFull::block, OnFull::reject, OnFull::caller_runs, OnFull::drop_oldest}) {
     std::uint64_t ran = 0, refused = 0;
@@ -164,7 +165,7 @@ COST_TEST_CASE("submit allocates nothing for a small task, whatever the value of
       pool.wait_idle();
     });
     CHECK(count == 0);
-    // It was full again and again.
+    // The queue was full many times.
     if (when_full == OnFull::block) CHECK(ran == 2 * kTasks);
     if (when_full == OnFull::reject) CHECK(refused > kTasks);
     if (when_full == OnFull::caller_runs) CHECK(ran == 2 * kTasks);
@@ -172,7 +173,7 @@ COST_TEST_CASE("submit allocates nothing for a small task, whatever the value of
   }
 }
 
-COST_TEST_CASE("try_submit, and submit_until with a deadline or a stop token, allocate nothing") {
+COST_TEST_CASE("try_submit() and submit_until() with a deadline or a stop token allocate nothing") {
   std::uint64_t ran = 0;
   const auto task = [&ran] { ++ran; };
   FiberPool pool(options(OnFull::block));
@@ -198,7 +199,7 @@ COST_TEST_CASE("try_submit, and submit_until with a deadline or a stop token, al
 }
 
 COST_TEST_CASE(
-    "a task with a priority, a key and a weight allocates nothing when records are cached") {
+    "a task with a priority, a key and a weight allocates nothing when task records are cached") {
   FiberPool pool(options(OnFull::block));
   std::uint64_t ran = 0;
   CHECK(allocations_of([&] {
@@ -212,7 +213,7 @@ COST_TEST_CASE(
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("run allocates nothing, even if it is nested or runs its task in the caller") {
+COST_TEST_CASE("FiberPool::run() allocates nothing, even if nested or run in the caller") {
   for (const OnFull when_full : {OnFull::block, OnFull::caller_runs}) {
     FiberPool pool(options(when_full));
     int sum = 0;
@@ -226,7 +227,7 @@ COST_TEST_CASE("run allocates nothing, even if it is nested or runs its task in 
   }
 }
 
-COST_TEST_CASE("async makes one allocation for each task") {
+COST_TEST_CASE("FiberPool::async() makes one allocation for each task") {
   FiberPool pool(options(OnFull::block));
   int sum = 0;
   CHECK(allocations_of([&] {
@@ -235,7 +236,7 @@ COST_TEST_CASE("async makes one allocation for each task") {
   CHECK(sum == kTasks * (kTasks - 1));
 }
 
-COST_TEST_CASE("a queue of any length reuses its memory") {
+COST_TEST_CASE("a pool reuses the memory of its queue at any queue length") {
   FiberPool pool({.capacity = 1, .queue_capacity = weft::kUnlimited});
   std::uint64_t ran = 0;
   CHECK(allocations_of([&] {
@@ -245,7 +246,7 @@ COST_TEST_CASE("a queue of any length reuses its memory") {
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("a pool with a function allocates nothing for a small argument") {
+COST_TEST_CASE("a FunctionPool allocates nothing for a small argument") {
   struct Request {
     std::uint64_t words[6];
   };
@@ -267,7 +268,7 @@ COST_TEST_CASE("a pool with a function allocates nothing for a small argument") 
   CHECK(sum > 4 * kTasks);
 }
 
-COST_TEST_CASE("exchanging tasks with workers of the same thread wakes no thread") {
+COST_TEST_CASE("submitting to pool workers on the caller's own thread wakes no other thread") {
   FiberPool pool(options(OnFull::block));
   std::uint64_t ran = 0;
   const auto use = [&] {

@@ -1,4 +1,4 @@
-// Fibers of a warm worker cost no allocation.
+// Fibers of a warm worker make no allocation.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ constexpr int kFibers = 200;
 
 TEST_SUITE_BEGIN("cost/spawn");
 
-COST_TEST_CASE("a fiber without a handle allocates nothing") {
+COST_TEST_CASE("a fiber that is spawned without a handle allocates nothing") {
   CHECK(allocations_of([] {
           weft::WaitGroup group;
           for (int i = 0; i < kFibers; ++i) group.go([] {});
@@ -29,7 +29,7 @@ COST_TEST_CASE("a fiber without a handle allocates nothing") {
         }) == 0);
 }
 
-COST_TEST_CASE("a joined fiber allocates nothing, whether it runs in place or not") {
+COST_TEST_CASE("a joined fiber allocates nothing, on the joiner's stack or on its own stack") {
   CHECK(allocations_of([] {
           for (int i = 0; i < kFibers; ++i) CHECK(weft::spawn([i] { return i; }).join() == i);
         }) == 0);
@@ -41,22 +41,23 @@ COST_TEST_CASE("a joined fiber allocates nothing, whether it runs in place or no
         }) == 0);
 }
 
-COST_TEST_CASE("a large result takes one allocation") {
+COST_TEST_CASE("a fiber with a large result makes one allocation") {
   struct Large {
     char bytes[200];
   };
   CHECK(allocations_of([] { (void)weft::spawn([] { return Large{}; }).join(); }) == 1);
 }
 
-// Sleeps, and returns where its own frame was.
+// Sleeps, and returns the place of its frame.
 [[gnu::noinline, maybe_unused]] void sleep_below(const char*& frame) {
   frame = static_cast<const char*>(__builtin_frame_address(0));
   weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
-  asm volatile("" : : : "memory");  // The call above is not the last one.
+  asm volatile("" : : : "memory");  // Prevents a tail call.
 }
 
-// Where very many fibers sleep, their frames are cold when they continue: each cache line counts.
-COST_TEST_CASE("the calls of a sleep use at most 216 bytes of the fiber's stack") {
+// If very many fibers sleep, their frames are not in a cache when they continue, so each cache line
+// counts.
+COST_TEST_CASE("a sleeping fiber uses at most 216 bytes of its stack for the sleep") {
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && defined(NDEBUG) && !defined(__clang__) && \
     !defined(WEFT_CONTEXT_BOOST) && !defined(WEFT_SHAKE) && !defined(__SSP_STRONG__) &&       \
     !defined(__SSP_ALL__) && !defined(__OPTIMIZE_SIZE__) && !defined(WEFT_SOURCES_TOGETHER)

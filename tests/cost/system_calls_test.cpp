@@ -1,4 +1,4 @@
-// Fibers of a warm worker ask the kernel for nothing.
+// Fibers of a warm worker make no system calls.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kNotPossibleHere = 77;
 
-// From now on any system call by the calling thread but the one that ends the process kills it.
-// The clock is let through: where the kernel does not lend its own to programs, it is one.
+// From now on, any system call of the calling thread, except the one that ends the process, kills
+// it. Reads of the clock are allowed, because some kernels offer the clock only as a system call.
 bool refuse_system_calls() {
   const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
   sock_filter filter[] = {
@@ -38,7 +38,8 @@ bool refuse_system_calls() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// In a child, a fiber of the only worker: `warm_up`, then `body`, which may make no system call.
+// In a child process, a fiber of the only worker runs `warm_up`, then `body`, which may make no
+// system call.
 template <class WarmUp, class Body>
 void check_status(WarmUp warm_up, Body body, int expected) {
   const int status = weft::test::status_of_child([&] {
@@ -58,7 +59,7 @@ void check_status(WarmUp warm_up, Body body, int expected) {
   }
 }
 
-// Fibers that end at once, and such as park: up to a thousand at a time have a stack.
+// Spawns fibers that end at once, and fibers that park: up to a thousand have a stack at a time.
 void spawn_and_wait() {
   for (int round = 0; round < 20; ++round) {
     weft::WaitGroup group;
@@ -73,11 +74,11 @@ void spawn_and_wait() {
 
 TEST_SUITE_BEGIN("cost/system_calls");
 
-TEST_CASE("on a warm worker a fiber is spawned, parks, is woken and ends without a system call") {
+TEST_CASE("a fiber is spawned, parked, woken and ended without a system call on a warm worker") {
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
-TEST_CASE("the counter of system calls counts the calls that make new stacks") {
+TEST_CASE("the system call counter of this test counts the calls that make new stacks") {
   check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 

@@ -1,4 +1,4 @@
-// When no fiber can ever run again the process says so, and ends.
+// When no fiber can ever run again, the process reports it and ends.
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,13 +28,13 @@ void channel(unsigned workers) {
   });
 }
 
-// The same where no decision is shaken, so that the receiver runs on the stack of its joiner.
+// Does the same without random decisions, so that the receiver runs on the stack of its joiner.
 void in_place(unsigned workers) {
   const weft::base::shake::Still still;
   channel(workers);
 }
 
-// The same with a receiver that has started, on a stack of its own.
+// Does the same with a receiver that has started on a separate stack.
 void handle(unsigned workers) {
   weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Channel<int> channel;
@@ -48,7 +48,7 @@ void handle(unsigned workers) {
   });
 }
 
-// Two mutexes, locked in two orders.
+// Locks two mutexes in two orders.
 void mutex(unsigned workers) {
   weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Mutex left;
@@ -75,8 +75,8 @@ void wait_group(unsigned workers) {
   });
 }
 
-// The signal comes when the worker has looked for a deadlock at least once; if the machine is slow,
-// the case tests less.
+// The signal comes after the worker has searched for a deadlock at least once; on a slow machine it
+// may come earlier, and the case tests less.
 void only_a_signal_wakes() {
   static weft::Event done;
   signal(SIGALRM, [](int) { done.set(); });
@@ -86,7 +86,7 @@ void only_a_signal_wakes() {
   std::abort();
 }
 
-// A deadlock whose handler does what it must not.
+// A deadlock whose handler makes a forbidden wait.
 void with_handler(void (*wait)()) {
   weft::run({.workers = 2, .on_deadlock = [wait](std::string_view) { wait(); }}, [] {
     weft::Channel<int> channel;
@@ -96,7 +96,7 @@ void with_handler(void (*wait)()) {
 
 TEST_SUITE_BEGIN("death/deadlock");
 
-// The thread sanitizer has a thread of its own, and weft cannot see what it will do.
+// The thread sanitizer has a thread, and weft cannot rule out that this thread wakes a fiber.
 #ifdef WEFT_TEST_TSAN
 #define DEADLOCK_TEST_CASE(sentence, text, ...)            \
   TEST_CASE(sentence) { MESSAGE(weft::test::kNoVerdict); } \
@@ -112,26 +112,30 @@ DEADLOCK_TEST_CASE("a runtime with two workers reports a deadlock",
                    "weft: deadlock: every fiber waits", channel(2))
 DEADLOCK_TEST_CASE("a runtime with eight workers reports a deadlock",
                    "weft: deadlock: every fiber waits", channel(8))
-DEADLOCK_TEST_CASE("the report shows which fiber waits for a channel",
+DEADLOCK_TEST_CASE("the deadlock report shows which fiber waits for a channel",
                    "'the receiver' is parked: channel receive", channel(1))
-DEADLOCK_TEST_CASE("the deadlock report shows which fiber waits for a handle",
+DEADLOCK_TEST_CASE("the deadlock report shows which fiber waits for the handle of another fiber",
                    "'main' is parked: join", handle(1))
-DEADLOCK_TEST_CASE("the report shows which fiber waits for a child on its stack",
-                   "'main' waits for one that runs on its stack: join", in_place(1))
+DEADLOCK_TEST_CASE(
+    "the deadlock report shows which fiber waits for a child that runs on the waiting fiber's "
+    "stack",
+    "'main' waits for one that runs on its stack: join", in_place(1))
 DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
                    "'left first' is parked: mutex", mutex(1))
 DEADLOCK_TEST_CASE("the deadlock report shows the second fiber that waits for a mutex",
                    "'right first' is parked: mutex", mutex(2))
-DEADLOCK_TEST_CASE("a deadlock on mutexes is reported with eight workers",
+DEADLOCK_TEST_CASE("a runtime with eight workers reports a deadlock of two mutexes",
                    "'right first' is parked: mutex", mutex(8))
-DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with one worker",
+DEADLOCK_TEST_CASE("the deadlock report shows which fibers wait for a wait group with one worker",
                    "'the waiter' is parked: wait group", wait_group(1))
-DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with two workers",
+DEADLOCK_TEST_CASE("the deadlock report shows which fibers wait for a wait group with two workers",
                    "'the waiter' is parked: wait group", wait_group(2))
-DEADLOCK_TEST_CASE("the report shows which fibers wait for a wait group with eight workers",
-                   "'the waiter' is parked: wait group", wait_group(8))
-DEADLOCK_TEST_CASE("a fiber that only a signal handler can wake is not part of a deadlock",
-                   "the handler has woken the fiber", only_a_signal_wakes())
+DEADLOCK_TEST_CASE(
+    "the deadlock report shows which fibers wait for a wait group with eight workers",
+    "'the waiter' is parked: wait group", wait_group(8))
+DEADLOCK_TEST_CASE(
+    "a fiber that only a signal handler can wake is excluded from the deadlock report",
+    "the handler has woken the fiber", only_a_signal_wakes())
 DEADLOCK_TEST_CASE("a deadlock handler that waits for an event ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: wait group",
                    with_handler([] {

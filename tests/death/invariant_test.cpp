@@ -1,4 +1,4 @@
-// Invariants that run.
+// Invariants that are checked at run time.
 #include <weft/detail/invariant.hpp>
 
 #include "tests/support/death_test.hpp"
@@ -9,12 +9,13 @@ TEST_SUITE_BEGIN("death/invariant");
 
 #ifdef WEFT_INVARIANTS
 
-DEATH_TEST_CASE("a broken invariant ends the process with its message",
+DEATH_TEST_CASE("a broken invariant ends the process with the invariant's message",
                 "an invariant of weft is broken: Ring I1: one is two") {
   WEFT_INVARIANT(1 == 2, "Ring I1: one is two");
 }
 
-DEATH_TEST_CASE("a broken invariant is reported with its place", "death/invariant_test.cpp:") {
+DEATH_TEST_CASE("the report of a broken invariant names the source location",
+                "death/invariant_test.cpp:") {
   WEFT_INVARIANT(false, "Ring I1: one is two");
 }
 

@@ -1,4 +1,4 @@
-// Waits without a limit, in a context that has ended.
+// Tests waits without a limit in a context that has ended.
 #include <chrono>
 #include <cstdlib>
 #include <weft/channel.hpp>
@@ -22,7 +22,7 @@ TEST_SUITE_BEGIN("death/late_wait");
 using std::chrono::milliseconds;
 
 // Nothing else could end these waits: the report of the deadlock ends the process.
-DEATH_TEST_CASE("a receive() beyond the deadline of its context writes a line to stderr",
+DEATH_TEST_CASE("a receive() that waits beyond the deadline of its context writes a line to stderr",
                 "'reader' waits on (channel receive) beyond the end of its context") {
   weft::run([] {
     weft::this_fiber::set_name("reader");
@@ -31,7 +31,7 @@ DEATH_TEST_CASE("a receive() beyond the deadline of its context writes a line to
   });
 }
 
-DEATH_TEST_CASE("a send() in a group that is cancelled writes a line to stderr",
+DEATH_TEST_CASE("a send() that waits in a cancelled group writes a line to stderr",
                 "waits on (channel send) beyond the end of its context") {
   weft::run([] {
     weft::Channel<int> never;
@@ -42,7 +42,7 @@ DEATH_TEST_CASE("a send() in a group that is cancelled writes a line to stderr",
   });
 }
 
-DEATH_TEST_CASE("a wait that begins after the end of its context writes a line to stderr",
+DEATH_TEST_CASE("a wait of a fiber whose context has already ended writes a line to stderr",
                 "waits on (semaphore) beyond the end of its context") {
   weft::run([] {
     weft::Semaphore none(0);
@@ -50,7 +50,7 @@ DEATH_TEST_CASE("a wait that begins after the end of its context writes a line t
   });
 }
 
-DEATH_TEST_CASE("a long wait in lock() after the context has ended writes a line to stderr",
+DEATH_TEST_CASE("a lock() that waits long after the end of its context writes a line to stderr",
                 "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;
@@ -61,7 +61,7 @@ DEATH_TEST_CASE("a long wait in lock() after the context has ended writes a line
 
 #else
 
-TEST_CASE("late waits are reported only in programs with assertions") {
+TEST_CASE("waits beyond the end of a context are reported only in programs with assertions") {
 #ifdef WEFT_TEST_TSAN
   MESSAGE(weft::test::kNoVerdict);
 #else

@@ -1,4 +1,4 @@
-// Misuse ends the program with a sentence that says so.
+// Misuse ends the program with a sentence that describes it.
 #include <unistd.h>
 #include <cstring>
 #include <mutex>
@@ -60,7 +60,7 @@ DEATH_TEST_CASE("a reader's unlock of a mutex that a writer holds ends the proce
   mutex.unlock_shared();
 }
 
-DEATH_TEST_CASE("a surplus reader's unlock of a shared mutex ends the process",
+DEATH_TEST_CASE("an unlock_shared() of a shared mutex that no reader holds ends the process",
                 "a shared mutex that no reader had was unlocked") {
   weft::run([] {
     weft::SharedMutex mutex;
@@ -70,7 +70,7 @@ DEATH_TEST_CASE("a surplus reader's unlock of a shared mutex ends the process",
   });
 }
 
-DEATH_TEST_CASE("a surplus done() ends the process",
+DEATH_TEST_CASE("calling WaitGroup::done() more often than add() ends the process",
                 "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;
@@ -79,7 +79,7 @@ DEATH_TEST_CASE("a surplus done() ends the process",
   });
 }
 
-DEATH_TEST_CASE("a surplus done() after a timed wait ends the process",
+DEATH_TEST_CASE("one WaitGroup::done() too many after a timed wait ends the process",
                 "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;
@@ -97,7 +97,7 @@ DEATH_TEST_CASE("counting a latch down below 0 ends the process",
   latch.count_down(2);
 }
 
-DEATH_TEST_CASE("a surplus arrival at a barrier ends the process",
+DEATH_TEST_CASE("more arrivals at a barrier than expected end the process",
                 "more callers arrived at a Barrier than it expects: 3, with 2 missing of 2") {
   weft::run([] {
     weft::Barrier barrier(2);
@@ -110,7 +110,7 @@ DEATH_TEST_CASE("making a barrier for a negative number of callers ends the proc
   const weft::Barrier<> barrier(-1);
 }
 
-DEATH_TEST_CASE("waiting for a condition without the mutex ends the process",
+DEATH_TEST_CASE("waiting on a condition variable without the locked mutex ends the process",
                 "without its mutex locked") {
   weft::run([] {
     weft::Mutex mutex;
@@ -127,7 +127,7 @@ DEATH_TEST_CASE("destroying a runtime from one of its own fibers ends the proces
   for (;;) pause();
 }
 
-DEATH_TEST_CASE("destroying a broadcast that has a subscription ends the process",
+DEATH_TEST_CASE("destroying a broadcast that still has a subscription ends the process",
                 "a Broadcast was destroyed before its subscriptions: 1") {
   std::optional<weft::Broadcast<int>> broadcast(std::in_place, 1);
   const weft::Subscription<int> subscription = broadcast->subscribe();

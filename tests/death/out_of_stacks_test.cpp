@@ -1,4 +1,4 @@
-// When the system gives no more stacks: somebody learns of it, and it ends.
+// The system gives no more stacks: a caller gets the error, or the process reports it and ends.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -38,8 +38,8 @@ void limit_address_space() {
 
 TEST_SUITE_BEGIN("death/out_of_stacks");
 
-// The main thread looks again and again, so no deadlock is certain; but nothing can happen.
-DEATH_TEST_CASE("fibers that wait for fibers without stacks end the process",
+// The main thread polls, so the runtime cannot be sure of a deadlock; but no fiber can run.
+DEATH_TEST_CASE("the process ends when fibers wait for other fibers that can get no stack",
                 "'the first' is parked: event") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});
@@ -61,7 +61,8 @@ DEATH_TEST_CASE("fibers that wait for fibers without stacks end the process",
   all_are_there.set();
 }
 
-DEATH_TEST_CASE("the report of missing stacks names the limit", "(ulimit -v = 1000000 KiB)") {
+DEATH_TEST_CASE("the report of a stack shortage names the limit of the address space",
+                "(ulimit -v = 1000000 KiB)") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});
   weft::Event never;

@@ -1,4 +1,4 @@
-// Stack overflows are reported by name; other faults go where they went before.
+// Stack overflows are reported by name; other faults go to the previous handler.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ namespace {
 
 void write_text(const char* text) { (void)!write(STDERR_FILENO, text, std::strlen(text)); }
 
-// Not endless in the compiler's eyes, and no tail call.
+// The depth is volatile, so that the compiler sees neither an endless recursion nor a tail call.
 volatile int most_depth = 1'000'000'000;
 [[gnu::noinline]] int use_up_the_stack(int depth) {
   volatile char room[512];
@@ -51,7 +51,7 @@ void install_old_handler() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-// Hidden from the compiler, which warns of what it can see.
+// A separate function hides the access from the compiler, which would warn.
 void touch(std::uintptr_t address) {
   asm volatile("" : "+r"(address));
   *reinterpret_cast<volatile char*>(address) = 1;
@@ -59,29 +59,29 @@ void touch(std::uintptr_t address) {
 
 TEST_SUITE_BEGIN("death/overflow");
 
-DEATH_TEST_CASE("an overflow names the fiber and the size of its stack",
+DEATH_TEST_CASE("the stack overflow report names the fiber and the size of its stack",
                 "'deep one' overflowed its 64 KiB stack") {
   weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
 }
 
-DEATH_TEST_CASE("an overflow gives the fiber's id", "weft: fiber 1 'main' overflowed") {
+DEATH_TEST_CASE("the stack overflow report has the fiber's id", "weft: fiber 1 'main' overflowed") {
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
-DEATH_TEST_CASE("an overflow of a child names the child, not its parent",
+DEATH_TEST_CASE("the stack overflow report of a child names the child, not its parent",
                 "weft: fiber 2 'child' overflowed") {
   weft::run({.workers = 1},
             [] { weft::spawn({.name = "child"}, [] { use_up_the_stack(0); }).join(); });
 }
 
-DEATH_TEST_CASE("an overflow of a stack of another size reports that size",
+DEATH_TEST_CASE("the stack overflow report shows the size of a stack with its own size",
                 "'large' overflowed its 1024 KiB stack") {
   weft::run({.workers = 2}, [] {
     weft::go({.stack_size = 1 << 20, .name = "large"}, [] { use_up_the_stack(0); });
   });
 }
 
-DEATH_TEST_CASE("an overflow in the second of two runtimes is reported",
+DEATH_TEST_CASE("a stack overflow in the second of two runtimes is reported",
                 "'inner' overflowed its 16 KiB stack") {
   weft::Runtime outer({.workers = 1});
   weft::run({.workers = 1},
@@ -93,23 +93,24 @@ struct DeepCallable {
   void operator()() const { use_up_the_stack(0); }
 };
 
-DEATH_TEST_CASE("an overflow names the type of the fiber's callable",
+DEATH_TEST_CASE("the stack overflow report names the type of the fiber's callable",
                 "runs _ZTSN12_GLOBAL__N_112DeepCallableE; spawned at ") {
   weft::run({.workers = 1}, [] { weft::go(DeepCallable()); });
 }
 
-DEATH_TEST_CASE("an overflow of an inlined child names the type of the child's callable",
-                "runs _ZTSN12_GLOBAL__N_112DeepCallableE") {
+DEATH_TEST_CASE(
+    "the stack overflow report of an inlined child names the type of the child's callable",
+    "runs _ZTSN12_GLOBAL__N_112DeepCallableE") {
   weft::run({.workers = 1}, [] { weft::spawn(DeepCallable()).join(); });
 }
 
-DEATH_TEST_CASE("an overflow is passed to the handler that was installed earlier",
+DEATH_TEST_CASE("a stack overflow is passed to the signal handler that was installed earlier",
                 "the old handler was called") {
   install_old_handler();
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
-DEATH_TEST_CASE("an overflow ends the process when the earlier handler ignores it",
+DEATH_TEST_CASE("a stack overflow ends the process when the earlier signal handler ignores it",
                 "the old handler was called") {
   signal(SIGSEGV, [](int) { write_text("the old handler was called\n"); });
   signal(SIGBUS, SIG_DFL);
@@ -117,8 +118,9 @@ DEATH_TEST_CASE("an overflow ends the process when the earlier handler ignores i
 }
 
 struct sigaction replaced {};
-DEATH_TEST_CASE("an overflow is reported if a later handler calls the handler that it replaced",
-                "'main' overflowed its 64 KiB stack") {
+DEATH_TEST_CASE(
+    "a stack overflow is reported if a later signal handler calls the handler it replaced",
+    "'main' overflowed its 64 KiB stack") {
   weft::run({.workers = 1}, [] {
     struct sigaction later {};
     later.sa_sigaction = [](int number, siginfo_t* info, void* context) {
@@ -132,7 +134,7 @@ DEATH_TEST_CASE("an overflow is reported if a later handler calls the handler th
 }
 
 #ifdef WEFT_TEST_READS_CALLS
-// The handler that is called after the report reads it from a pipe.
+// The handler that is called after the report reads the report from a pipe.
 int report_ends[2];
 int real_stderr = -1;
 std::uintptr_t inner_call = 0;
@@ -140,7 +142,7 @@ std::uintptr_t inner_call = 0;
 [[gnu::noinline]] int note_the_call(int depth) {
   volatile char room[512];
   room[0] = static_cast<char>(depth);
-  // The place that the recursive call below returns to.
+  // The return address of the recursive call below.
   if (depth == 3) inner_call = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   if (depth == most_depth) return 0;
   return note_the_call(depth + 1) + room[0];
@@ -160,7 +162,7 @@ void judge_report(int number, siginfo_t*, void*) {
     ++calls;
     const char* offset = std::strstr(at, "+0x");
     const std::uintptr_t place = offset == nullptr ? 0 : std::strtoull(offset + 1, nullptr, 16);
-    // Offsets are addresses in a program that has a fixed place.
+    // In a program at a fixed address, offsets are addresses.
     if (place + 1 == inner_call || base + place + 1 == inner_call) ++recursive_calls;
   }
   char line[64];
@@ -182,18 +184,20 @@ void overflow_with_report_judged(int (*function)(int)) {
   weft::run({.workers = 1}, [function] { function(0); });
 }
 
-DEATH_TEST_CASE("an overflow lists the innermost 20 calls", "20 calls, 19 of them recursive") {
+DEATH_TEST_CASE("the stack overflow report lists the innermost 20 calls",
+                "20 calls, 19 of them recursive") {
   overflow_with_report_judged(&note_the_call);
 }
 #endif
 
-DEATH_TEST_CASE("a fiber's fault that is no overflow is passed to the earlier handler",
-                "the old handler was called") {
+DEATH_TEST_CASE(
+    "a fault of a fiber that is no stack overflow is passed to the earlier signal handler",
+    "the old handler was called") {
   install_old_handler();
   weft::run([] { touch(8); });
 }
 
-DEATH_TEST_CASE("a fault on a plain thread is passed to the earlier handler",
+DEATH_TEST_CASE("a fault on a plain thread is passed to the earlier signal handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] {});
@@ -201,7 +205,7 @@ DEATH_TEST_CASE("a fault on a plain thread is passed to the earlier handler",
 }
 
 // Stacks come from one large reservation: an address in it need not belong to any stack.
-DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier handler",
+DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier signal handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] {
@@ -211,7 +215,7 @@ DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier ha
   });
 }
 
-DEATH_TEST_CASE("an overflow is passed on without a report if reports are disabled",
+DEATH_TEST_CASE("a stack overflow is passed on without a report if reports are disabled",
                 "the old handler was called") {
   install_old_handler();
   weft::run({.workers = 1, .report_overflow = false}, [] { use_up_the_stack(0); });
@@ -219,7 +223,7 @@ DEATH_TEST_CASE("an overflow is passed on without a report if reports are disabl
 
 void count_sent(int) { write_text("the old handler was called\n"); }
 
-DEATH_TEST_CASE("a SIGSEGV that is sent instead of raised by a fault ends the process",
+DEATH_TEST_CASE("a SIGSEGV that kill() sends to the process ends the process",
                 "about to be ended") {
   weft::Runtime runtime({.workers = 1});
   runtime.run([] {});
@@ -237,7 +241,7 @@ DEATH_TEST_CASE("a SIGBUS that a fiber raises ends the process", "about to be en
   _exit(0);
 }
 
-DEATH_TEST_CASE("an overflow is reported after an earlier handler has taken a raised SIGSEGV",
+DEATH_TEST_CASE("a stack overflow is reported after an earlier handler has taken a raised SIGSEGV",
                 "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, &count_sent);
   weft::run({.workers = 1}, [] {
@@ -246,7 +250,7 @@ DEATH_TEST_CASE("an overflow is reported after an earlier handler has taken a ra
   });
 }
 
-DEATH_TEST_CASE("overflows are reported after a sent signal was ignored",
+DEATH_TEST_CASE("a stack overflow is reported after a raised SIGSEGV was ignored",
                 "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, SIG_IGN);
   weft::run({.workers = 1}, [] {
@@ -255,14 +259,14 @@ DEATH_TEST_CASE("overflows are reported after a sent signal was ignored",
   });
 }
 
-TEST_CASE("a fiber continues after a handler has repaired its fault") {
-  if (weft::test::kSanitized) return;  // A sanitizer has handlers of its own.
+TEST_CASE("a fiber continues after a signal handler has repaired the fiber's fault") {
+  if (weft::test::kSanitized) return;  // A sanitizer installs its own handlers.
   static char* page = nullptr;
   page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(page != MAP_FAILED);
   CHECK(weft::run([] {
-          // The library's handler is installed by now and chains to what was there at its start;
-          // so the mending one is put in front and the page mended directly.
+          // The library's handler is installed by now and calls the handler that was there at its
+          // start. So the test installs its own handler in front, which makes the page accessible.
           struct sigaction mending {};
           mending.sa_handler = [](int) { mprotect(page, 4096, PROT_READ | PROT_WRITE); };
           mending.sa_flags = SA_ONSTACK;

@@ -15,7 +15,7 @@
 
 namespace {
 
-// Fails a check in a fiber, once another one is parked.
+// Fails a check in a fiber when another fiber is parked.
 template <class Bystander>
 void fail_beside(unsigned workers, std::size_t stack_size, Bystander bystander) {
   weft::run({.workers = workers}, [&] {
@@ -39,7 +39,7 @@ void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
 
 TEST_SUITE_BEGIN("death/panic_dump");
 
-// Not 0, which stands for a plain thread. No fiber has been in that process before.
+// The id is not 0, which means a plain thread. That process has had no fiber before.
 DEATH_TEST_CASE("the first fiber of a process has the id 1", "this is fiber 1 ") {
   weft::run({.workers = 1}, [] {
     const std::string sentence = "this is fiber " + std::to_string(weft::this_fiber::id());
@@ -47,11 +47,11 @@ DEATH_TEST_CASE("the first fiber of a process has the id 1", "this is fiber 1 ")
   });
 }
 
-DEATH_TEST_CASE("the report of a failed check has the number of fibers", "weft: 3 fibers on ") {
+DEATH_TEST_CASE("the report of a failed check shows the number of fibers", "weft: 3 fibers on ") {
   fail_beside_a_receiver(2);
 }
 
-DEATH_TEST_CASE("a dump after a failed check shows the wait of each fiber",
+DEATH_TEST_CASE("a dump after a failed check shows what each fiber waits for",
                 "'bystander' is parked: channel receive") {
   fail_beside_a_receiver(1);
 }
@@ -60,11 +60,12 @@ DEATH_TEST_CASE("a dump after a failed check shows the running fiber", "'culprit
   fail_beside_a_receiver(1);
 }
 
-DEATH_TEST_CASE("a fiber with the smallest stack has room for the dump", "'culprit' is running") {
+DEATH_TEST_CASE("a failed check on a fiber with the smallest stack still writes the dump",
+                "'culprit' is running") {
   fail_beside_a_receiver(1, 1);
 }
 
-DEATH_TEST_CASE("a failed check on a plain thread also lists the fibers",
+DEATH_TEST_CASE("the report of a failed check on a plain thread also lists the fibers",
                 "'main' is parked: channel receive") {
   weft::Channel<int> channel;
   weft::Runtime runtime({.workers = 1});
@@ -74,8 +75,9 @@ DEATH_TEST_CASE("a failed check on a plain thread also lists the fibers",
   WEFT_CHECK(false, "the plain thread has failed");
 }
 
-DEATH_TEST_CASE("a failed check while the records are locked reports that fibers cannot be listed",
-                "they cannot be listed: the lock of their records is held") {
+DEATH_TEST_CASE(
+    "a failed check while the fiber records are locked reports that fibers cannot be listed",
+    "they cannot be listed: the lock of their records is held") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::Scheduler::current()->shared().fibers().for_each_until(
         weft::Deadline::never(), [](const weft::fibers::Fiber&) {
@@ -86,7 +88,7 @@ DEATH_TEST_CASE("a failed check while the records are locked reports that fibers
 }
 
 DEATH_TEST_CASE(
-    "a failed check while the list of runtimes is locked reports that the list is in use",
+    "a failed check while the list of runtimes is locked reports why no fibers are listed",
     "weft: no list of fibers: a runtime is being made or destroyed") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::visit_registry(weft::Deadline::never(), [](weft::scheduler::Scheduler&) {

@@ -1,4 +1,4 @@
-// Where a fiber must not leave its thread.
+// Places where a fiber must not leave its thread.
 #include <mutex>
 #include <shared_mutex>
 #include <weft/channel.hpp>
@@ -48,7 +48,7 @@ DEATH_TEST_CASE("sleeping inside the outer of two NoSwitch scopes ends the proce
   });
 }
 
-FIBER_TEST_CASE("a NoSwitch scope allows every call that does not wait") {
+FIBER_TEST_CASE("a fiber in a NoSwitch scope may make every call that does not wait") {
   weft::Channel<int> channel(1);
   for (int i = 0; i < 100; ++i) {
     {
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("a NoSwitch scope allows every call that does not wait") {
   }
 }
 
-THREAD_TEST_CASE("on a plain thread a NoSwitch scope does nothing") {
+THREAD_TEST_CASE("a NoSwitch scope has no effect on a plain thread") {
   const NoSwitch here;
   weft::this_fiber::yield();
   CHECK(runtime.run([] { return 5; }) == 5);
@@ -82,31 +82,31 @@ TEST_SUITE_BEGIN("death/debug_locks");
   TEST_CASE(sentence) { MESSAGE("skipped: this build is without -Ddebug_locks=true"); }
 #endif
 
-LOCKS_TEST_CASE("a fiber that yields with a std::mutex locked is reported", {
+LOCKS_TEST_CASE("a fiber that yields while it holds a std::mutex is reported", {
   std::mutex mutex;
   const std::lock_guard lock(mutex);
   weft::this_fiber::yield();
 })
 
-LOCKS_TEST_CASE("a fiber that parks with a std::mutex locked is reported", {
+LOCKS_TEST_CASE("a fiber that parks while it holds a std::mutex is reported", {
   std::mutex mutex;
   weft::Channel<int> channel;
   const std::unique_lock lock(mutex, std::try_to_lock);
   (void)channel.receive();
 })
 
-LOCKS_TEST_CASE("a fiber that sleeps while it shares a std::shared_mutex is reported", {
+LOCKS_TEST_CASE("a fiber that sleeps while it holds a std::shared_mutex as a reader is reported", {
   std::shared_mutex mutex;
   const std::shared_lock lock(mutex);
   weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
 })
 
-LOCKS_TEST_CASE("a fiber that ends with a std::mutex locked is reported", {
+LOCKS_TEST_CASE("a fiber that ends while it holds a std::mutex is reported", {
   static std::mutex mutex;
   mutex.lock();
 })
 
-FIBER_TEST_CASE("locks that are released before a switch are not reported") {
+FIBER_TEST_CASE("a fiber that releases its locks before a switch is not reported") {
   std::mutex mutex;
   std::recursive_mutex recursive;
   std::shared_timed_mutex shared;

@@ -1,4 +1,4 @@
-// The ends of fibers as debuggers and terminate handlers see them.
+// Tests what debuggers and terminate handlers see at the end of a fiber's stack.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -24,10 +24,10 @@
 
 namespace weft::test {
 
-// With a name that a backtrace shows: not static, not inlined, nothing optimized away.
+// A backtrace shows this name: the function is not static, not inlined and not optimized away.
 extern "C" [[gnu::noinline, gnu::used, gnu::visibility("default")]] void
 weft_test_function_that_throws(int depth) {
-  // Through a volatile pointer, or the compiler would unroll the recursion.
+  // Calls through a volatile pointer, because otherwise the compiler would unroll the recursion.
   void (*volatile again)(int) = &weft_test_function_that_throws;
   if (depth > 0) again(depth - 1);
   if (depth == 0) throw std::runtime_error("nobody catches this");
@@ -60,7 +60,7 @@ struct Frames {
   return frames;
 }
 
-// Says whether the throwing function is still on the stack when terminate is called.
+// Reports whether the throwing function is still on the stack when terminate is called.
 void report_stack_and_abort() {
   void* addresses[64];
   const int count = backtrace(addresses, 64);
@@ -77,7 +77,7 @@ void report_stack_and_abort() {
 
 TEST_SUITE_BEGIN("death/unwind");
 
-FIBER_TEST_CASE("an unwinder stops at the fiber's entry") {
+FIBER_TEST_CASE("an unwinder stops at the entry function of a fiber") {
   const auto check = [] {
     const Frames shallow = count_frames();
     CHECK(shallow.result == _URC_END_OF_STACK);
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("an unwinder stops at the fiber's entry") {
     CHECK(deep.count < shallow.count + 40);
   };
   check();
-  // Also on a used stack, and after a switch.
+  // Tests it also on a used stack, and after a switch.
   for (int i = 0; i < 20; ++i) {
     weft::spawn([&] {
       weft::this_fiber::yield();
@@ -98,15 +98,14 @@ FIBER_TEST_CASE("an unwinder stops at the fiber's entry") {
   }
 }
 
-DEATH_TEST_CASE("an exception that escapes a detached fiber ends the process with its stack intact",
+DEATH_TEST_CASE("the process ends with the throwing stack intact when a detached fiber throws",
                 "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run([] { weft::go([] { weft::test::weft_test_function_that_throws(4); }); });
 }
 
-DEATH_TEST_CASE(
-    "an exception that escapes a fiber with a name ends the process with its stack intact",
-    "the throwing function is on the stack as often as it was called") {
+DEATH_TEST_CASE("the process ends with the throwing stack intact when a named fiber throws",
+                "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run(
       [] { weft::go({.name = "thrower"}, [] { weft::test::weft_test_function_that_throws(4); }); });
@@ -129,14 +128,14 @@ DEATH_TEST_CASE(
 
 #ifdef __x86_64__
 
-// The frame pointer as a called function finds it, or keeps it if it has one of its own.
+// Returns the frame pointer that a called function finds, or that it saves if it has a frame.
 [[gnu::noinline]] void* frame_pointer() {
   void* own = nullptr;
   asm volatile("movq %%rbp, %0" : "=r"(own));
   return own;
 }
 
-TEST_CASE("the chain of frame pointers ends where a fiber's own calls begin") {
+TEST_CASE("the chain of frame pointers ends at a fiber's outermost call") {
   void* found = &found;
   weft::fibers::call_as_outermost(
       [](void* result) {
@@ -151,18 +150,18 @@ TEST_CASE("the chain of frame pointers ends where a fiber's own calls begin") {
 
 #endif
 
-#ifndef WEFT_TEST_TSAN  // It wants a thread to end on the stack with which it began.
-DEATH_TEST_CASE("a fiber that ends its worker's thread by pthread_exit ends the process",
+#ifndef WEFT_TEST_TSAN  // TSan requires a thread to end on its first stack.
+DEATH_TEST_CASE("a fiber that calls pthread_exit() ends the process with a report",
                 "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
   weft::run({.workers = 2}, [] { weft::go([] { pthread_exit(nullptr); }); });
 }
 
-DEATH_TEST_CASE("a joined fiber that ends its worker's thread by pthread_exit ends the process",
+DEATH_TEST_CASE("a joined fiber that calls pthread_exit() ends the process with a report",
                 "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
   weft::run({.workers = 2}, [] { weft::spawn([] { pthread_exit(nullptr); }).join(); });
 }
 
-DEATH_TEST_CASE("a pool's task that ends its worker's thread by pthread_exit ends the process",
+DEATH_TEST_CASE("a pool task that calls pthread_exit() ends the process with a report",
                 "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
   weft::run({.workers = 2}, [] {
     weft::FiberPool pool({.capacity = 1});
@@ -171,11 +170,12 @@ DEATH_TEST_CASE("a pool's task that ends its worker's thread by pthread_exit end
 }
 #endif
 
-DEATH_TEST_CASE("the report shows the message of an escaped exception", "nobody catches this") {
+DEATH_TEST_CASE("the report of an escaped exception shows the exception's message",
+                "nobody catches this") {
   weft::run([] { weft::go([] { throw std::runtime_error("nobody catches this"); }); });
 }
 
-DEATH_TEST_CASE("a handler of exceptions that throws also ends the process",
+DEATH_TEST_CASE("an exception thrown by on_exception also ends the process",
                 "thrown by the handler") {
   weft::run({.on_exception =
                  [](std::exception_ptr) { throw std::runtime_error("thrown by the handler"); }},

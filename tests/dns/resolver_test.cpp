@@ -52,16 +52,16 @@ struct Question {
   bool is_v6 = false;
 };
 
-// The answer to `query`, or nothing; `asked` says what it was.
+// Returns the answer to `query`, or nothing; stores the question in `asked`.
 std::string answer_to(std::string_view query, bool may_be_long, Question& asked) {
   const std::string_view text = query.substr(12);
   asked.name = name_of(text);
-  const std::size_t size = asked.name.size() + 2;  // In the message.
+  const std::size_t size = asked.name.size() + 2;  // The size in the message.
   asked.is_v6 = text[size + 1] == 28;
   const bool is_many = asked.name == "many.test";
   if (asked.name.starts_with("silent.")) return {};
   if (asked.name == (asked.is_v6 ? "only4.test" : "only6.test")) return {};
-  unsigned flags = 0x8180;  // An answer of somebody who asks others.
+  unsigned flags = 0x8180;  // An answer of a recursive server.
   std::vector<std::string> records;
   if (asked.name == "broken.test") {
     flags |= 2U;
@@ -85,7 +85,7 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
   answer += number(flags) + number(1) + number(static_cast<unsigned>(records.size())) + number(0) +
             number(0);
   answer += text.substr(0, size + 4);
-  for (const std::string& data : records) {  // The name is the one at byte 12, for a minute.
+  for (const std::string& data : records) {  // The name at byte 12, valid for a minute.
     answer += number(0xc00c) + number(asked.is_v6 ? 28 : 1) + number(1) + number(0) + number(60) +
               number(static_cast<unsigned>(data.size())) + data;
   }
@@ -97,7 +97,7 @@ class NameServer {
  public:
   NameServer() {
     std::error_code error;
-    do {  // Until one port is free for both.
+    do {  // Until one port is free for UDP and TCP.
       tcp_ = listen_anywhere();
       auto bound = UdpSocket::bind(tcp_.local_address().value);
       udp_ = std::move(bound.value);
@@ -121,7 +121,7 @@ class NameServer {
  private:
   void answer_datagrams() {
     std::string buffer(512, '\0');
-    // late4.test's IPv4 is answered when asked the second time.
+    // The server answers only the second question for late4.test's IPv4 address.
     bool is_late_asked = false;
     for (;;) {
       const auto [received, error] = udp_.receive(std::as_writable_bytes(std::span(buffer)));
@@ -162,14 +162,15 @@ bool has(const std::vector<Address>& all, const Address& one) {
 }
 Address address(std::string_view text) { return Address::parse(text).value; }
 
-// For whom no answer of this server comes late, however slow the machine is.
+// Returns options with which no answer of this server is late, however slow the machine is.
 dns::ResolverOptions patient(std::vector<Address> servers) {
   return {.servers = std::move(servers), .attempt_time = 5min, .resolution_delay = 5min};
 }
 
 }  // namespace
 
-FIBER_TEST_CASE("a resolved name has the addresses of both families that the name server returns") {
+FIBER_TEST_CASE(
+    "the resolver returns the IPv4 and IPv6 addresses that the name server has for a name") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto [found, error] = resolver.resolve("host.test", 80);
@@ -181,7 +182,7 @@ FIBER_TEST_CASE("a resolved name has the addresses of both families that the nam
   CHECK(resolver.resolve("::1", 8).value.at(0) == Address::loopback_v6(8));
 }
 
-FIBER_TEST_CASE("errors for missing addresses are the errors of getaddrinfo") {
+FIBER_TEST_CASE("the resolver returns the errors of getaddrinfo for missing addresses") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto answer = [&](std::string_view name) { return resolver.resolve(name, 80).error; };
@@ -192,7 +193,7 @@ FIBER_TEST_CASE("errors for missing addresses are the errors of getaddrinfo") {
   CHECK(answer({"localhost\0.test", 15}) == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("a deadline or a stop request ends a query to a silent server") {
+FIBER_TEST_CASE("a deadline or a stop request ends a query to a silent name server") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(20ms)).error == Errc::timed_out);
@@ -207,7 +208,8 @@ FIBER_TEST_CASE("a deadline or a stop request ends a query to a silent server") 
   CHECK_FALSE(resolver.resolve("host.test", 80).error);
 }
 
-FIBER_TEST_CASE("the resolver tries the next server after a silent server, and finally gives up") {
+FIBER_TEST_CASE(
+    "the resolver tries the next server after a silent server, and fails after the last server") {
   NameServer server;
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
@@ -219,20 +221,21 @@ FIBER_TEST_CASE("the resolver tries the next server after a silent server, and f
   CHECK(alone.resolve("here.test.", 80).error == given_up);
 }
 
-FIBER_TEST_CASE("addresses of one family do not wait long for the other family") {
+FIBER_TEST_CASE(
+    "the resolver waits only briefly for the second address family once the first has arrived") {
   NameServer server;
-  // A caller that waits for it waits for five minutes.
+  // A caller that waits for this attempt waits for five minutes.
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   CHECK(resolver.resolve("only4.test", 80).value == std::vector{address("127.0.0.1:80")});
   CHECK(resolver.resolve("only6.test", 80).value == std::vector{address("[::1]:80")});
   TcpListener listener = listen_anywhere();
   const std::string port = std::to_string(listener.local_address().value.port());
   CHECK_FALSE(net::dial("only4.test:" + port, {.resolver = &resolver}).error);
-  // The delay is no limit for the first of them.
+  // The delay does not limit the first answer.
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(80ms)).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("an answer that is too long for a datagram arrives by TCP") {
+FIBER_TEST_CASE("an answer that is too long for a datagram arrives over TCP") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto [found, error] = resolver.resolve("many.test", 80);
@@ -241,7 +244,7 @@ FIBER_TEST_CASE("an answer that is too long for a datagram arrives by TCP") {
   CHECK(has(found, address("192.0.2.99:80")));
 }
 
-FIBER_TEST_CASE("fibers and plain threads have many queries pending at once") {
+FIBER_TEST_CASE("fibers and plain threads can have many queries pending at once") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   std::stop_source stop;
@@ -256,7 +259,9 @@ FIBER_TEST_CASE("fibers and plain threads have many queries pending at once") {
   for (auto& one : silent) CHECK(one.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread of a runtime may resolve names, and limits end its wait") {
+THREAD_TEST_CASE(
+    "a plain thread of a runtime may resolve names, and a deadline or a stop request ends the "
+    "thread's wait") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(5ms)).error == Errc::timed_out);
@@ -266,12 +271,12 @@ THREAD_TEST_CASE("a plain thread of a runtime may resolve names, and limits end 
   CHECK(has(resolver.resolve("host.test", 80).value, address("192.0.2.1:80")));
 }
 
-TEST_CASE("without a runtime, the resolver returns an error") {
+TEST_CASE("the resolver returns an error without a runtime") {
   dns::Resolver resolver;
   CHECK(resolver.resolve("host.test", 80).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("names in /etc/hosts are resolved from that file, as by getaddrinfo") {
+FIBER_TEST_CASE("the resolver takes names in /etc/hosts from that file, like getaddrinfo") {
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
   dns::Resolver resolver(patient({deaf.local_address().value}));
@@ -285,13 +290,13 @@ FIBER_TEST_CASE("names in /etc/hosts are resolved from that file, as by getaddri
     if (!(words >> host >> name)) continue;
     const auto literal = system.resolve(host, 80, Deadline::past());
     if (literal.error || host.find('%') != std::string::npos) continue;
-    // No wait: the server would never answer.
+    // The call must not wait, because the server would never answer.
     CHECK(has(resolver.resolve(name, 80, Deadline::past()).value, literal.value.at(0)));
     CHECK(has(system.resolve(name, 80).value, literal.value.at(0)));
   }
 }
 
-FIBER_TEST_CASE("dial uses the resolver that its caller passes") {
+FIBER_TEST_CASE("dial() uses the resolver that the caller passes") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   TcpListener listener = listen_anywhere();
@@ -304,7 +309,7 @@ FIBER_TEST_CASE("dial uses the resolver that its caller passes") {
 }
 
 // No server listens at the address that comes first.
-FIBER_TEST_CASE("dial waits for addresses of the family that arrives later, and tries them") {
+FIBER_TEST_CASE("dial() waits for the addresses of the later family and tries them") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   TcpListener listener = listen_anywhere();
@@ -313,7 +318,7 @@ FIBER_TEST_CASE("dial waits for addresses of the family that arrives later, and 
       net::dial("late4.test:" + std::to_string(here.port()), {.resolver = &resolver});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == here);
-  // Of what has been found, which kind is missing; and nothing where none can be.
+  // Returns which kind of address is missing, or nothing if neither can be missing.
   const std::vector v6{Address::loopback_v6(80)};
   const std::vector v4{address("127.0.0.1:80")};
   CHECK(resolver.resolve_rest("late4.test", v6).value == v4);

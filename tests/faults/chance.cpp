@@ -1,4 +1,4 @@
-// Which calls fail by chance, and how.
+// Chooses which calls fail by chance, and how.
 #include <netdb.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Faults while descriptors are watched, pipes used, signals and processes waited for, programs run.
+// Tests faults while fibers watch descriptors, use pipes, wait for signals and processes, and run
+// programs.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -58,7 +59,7 @@ void pipes() {
   if (error != weft::Errc::end_of_stream) expect_none(error);
   demand(received == sent, "a pipe gives what was put in");
 }
-TEST_CASE("pipes survive each failing call, or return its error") {
+TEST_CASE("a pipe carries its data or returns the error when a system call fails") {
   sweep_in_runtime(&pipes,
                    {{Call::make_pipe, EMFILE},
                     {Call::create_epoll, EMFILE},
@@ -98,7 +99,7 @@ void watch_set() {
   }
   expect_none(set.remove(ends[0]));
 }
-TEST_CASE("sets of watches survive each failing call, or return its error") {
+TEST_CASE("a WatchSet reports its events or returns the error when a system call fails") {
   sweep_in_runtime(&watch_set,
                    {{Call::make_pipe, EMFILE},
                     {Call::create_epoll, EMFILE},
@@ -116,7 +117,7 @@ void signals() {
   expect_none(error);
   demand(number == SIGUSR2, "the signal that came is told");
 }
-TEST_CASE("a wait for signals succeeds or returns an error for each failing call") {
+TEST_CASE("a wait for signals succeeds or returns an error when a system call fails") {
   ::signal(SIGUSR1, SIG_IGN);  // An ignored signal ends no process.
   ::signal(SIGUSR2, SIG_IGN);
   sweep_in_runtime(&signals,
@@ -135,11 +136,11 @@ bool has_children() {
   return ::waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-// A program that has been started has ended when the call returns, whatever has failed.
+// A started program has ended when the call returns, whatever has failed.
 void run(const std::vector<std::string>& arguments) {
   std::error_code error;
   weft::io::CommandResult result;
-  // The question is not to fail.
+  // This check itself must not fail.
   const auto demand_none_left = [] {
     (void)weft::test::disarm();
     demand(!has_children(), "no program is left behind");
@@ -159,7 +160,7 @@ void run(const std::vector<std::string>& arguments) {
   demand(result.output == "some words\n", "its output is collected");
 }
 void run_command() { run({"cat"}); }
-TEST_CASE("a program runs or an error is returned, and no process is left") {
+TEST_CASE("run_command() returns the result or an error and leaves no process when a call fails") {
   sweep_in_runtime(&run_command,
                    {{Call::make_pipe, EMFILE},
                     {Call::control_epoll, ENOSPC},
@@ -180,9 +181,9 @@ TEST_CASE("a program runs or an error is returned, and no process is left") {
                    {std::make_error_code(std::errc::not_enough_memory)});
 }
 
-// It goes on when its pipes are closed, and its end is waited for.
+// Runs a program that continues after its pipes are closed; the call waits for its end.
 void run_daemon() { run({"sh", "-c", "cat; exec >&- 2>&-; sleep 0.1"}); }
-TEST_CASE("a program whose end cannot be awaited is killed") {
+TEST_CASE("a command whose end cannot be awaited is killed") {
   sweep_in_runtime(&run_daemon,
                    {{Call::open_process, EMFILE},
                     {Call::open_process, EMFILE, 2},
@@ -193,8 +194,8 @@ TEST_CASE("a program whose end cannot be awaited is killed") {
                    {std::make_error_code(std::errc::not_enough_memory)});
 }
 
-// As one that has left its group.
-FIBER_TEST_CASE("a program is killed even if its process group cannot be killed") {
+// Simulates a program that has left its group.
+FIBER_TEST_CASE("a command is killed even if its process group cannot be killed") {
   weft::test::arm({Call::kill_process, ESRCH}, 1);
   const auto ran = weft::io::run_command({"sleep", "1000"}, {}, Deadline::past());
   CHECK(weft::test::disarm());
@@ -203,10 +204,10 @@ FIBER_TEST_CASE("a program is killed even if its process group cannot be killed"
   CHECK(!has_children());
 }
 
-// As one that has become another user's.
-FIBER_TEST_CASE("a program that may not be killed is reaped after its own end") {
+// Simulates a program that has changed its user.
+FIBER_TEST_CASE("a command that may not be killed is reaped after its own end") {
   std::array<int, 2> ends{};
-  CHECK(::pipe(ends.data()) == 0);  // The program has it, too.
+  CHECK(::pipe(ends.data()) == 0);  // The program also has the pipe.
   const std::string report = "/dev/fd/" + std::to_string(ends[1]);
   const std::string script = "echo $$ > " + report + "; echo more; exec sleep 1000";
   weft::test::arm({Call::kill_process, EPERM, 2}, 1);

@@ -1,4 +1,4 @@
-// Faults while names are looked up, and while what they stand for is dialled.
+// Tests faults while names are looked up and their addresses are dialled.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
@@ -50,7 +50,7 @@ class NameServer {
     own.sin_family = AF_INET;
     own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof own;
-    do {  // Until one port is free for both.
+    do {  // Until one port is free for UDP and TCP.
       if (datagrams_ >= 0) ::close(datagrams_);
       datagrams_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
       own.sin_port = 0;
@@ -82,7 +82,7 @@ class NameServer {
     const std::string_view question = query.substr(12);
     const std::size_t size = question.find('\0') + 5;  // The name, its kind, its class.
     const bool is_v6 = question[size - 3] == 28;
-    unsigned flags = 0x8180;  // An answer of somebody who asks others.
+    unsigned flags = 0x8180;  // An answer of a recursive server.
     std::vector<std::string> records;
     if (question.starts_with("\4none")) {
       flags |= 3U;  // There is no such name.
@@ -99,7 +99,7 @@ class NameServer {
     answer += number(flags) + number(1) + number(static_cast<unsigned>(records.size())) +
               number(0) + number(0);
     answer += question.substr(0, size);
-    for (const std::string& data : records) {  // The name is the one at byte 12, for a minute.
+    for (const std::string& data : records) {  // The name at byte 12, valid for a minute.
       answer += number(0xc00c) + number(is_v6 ? 28 : 1) + number(1) + number(0) + number(60) +
                 number(static_cast<unsigned>(data.size())) + data;
     }
@@ -113,7 +113,7 @@ class NameServer {
       (void)::poll(wanted.data(), wanted.size(), -1);
       if (wanted[2].revents != 0) return;
       if (wanted[0].revents != 0) answer_datagram();
-      // Each in a thread, as one that was begun by a caller with a fault may say nothing for long.
+      // Each connection has a thread, because a client with a fault may be silent for a long time.
       if (wanted[1].revents != 0) {
         std::thread(&NameServer::answer_stream, ::accept(streams_, nullptr, nullptr)).detach();
       }
@@ -150,10 +150,10 @@ class NameServer {
   std::thread thread_;
 };
 
-// Set by the process that has the server.
+// The process with the server sets it.
 std::uint16_t server_port = 0;
 
-// A slow server is not taken for a lost one.
+// The timeouts are long, so that a slow server does not count as lost.
 weft::dns::ResolverOptions options() {
   return {.servers = {Address::loopback_v4(server_port)}, .attempt_time = 3s, .attempts = 3};
 }
@@ -182,12 +182,12 @@ void none() {
   if (error != answer(EAI_NONAME)) expect_none(error);
 }
 
-// The results that c-ares makes of the system's errors: a server that cannot be reached, or read
-// from, does not answer.
+// The results into which c-ares converts the system's errors: a server that cannot be reached or
+// read from counts as silent.
 const Documented kAnswers = {answer(EAI_AGAIN), answer(EAI_FAIL), answer(EAI_MEMORY),
                              std::make_error_code(std::errc::not_enough_memory)};
 
-TEST_CASE("c-ares resolves names although calls fail, or returns the error") {
+TEST_CASE("the c-ares resolver returns the addresses or the error when a system call fails") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&by_datagram, &by_stream, &none}) {
@@ -214,7 +214,7 @@ TEST_CASE("c-ares resolves names although calls fail, or returns the error") {
                      kAnswers);
   }
 }
-TEST_CASE("c-ares resolves names or returns an error for each failing allocation") {
+TEST_CASE("the c-ares resolver returns the addresses or an error when an allocation fails") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&by_datagram, &by_stream, &none, &of_hosts}) {
@@ -223,7 +223,7 @@ TEST_CASE("c-ares resolves names or returns an error for each failing allocation
   }
 }
 
-// The first address refuses, and so does the second; the third is there.
+// The first two addresses refuse; the third accepts.
 void dial_all() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);
@@ -233,7 +233,7 @@ void dial_all() {
   auto [stream, error] = weft::net::dial(all, Deadline::after(20s));
   expect_none(error);
 }
-// The same, but the resolver gives the address with a server later.
+// Does the same, but the resolver returns the address with a server later.
 void dial_late() {
   struct Late final : weft::net::AnyResolver {
     explicit Late(const Address& address) : here(address) {}
@@ -257,7 +257,7 @@ void dial_late() {
       weft::net::dial("host.test:1", {.resolver = &resolver}, Deadline::after(20s));
   expect_none(error);
 }
-// The same, after a look at names.
+// Does the same, after a lookup of a name.
 void dial_name() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);
@@ -289,7 +289,7 @@ Documented kDialled() {
   return errors;
 }
 
-TEST_CASE("dial reaches one of several addresses, or returns an error") {
+TEST_CASE("dial() reaches one of several addresses or returns an error when a call fails") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&dial_all, &dial_late, &dial_name, &dial_by_system}) {

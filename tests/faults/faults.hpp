@@ -1,5 +1,5 @@
-// One call that fails: interpose.cpp replaces functions of the C library and operator new, in this
-// program only, and makes the armed call fail.
+// Makes one call fail: interpose.cpp replaces functions of the C library and operator new, in this
+// program only.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace weft::test {
 
-// The calls that the library makes of the system.
+// The system calls that the library makes.
 enum class Call : std::uint8_t {
   allocate,          // operator new, of all kinds: std::bad_alloc, or null for nothrow
   allocate_in_tls,   // OpenSSL's malloc and realloc
@@ -65,26 +65,26 @@ enum class Call : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(Call call) noexcept;
 
-// An error number; or what a call may do that is no error, and yet is rare.
-inline constexpr int kShort = -1;  // Only one byte of a stream or a file is moved.
+// An error number, or a rare effect of a call that is no error.
+inline constexpr int kShort = -1;  // Transfers only one byte of a stream or a file.
 
 struct Fault {
   Call call;
   int error;
-  unsigned times = 1;   // How many calls fail in a row.
-  unsigned stride = 1;  // Tries each `stride`-th number only; for calls that come by the thousand.
+  unsigned times = 1;   // The number of consecutive calls that fail.
+  unsigned stride = 1;  // Tries only each `stride`-th number, for very frequent calls.
 };
 
-// The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
+// Counts the calls from now on, beginning with 1; the call with that number fails. Only one fault
+// can be armed at a time.
 void arm(const Fault& fault, std::uint64_t number) noexcept;
-// From now on each call fails by chance, once in `one_in`, with one of the errors that are usual
-// for its kind. Calls made once, as a runtime begins, do not.
+// From now on, each call fails by chance, once in `one_in` calls, with one of the usual errors of
+// its kind. Calls that a runtime makes only at its start do not fail.
 void arm_by_chance(std::uint64_t one_in) noexcept;
-// Whether a fault has come.
+// Ends the injection, and returns whether a call has failed.
 bool disarm() noexcept;
 
-// The resources held through the calls that are interposed; what the C library takes for itself is
-// not counted.
+// The resources held through the replaced calls, without the C library's own.
 struct Held {
   std::int64_t blocks = 0;        // operator new allocates these.
   std::int64_t blocks_below = 0;  // OpenSSL and c-ares allocate these.

@@ -1,4 +1,4 @@
-// Faults while files are opened, read, written and replaced, and directories are walked.
+// Tests faults while files are opened, read, written and replaced, and directories are walked.
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,7 +25,7 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 
-// A folder to work in; its calls are not replaced. The process is the scenario's own.
+// A folder to work in, whose own calls never fail. The scenario has a separate process.
 class Folder {
  public:
   Folder() { demand(::mkdtemp(path_) != nullptr && ::chdir(path_) == 0, "there is a folder"); }
@@ -64,7 +64,7 @@ void read_and_write() {
   expect_none(unread);
   demand(whole == text, "a file is what was written");
 }
-TEST_CASE("files are read and written, or an error is returned, for each failing call") {
+TEST_CASE("files are read and written, or an error is returned, when a system call fails") {
   sweep_in_runtime(&read_and_write, {{Call::open_file, EMFILE},
                                      {Call::open_file, EINTR},
                                      {Call::open_file, ENOSYS},
@@ -83,7 +83,7 @@ TEST_CASE("files are read and written, or an error is returned, for each failing
                                      {Call::sync_file, EIO},
                                      {Call::close_file, EINTR}});
 }
-TEST_CASE("file calls return an error for each missing allocation or thread") {
+TEST_CASE("a file call returns an error when memory or a thread is missing") {
   sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
@@ -103,7 +103,7 @@ void replace() {
   demand(found == (failed ? old : "the new text"), "it is replaced as a whole, or not at all");
   expect_none(failed);
 }
-TEST_CASE("a file is replaced as a whole, or stays as it was") {
+TEST_CASE("a file is replaced completely or stays unchanged when a system call fails") {
   sweep_in_runtime(&replace,
                    {{Call::open_file, EMFILE},
                     {Call::write_file, ENOSPC},
@@ -116,7 +116,7 @@ TEST_CASE("a file is replaced as a whole, or stays as it was") {
                    {std::make_error_code(std::errc::not_enough_memory)});
 }
 
-// A directory that a link in a removed one leads to.
+// A directory to which a link in a removed directory leads.
 class Linked {
  public:
   Linked() {
@@ -143,7 +143,7 @@ void change_names() {
   expect_none(weft::files::remove_all("parts"));
   demand(weft::files::list_directory(".").value.size() <= 1, "all else is removed");
 }
-TEST_CASE("names are changed, or an error is returned, for each failing call") {
+TEST_CASE("paths are renamed and removed, or an error is returned, when a system call fails") {
   sweep_in_runtime(&change_names, {{Call::make_directory, ENOSPC},
                                    {Call::rename_file, EXDEV},
                                    {Call::get_status, EIO},
@@ -168,7 +168,7 @@ void make_temporary() {
   expect_none(file.keep_as("new"));
   demand(weft::files::read_file("new").value == "text", "a file that is kept has its bytes");
 }
-TEST_CASE("temporary files are removed, whichever call fails") {
+TEST_CASE("temporary files are removed when any system call fails") {
   sweep_in_runtime(&make_temporary, {{Call::open_file, EMFILE},
                                      {Call::open_file, EEXIST},
                                      {Call::make_directory, ENOSPC},
@@ -193,7 +193,7 @@ void walk() {
   }
   demand(names == "./new./old", "a walk comes by all files");
 }
-TEST_CASE("a directory walk completes, or returns an error") {
+TEST_CASE("a directory walk completes or returns an error when a call fails") {
   sweep_in_runtime(&walk, {{Call::open_directory, EMFILE},
                            {Call::read_directory, EIO},
                            {Call::get_status, EIO},

@@ -1,5 +1,5 @@
-// Guards where the kernel has no lightweight ones: as on Linux before 6.13, and under filters of
-// system calls.
+// Tests guards if the kernel has no lightweight guards, as on Linux before 6.13, and under filters
+// of system calls.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using weft::test::disarm;
 
 [[noreturn]] void never_started(weft::fibers::Arrival) { std::abort(); }
 
-// Asks the kernel, which answers EFAULT where the processor would fault.
+// Asks the kernel, which returns EFAULT where the processor would fault.
 bool can_be_read(const char* address) {
   int ends[2] = {};
   REQUIRE(pipe(ends) == 0);
@@ -33,7 +33,7 @@ bool can_be_read(const char* address) {
   return read;
 }
 
-TEST_CASE("without lightweight guards every stack is guarded by mprotect") {
+TEST_CASE("every stack is guarded by mprotect when the kernel refuses lightweight guards") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   {
     StackSpace space(&never_started);
@@ -48,11 +48,12 @@ TEST_CASE("without lightweight guards every stack is guarded by mprotect") {
   CHECK(disarm());
 }
 
-TEST_CASE("a stack without a guard is not used") {
+TEST_CASE("a stack whose guard cannot be set is not handed out") {
   StackSpace space(&never_started);
   Stack* first = space.take(weft::fibers::kDefaultSizeClass, 1);
   CHECK(first != nullptr);
-  // One at a time, so that neither many ranges are advised at once nor pages asked for.
+  // Takes one stack at a time, so that the space neither advises many ranges at once nor requests
+  // pages.
   arm({Call::protect, ENOMEM, 1'000'000}, 1);
   const bool lightweight = space.guard_kind() == GuardKind::lightweight;
   Stack* second = space.take(weft::fibers::kDefaultSizeClass, 1);
@@ -61,11 +62,12 @@ TEST_CASE("a stack without a guard is not used") {
   if (second != nullptr) CHECK(!can_be_read(second->lowest - 1));
 }
 
-TEST_CASE("a stack whose guard could not be set is used after a later attempt sets the guard") {
+TEST_CASE(
+    "a stack whose guard could not be set is handed out after a later attempt has set the guard") {
   arm({Call::advise, EINVAL, 1'000'000}, 1);
   StackSpace space(&never_started);
   CHECK(disarm());
-  // The first one makes memory usable, the others are guards.
+  // The first call makes memory usable; the later calls make guards.
   arm({Call::protect, ENOMEM, 1'000'000}, 4);
   Stack* two = space.take(weft::fibers::kDefaultSizeClass, 4);
   CHECK(disarm());
@@ -74,7 +76,7 @@ TEST_CASE("a stack whose guard could not be set is used after a later attempt se
   CHECK(space.counts().cold == 0);
   Stack* second = two->next;
   space.cool(two);
-  // Stacks that are guarded already come first.
+  // The space first returns stacks that are already guarded.
   Stack* six = space.take(weft::fibers::kDefaultSizeClass, 6);
   CHECK(weft::base::chain_length(six) == 6);
   CHECK(six == second);
@@ -87,14 +89,14 @@ TEST_CASE("a stack whose guard could not be set is used after a later attempt se
   }
 }
 
-TEST_CASE("fewer stacks are made at once when memory is short") {
+TEST_CASE("a smaller batch of stacks is made when memory is short") {
   constexpr unsigned kLargest = weft::fibers::kStackSizes - 1;
   StackSpace space(&never_started);
   if (space.guard_kind() != GuardKind::lightweight) {
     MESSAGE("skipped: guards are protected here, and the fault would hit one");
     return;
   }
-  // Four at a time become usable, then a quarter of what there is.
+  // Four stacks at a time become usable, later a quarter of the existing number.
   for (int i = 0; i < 20; ++i) CHECK(space.take(kLargest, 1) != nullptr);
   arm({Call::protect, ENOMEM}, 1);
   for (int i = 0; i < 5; ++i) CHECK(space.take(kLargest, 1) != nullptr);

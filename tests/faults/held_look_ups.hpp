@@ -3,7 +3,7 @@
 
 namespace weft::test {
 
-// While it lives, a call to getaddrinfo for "held.test" waits inside, and finally returns that
+// While it lives, each call to getaddrinfo for "held.test" waits; afterwards the call reports that
 // there is no such name. Only one may live at a time.
 class HeldLookUps {
  public:
@@ -11,7 +11,7 @@ class HeldLookUps {
   ~HeldLookUps();
   HeldLookUps(const HeldLookUps&) = delete;
   HeldLookUps& operator=(const HeldLookUps&) = delete;
-  // Waits until `count` calls have come since it was made. Blocks the thread.
+  // Waits until `count` calls have arrived since its construction. Blocks the thread.
   void await(int count) const;
 };
 

@@ -1,4 +1,4 @@
-// Faults while HTTP is asked and answered.
+// Tests faults while clients send HTTP requests and servers answer.
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -39,10 +39,10 @@ const Documented kOtherSide =
                                // The scenario's error for an answer with 500 or 503.
                                std::make_error_code(std::errc::resource_unavailable_try_again)});
 
-// Some file that does not change.
+// A file that does not change.
 constexpr const char* kFile = "/etc/services";
 
-// A proper answer, or an error; never a part that is taken for the whole.
+// Expects a complete answer or an error, never a part that counts as the whole answer.
 void expect_answer(weft::http::Client& client, const weft::http::Call& call,
                    const std::string& body) {
   auto [reply, failed] = client.send(call, Deadline::after(20s));
@@ -66,7 +66,7 @@ const std::string& text_of_file() {
 
 enum class What : std::uint8_t { bodies, file, idle };
 
-// The client keeps two connections, and ends one after the other when no request needs them.
+// The client keeps two connections, and closes one after the other when no request needs them.
 void let_two_be_idle(const std::string& url, const weft::http::Server& server) {
   weft::http::Client client({.idle = 10ms});
   auto [one, failed] = client.get(url, Deadline::after(20s));
@@ -128,7 +128,7 @@ void serve(What what) {
 void serve_bodies() { serve(What::bodies); }
 void serve_file() { serve(What::file); }
 void serve_idle() { serve(What::idle); }
-TEST_CASE("requests are answered, or an error is returned, for each failing call") {
+TEST_CASE("a server answers each request, or an error is returned, when a system call fails") {
   sweep_in_runtime(&serve_bodies,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -149,21 +149,21 @@ TEST_CASE("requests are answered, or an error is returned, for each failing call
                     {Call::close_file, EINTR}},
                    kOtherSide);
 }
-TEST_CASE("requests and answers survive each failing allocation") {
+TEST_CASE("a request is answered, or an error is returned, when an allocation fails") {
   sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
-// A second call fails, too, while the first failure is reported.
-TEST_CASE("a server without memory answers with an error or ends the connection") {
+// A second call also fails, while the first failure is reported.
+TEST_CASE("a server answers with an error or ends the connection when several allocations fail") {
   for (const unsigned times : {2U, 3U, 5U}) {
     sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM, times}}, kOtherSide);
   }
 }
 
-TEST_CASE("idle connections are closed, and at once if an allocation fails") {
+TEST_CASE("a server closes idle connections, at once if an allocation fails") {
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 
-TEST_CASE("files are sent completely, or an error is returned") {
+TEST_CASE("a server sends a file completely, or an error is returned, when a call fails") {
   sweep_in_runtime(&serve_file,
                    {{Call::open_file, EMFILE},
                     {Call::open_file, ENOSYS},

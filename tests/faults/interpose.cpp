@@ -1,5 +1,5 @@
 // The functions below replace functions of the C and C++ library in this program, libraries
-// included. They call the originals, unless it is their turn to fail.
+// included. They call the originals, unless the call must fail.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -29,9 +29,9 @@ std::atomic<bool> armed{false};
 std::atomic<bool> came{false};
 std::atomic<std::uint64_t> calls{0};
 Fault fault{};
-// Written before `armed`, as is `fault`.
+// Like `fault`, it is written before `armed`.
 std::uint64_t first = 0;
-std::uint64_t chances = 0;  // One call in `chances` fails; 0: the call of number `first` does.
+std::uint64_t chances = 0;  // One call in `chances` fails; 0: call number `first` fails.
 
 std::atomic<std::int64_t> blocks{0};
 std::atomic<std::int64_t> blocks_below{0};
@@ -102,7 +102,7 @@ bool fails(Call call) noexcept {
 
 std::size_t allowance(Call call, std::size_t wanted) noexcept {
   const int error = fault_of(call);
-  // A write to an eventfd, of eight bytes, is whole.
+  // A write of eight bytes to an eventfd is never partial.
   if (error == kShort) return std::min<std::size_t>(wanted, call == Call::write_file ? 8 : 1);
   if (error > 0) errno = error;
   return error > 0 ? 0 : wanted;
@@ -134,9 +134,9 @@ void arm(const Fault& wanted, std::uint64_t number) noexcept {
   armed.store(true);
 }
 
-// The numbers go on, so that it is not the same calls each time.
+// The numbers continue, so that different calls fail each time.
 void arm_by_chance(std::uint64_t one_in) noexcept {
-  (void)test_seed();  // Found out now: that makes calls of its own.
+  (void)test_seed();  // Reads the seed now, because that makes calls.
   chances = one_in;
   came.store(false);
   armed.store(true);
@@ -268,7 +268,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
              : real<decltype(pthread_create)>("pthread_create")(thread, attributes, main, argument);
 }
 int sigaltstack(const stack_t* now, stack_t* before) noexcept {
-  // To have none cannot be refused.
+  // The system cannot refuse to remove a signal stack.
   const bool takes = now != nullptr && (now->ss_flags & SS_DISABLE) == 0;
   return takes && fails(Call::set_signal_stack)
              ? -1
@@ -321,7 +321,7 @@ long syscall(long number, ...) noexcept {
   using Syscall = long(long, ...);
   switch (number) {
     case SYS_futex:
-      // A wake cannot fail.
+      // Only waits fail, because a wake cannot.
       if ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && fails(Call::futex_wait)) return -1;
       break;
 #ifdef SYS_pidfd_open

@@ -1,4 +1,4 @@
-// c-ares takes its memory by the functions of interpose.hpp in this program.
+// In this program, c-ares allocates with the functions of interpose.hpp.
 #include <ares.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ void* resize(void* memory, std::size_t bytes) {
   return resize_below(Call::allocate_in_dns, memory, bytes);
 }
 
-// The first to make it ready says which; the library, which comes later, only counts.
+// The first initialization chooses the functions; the library's later one only counts.
 [[maybe_unused]] const bool is_set = [] {
   const int status = ares_library_init_mem(ARES_LIB_INIT_ALL, &allocate, &release_below, &resize);
   if (status != ARES_SUCCESS) std::abort();

@@ -30,7 +30,7 @@ int open(const char* path, int flags, ...) {
 FILE* fopen(const char* path, const char* mode) {
   return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
 }
-// The one above is fopen64 where files may be large.
+// The function above is fopen64 in programs with large files.
 FILE* open_stream(const char* path, const char* mode) asm("fopen");
 FILE* open_stream(const char* path, const char* mode) {
   return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
@@ -45,11 +45,11 @@ ssize_t write(int descriptor, const void* data, size_t bytes) {
 }
 int close(int descriptor) {
   const int result = real<decltype(close)>("close")(descriptor);
-  return fails(Call::close_file) ? -1 : result;  // Linux closes it whatever it answers.
+  return fails(Call::close_file) ? -1 : result;  // Linux closes it in any case.
 }
 ssize_t preadv2(int file, const iovec* pieces, int count, off_t offset, int flags) {
   using Function = ssize_t(int, const iovec*, int, off_t, int);
-  // One piece, always.
+  // Callers always pass one piece.
   iovec piece = pieces[0];
   piece.iov_len = allowance(Call::read_at, piece.iov_len);
   return piece.iov_len == 0 && pieces[0].iov_len > 0
@@ -102,7 +102,7 @@ int unlinkat(int folder, const char* path, int flags) noexcept {
 int mkdir(const char* path, mode_t mode) noexcept {
   return fails(Call::make_directory) ? -1 : real<decltype(mkdir)>("mkdir")(path, mode);
 }
-// Directories alone are opened in this way, without a mode.
+// Only directories are opened in this way, without a mode.
 int openat(int folder, const char* path, int flags, ...) {
   using Function = int(int, const char*, int, ...);
   return fails(Call::open_directory) ? -1 : real<Function>("openat")(folder, path, flags);

@@ -17,7 +17,8 @@
 namespace weft::test {
 namespace {
 
-// False when it is to fail; `piece` takes the place of the message's, when it is to be short.
+// Returns false if the call must fail. If it must be short, `piece` replaces the pieces of the
+// message.
 bool may_move(Call call, msghdr& message, iovec& piece) noexcept {
   const int error = fault_of(call);
   if (error > 0) errno = error;
@@ -29,12 +30,12 @@ bool may_move(Call call, msghdr& message, iovec& piece) noexcept {
   return error <= 0;
 }
 
-std::mutex held_mutex;  // Guards the next two.
+std::mutex held_mutex;  // Guards the next two variables.
 bool holds = false;
 int held_count = 0;
 std::condition_variable held_changed;
 
-// For a while, if the name is one that is held. Whether it is.
+// Waits for a while if the name is a held one; returns whether it is.
 bool wait_if_held(const char* host) {
   if (host == nullptr || std::string_view(host) != "held.test") return false;
   std::unique_lock lock(held_mutex);
@@ -124,7 +125,7 @@ int getsockname(int descriptor, sockaddr* address, socklen_t* size) noexcept {
              ? -1
              : real<decltype(getsockname)>("getsockname")(descriptor, address, size);
 }
-// weft makes these four calls by their numbers; libraries below it make them by their names.
+// weft makes these four system calls directly; other libraries use the C library's functions.
 ssize_t recv(int descriptor, void* data, size_t bytes, int flags) {
   const std::size_t allowed = allowance(Call::receive, bytes);
   const ssize_t moved = allowed == 0 && bytes > 0

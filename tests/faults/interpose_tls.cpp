@@ -1,4 +1,4 @@
-// OpenSSL takes its memory by the functions of interpose.hpp in this program.
+// In this program, OpenSSL allocates with the functions of interpose.hpp.
 #include <openssl/crypto.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ void* resize(void* memory, std::size_t bytes, const char* /*file*/, int /*line*/
 }
 void release(void* memory, const char* /*file*/, int /*line*/) { release_below(memory); }
 
-// Before it has taken any.
+// Set before OpenSSL allocates anything.
 [[maybe_unused]] const bool is_set = [] {
   if (CRYPTO_set_mem_functions(&allocate, &resize, &release) != 1) std::abort();
   return true;

@@ -1,4 +1,4 @@
-// Faults while a live page is read: they cost an answer, and neither the page nor the program.
+// Tests faults while a live page is read: one answer fails, but the page and the program continue.
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -27,7 +27,7 @@ using weft::test::demand;
 using weft::test::expect_none;
 using weft::test::sweep_in_runtime;
 
-// The bytes until the end of the connection.
+// Returns the bytes until the end of the connection.
 std::string ask(const Address& address, const std::string& path) {
   auto [stream, refused] = TcpStream::connect(address, Deadline::after(20s));
   expect_none(refused);
@@ -44,14 +44,14 @@ std::string ask(const Address& address, const std::string& path) {
   }
 }
 
-// Whole, or none of it: no answer is cut off where memory ended.
+// Each answer is whole or absent: a shortage of memory truncates none.
 void read_all_pages() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
   auto serving = weft::spawn([&listener = listener] {
-    const CloseAtEnd closer{listener};  // No client waits for a server that could not begin.
+    const CloseAtEnd closer{listener};  // No client waits for a failed server.
     return weft::http::serve_live_page(listener);
   });
   {
@@ -67,11 +67,11 @@ void read_all_pages() {
   expect_none(serving.join());
 }
 
-TEST_CASE("an unreadable page is refused with the reason and the program continues") {
+TEST_CASE("the live page refuses a page with the reason when a thread or an allocation fails") {
   sweep_in_runtime(&read_all_pages, {{Call::start_thread, EAGAIN}, {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory),
                     make_error_code(weft::Errc::end_of_stream),
-                    {ECONNREFUSED, std::system_category()},  // A server that could not begin.
+                    {ECONNREFUSED, std::system_category()},  // The server could not start.
                     {ECONNRESET, std::system_category()}});
 }
 

@@ -1,4 +1,4 @@
-// Faults while datagrams and descriptors are sent, bytes in pieces, and files.
+// Tests faults while fibers send datagrams, descriptors, bytes in pieces, and files.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ void datagrams() {
     taken += count;
   }
 }
-TEST_CASE("datagrams survive each failing call, or return its error") {
+TEST_CASE("datagrams arrive or an error is returned when a system call fails") {
   sweep_in_runtime(&datagrams,
                    {{Call::make_socket, EMFILE},
                     {Call::bind_socket, EADDRINUSE},
@@ -92,7 +92,7 @@ TEST_CASE("datagrams survive each failing call, or return its error") {
                    kNoMemory);
 }
 
-// Bytes in pieces, and then a file.
+// Sends bytes in pieces, and then a file.
 void pieces() {
   auto [ends, refused] = UnixStream::pair();
   expect_none(refused);
@@ -125,7 +125,8 @@ void pieces() {
   if (error != weft::Errc::end_of_stream) expect_none(error);
   demand(received == halves[0] + halves[1] + std::string(200, '\0'), "it comes as it was sent");
 }
-TEST_CASE("writes of pieces and of files continue after each failing call, or return its error") {
+TEST_CASE(
+    "gathered writes and file transfers continue or return the error when a system call fails") {
   sweep_in_runtime(&pieces,
                    {{Call::make_pair, EMFILE},
                     {Call::control_epoll, ENOSPC},
@@ -150,17 +151,17 @@ TEST_CASE("writes of pieces and of files continue after each failing call, or re
                    kOtherEnd);
 }
 
-// As one whose bytes have to be waited for.
+// Does the same with a file whose bytes must come from the disk.
 void pieces_from_disk() {
-  (void)weft::files::list_directory(".");  // This makes what files keep forever.
+  (void)weft::files::list_directory(".");  // Makes the objects that files/ keeps forever.
   pieces();
 }
-TEST_CASE("files that are not cached are sent, or an error is returned") {
+TEST_CASE("files that are not cached are sent, or an error is returned, when a call fails") {
   sweep_in_runtime(&pieces_from_disk, {{Call::read_at, EIO}, {Call::read_at, EAGAIN, 3}},
                    kOtherEnd);
 }
 
-// A descriptor goes to the other end and gives what is in it.
+// Sends a descriptor to the other end, which reads from it.
 void descriptors() {
   auto [ends, refused] = UnixStream::pair();
   expect_none(refused);
@@ -176,7 +177,7 @@ void descriptors() {
       received.descriptors.size() == 1 && ::lseek(received.descriptors[0].get(), 0, SEEK_END) == 5,
       "the descriptor is the one that was sent");
 }
-TEST_CASE("descriptors that are passed are not lost when a call fails") {
+TEST_CASE("descriptors passed over a Unix socket are not lost when a call fails") {
   sweep_in_runtime(&descriptors,
                    {{Call::send_message, EINTR, 3},
                     {Call::send_message, EAGAIN, 3},

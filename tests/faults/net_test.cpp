@@ -1,4 +1,4 @@
-// Faults while sockets listen, connect, and send and receive.
+// Tests faults while sockets listen, connect, and send and receive.
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -31,8 +31,8 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep;
 
-// The other side's error, as it looks from here. A server that ends has closed its listener when
-// the last client comes.
+// The errors that this side gets after a fault of the other side. A server that ends may have
+// closed its listener before the last client connects.
 const Documented kOtherSide =
     weft::test::of_other_side({std::error_code(ECONNREFUSED, std::system_category())});
 
@@ -44,9 +44,9 @@ void echo(weft::net::TcpStream& stream) {
   }
 }
 
-// Takes the connections of the clients one after the other, as a server would: it waits out errors
-// of the process (EMFILE). An error of the listener ends the loop, and all connections that it has
-// not accepted.
+// Serves the clients one after the other, and retries after errors of the process (EMFILE), as a
+// server does. An error of the listener ends the loop, and all connections that are not accepted
+// yet.
 void serve(weft::net::TcpListener& listener) {
   std::vector<weft::JoinHandle<void>> connections;
   const CloseAtEnd close_at_end{listener};
@@ -99,7 +99,7 @@ void echo_server() {
   });
 }
 
-TEST_CASE("an echo server survives each failing call on its sockets, or returns the call's error") {
+TEST_CASE("an echo server continues or returns the error when a call on its sockets fails") {
   sweep(&echo_server,
         {{Call::make_socket, EMFILE},
          {Call::bind_socket, EADDRINUSE},
@@ -112,7 +112,7 @@ TEST_CASE("an echo server survives each failing call on its sockets, or returns 
          {Call::close_file, EINTR}},
         kOtherSide);
 }
-TEST_CASE("an echo server survives each failing accept") {
+TEST_CASE("an echo server continues when accept() fails") {
   sweep(&echo_server, {{Call::accept_socket, EMFILE},
                        {Call::accept_socket, EMFILE, 5},
                        {Call::accept_socket, ENFILE},
@@ -125,7 +125,7 @@ TEST_CASE("an echo server survives each failing accept") {
                        {Call::accept_socket, EINTR, 3},
                        {Call::accept_socket, EAGAIN, 3}});
 }
-TEST_CASE("an echo server survives each failing transfer") {
+TEST_CASE("an echo server continues when a receive or a send fails") {
   sweep(&echo_server,
         {{Call::receive, EINTR, 3},
          {Call::receive, EAGAIN, 3},
@@ -138,7 +138,7 @@ TEST_CASE("an echo server survives each failing transfer") {
          {Call::send, ENOBUFS}},
         kOtherSide);
 }
-TEST_CASE("an echo server survives each failing call on its poller") {
+TEST_CASE("an echo server continues when a call on its poller fails") {
   sweep(&echo_server,
         {{Call::create_epoll, EMFILE},
          {Call::control_epoll, ENOSPC},
@@ -150,7 +150,7 @@ TEST_CASE("an echo server survives each failing call on its poller") {
          {Call::read_file, EINTR}},
         kOtherSide);
 }
-TEST_CASE("an echo server survives the failure of every allocation") {
+TEST_CASE("an echo server continues when an allocation fails") {
   sweep(&echo_server, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 }  // namespace

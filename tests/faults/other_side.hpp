@@ -1,4 +1,4 @@
-// Things that scenarios with sockets share.
+// The common parts of scenarios with sockets.
 #pragma once
 
 #include <cerrno>
@@ -11,7 +11,7 @@
 
 namespace weft::test {
 
-// The errors that one side has when a fault befalls the other, and `more`.
+// Returns the errors that one side gets if a fault hits the other side, and `more`.
 inline Documented of_other_side(std::initializer_list<std::error_code> more) {
   Documented errors = {
       make_error_code(Errc::end_of_stream),
@@ -24,7 +24,7 @@ inline Documented of_other_side(std::initializer_list<std::error_code> more) {
   return errors;
 }
 
-// Without a server no client may wait in the listener's queue.
+// Closes the listener: without a server, no client may wait in its queue.
 struct CloseAtEnd {
   net::TcpListener& listener;
   ~CloseAtEnd() { listener.close(); }

@@ -1,4 +1,4 @@
-// Faults while pools begin, run tasks and end.
+// Tests faults while pools begin, run tasks and end.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -28,7 +28,7 @@ using weft::test::sweep;
 const Documented kRefusals = {std::make_error_code(std::errc::not_enough_memory),
                               make_error_code(weft::Errc::full)};
 
-// Accepted tasks run, and nothing else does.
+// Checks that accepted tasks run, and that no other tasks run.
 void submit(weft::PoolOptions options) {
   weft::Runtime runtime({.workers = 2});
   std::atomic<std::size_t> done{0};
@@ -60,13 +60,13 @@ void submit_prestarted() {
       {.capacity = 3, .min_workers = 2, .prestart = true, .prealloc = true, .queue_capacity = 30});
 }
 
-TEST_CASE("a task is accepted and runs, or is refused, for each failing allocation") {
+TEST_CASE("a submitted task runs or is refused when an allocation fails") {
   for (const auto scenario : {&submit_and_block, &submit_and_queue, &submit_or_refuse,
                               &submit_or_run, &submit_prestarted}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
   }
 }
-TEST_CASE("a pool survives any failing system call") {
+TEST_CASE("a pool runs all its tasks when a system call fails") {
   sweep(&submit_and_queue, {{Call::map, ENOMEM},
                             {Call::protect, ENOMEM},
                             {Call::futex_wait, EINTR},
@@ -95,11 +95,11 @@ void wait_for_results() {
     demand(done.load() == 5, "every task of the group was done");
   });
 }
-TEST_CASE("results arrive, or the call throws, for each failing allocation") {
+TEST_CASE("async() and run() return their results or throw when an allocation fails") {
   sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-// Each call of the pool is a first one on its fiber, or has work for a worker of its own.
+// Each call of the pool is the first one on its fiber, or needs a new worker.
 template <unsigned kWorkers>
 void call_function() {
   weft::Runtime runtime({.workers = kWorkers});
@@ -127,7 +127,8 @@ void call_function() {
            "what was accepted has ended");
   });
 }
-TEST_CASE("a call to a FunctionPool with per_worker() returns or throws when an allocation fails") {
+TEST_CASE(
+    "a FunctionPool with per_worker() returns the result or throws when an allocation fails") {
   for (const auto scenario :
        {&call_function<1>, &call_function<2>, &call_function<3>, &call_function<8>}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
@@ -151,7 +152,7 @@ void submit_with_options() {
     demand(done.load() == accepted, "what was accepted has run");
   });
 }
-// The first exception has a place of its own.
+// The group has room for the first exception.
 void throw_in_group() {
   weft::Runtime runtime({.workers = 2});
   runtime.run([] {
@@ -167,15 +168,15 @@ void throw_in_group() {
     demand(thrown == 7, "the group throws what its task threw");
   });
 }
-TEST_CASE("an exception of a group's task arrives for each failing allocation") {
+TEST_CASE("a group throws the exception of its task when an allocation fails") {
   sweep(&throw_in_group, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-TEST_CASE("tasks with keys and priorities run, or are refused, for each failing allocation") {
+TEST_CASE("a task with a key and a priority runs or is refused when an allocation fails") {
   sweep(&submit_with_options, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-// A sub-pool waits in the line of a pool that has to wait itself.
+// A sub-pool waits in the queue of a pool that itself has to wait.
 void wait_in_line_of_lines() {
   weft::Runtime runtime({.workers = 1});
   runtime.run([] {
@@ -193,7 +194,7 @@ void wait_in_line_of_lines() {
     demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
   });
 }
-TEST_CASE("accepted tasks of a sub-pool run even if its parent cannot allocate") {
+TEST_CASE("accepted tasks of a sub-pool run although the parent pool cannot allocate") {
   sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace

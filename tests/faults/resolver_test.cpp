@@ -1,4 +1,4 @@
-// Names that are looked up in the system's way, while that does not answer.
+// Lookups through the system's resolver, while it does not answer.
 #include <netdb.h>
 
 #include <chrono>
@@ -24,14 +24,16 @@ using weft::net::Resolver;
 using weft::test::await_parked;
 using weft::test::HeldLookUps;
 
-// The error for a caller that asks for a name for which the system never has an answer.
+// Returns the error of a lookup for a name that the system never answers.
 std::error_code look_up(Resolver& resolver, const weft::Until& until) {
   return resolver.resolve("held.test", 80, until).error;
 }
 
 }  // namespace
 
-FIBER_TEST_CASE("limits end a running or queued name lookup, and later lookups work") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a running or queued name lookup, and later lookups "
+    "succeed") {
   Resolver resolver({.max_threads = 1});
   std::stop_source source;
   weft::JoinHandle<std::error_code> patient;
@@ -39,7 +41,7 @@ FIBER_TEST_CASE("limits end a running or queued name lookup, and later lookups w
     const HeldLookUps held;
     auto asked = weft::spawn([&] { return look_up(resolver, source.get_token()); });
     weft::blocking([&] { held.await(1); });
-    // The thread is the only one.
+    // There is only one thread.
     CHECK(look_up(resolver, Deadline::after(2ms)) == Errc::timed_out);
     auto stopped = weft::spawn([&] { return look_up(resolver, source.get_token()); });
     patient = weft::spawn([&] { return look_up(resolver, {}); });
@@ -49,10 +51,10 @@ FIBER_TEST_CASE("limits end a running or queued name lookup, and later lookups w
     CHECK(stopped.join() == Errc::cancelled);
   }
   CHECK(patient.join() == std::error_code(EAI_NONAME, weft::net::resolver_category()));
-  // Questions that were given up before they were asked never have been.
+  // Questions that were abandoned in the queue were never asked.
   CHECK(resolver.stats().finished == 2);
   CHECK(!resolver.resolve("localhost", 80).value.empty());
-  // The shared one does it, too.
+  // The shared resolver does the same.
   const HeldLookUps held;
   CHECK(weft::net::resolve("held.test", 80, Deadline::after(2ms)).error == Errc::timed_out);
   CHECK(weft::net::resolve("held.test", 80, source.get_token()).error == Errc::cancelled);
@@ -60,7 +62,9 @@ FIBER_TEST_CASE("limits end a running or queued name lookup, and later lookups w
   CHECK(weft::net::dial("held.test:80", source.get_token()).error == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's lookup that the system does not answer") {
+THREAD_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's name lookup that the system does not "
+    "answer") {
   Resolver resolver({.max_threads = 1});
   const HeldLookUps held;
   std::stop_source source;

@@ -1,4 +1,4 @@
-// Faults while runtimes begin and end, fibers are spawned, wait and are dumped.
+// Tests faults while runtimes begin and end, fibers are spawned, wait and are dumped.
 #include <signal.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ using weft::test::demand;
 using weft::test::Fault;
 using weft::test::sweep;
 
-// The calls that the start and the end of a runtime make of the system.
+// The system calls of a runtime's start and end.
 constexpr std::initializer_list<Fault> kSystem = {
     {Call::map, ENOMEM},           {Call::unmap, ENOMEM},
     {Call::advise, EINVAL},        {Call::advise_many, ENOSYS},
@@ -51,10 +51,10 @@ constexpr std::initializer_list<Fault> kSystem = {
 
 void begin_and_end() { const weft::Runtime runtime({.workers = 3}); }
 
-TEST_CASE("a runtime starts, or throws the reason, for each failing system call") {
+TEST_CASE("a runtime starts or throws the reason when a system call fails") {
   sweep(&begin_and_end, kSystem);
 }
-TEST_CASE("a runtime starts, or throws the reason, for each failing allocation") {
+TEST_CASE("a runtime starts or throws the reason when an allocation fails") {
   sweep(&begin_and_end, {{Call::allocate, ENOMEM}});
 }
 
@@ -62,12 +62,12 @@ void begin_with_dumps() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {});
 }
-TEST_CASE("a runtime with a dump signal starts, or its constructor throws, whichever call fails") {
+TEST_CASE("a runtime with a dump signal starts or throws when a call fails") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
 
-// The list is written, or a line says why not, or nothing is: the program goes on.
+// The signal handler writes the list, or a line with the reason, or nothing; the program continues.
 void dump_by_signal() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {
@@ -75,7 +75,7 @@ void dump_by_signal() {
     weft::this_fiber::sleep_for(1ms);
   });
 }
-TEST_CASE("a failing dump by signal has no other effect") {
+TEST_CASE("a dump by signal that fails affects nothing else") {
   sweep(&dump_by_signal, {{Call::allocate, ENOMEM},
                           {Call::start_thread, EAGAIN},
                           {Call::write_file, EINTR},
@@ -95,11 +95,11 @@ void dump() {
   });
   weft::dump_fibers(all);
 }
-TEST_CASE("a dump is written, or dump() throws, for each failing call") {
+TEST_CASE("dump() writes the dump or throws when a call fails") {
   sweep(&dump, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
-// Ends with the sum of what the fibers return, or throws from the spawn that failed.
+// Checks the sum of the fibers' results, or throws from the spawn that failed.
 void spawn() {
   std::atomic<int> ended{0};
   int spawned = 0;
@@ -128,14 +128,14 @@ void spawn() {
   }
   demand(ended.load() == spawned, "what was spawned has run");
 }
-TEST_CASE("a spawn works or throws, and nothing is lost, for each failing system call") {
+TEST_CASE("a spawned fiber runs, or spawn() throws without a leak, when a system call fails") {
   sweep(&spawn, kSystem);
 }
-TEST_CASE("a spawn works or throws, and nothing is lost, for each failing allocation") {
+TEST_CASE("a spawned fiber runs, or spawn() throws without a leak, when an allocation fails") {
   sweep(&spawn, {{Call::allocate, ENOMEM}});
 }
 
-// More than fit in a worker's queue, parked at once, and woken at once.
+// Parks and wakes more fibers at once than fit into a worker's queue.
 void wake_many() {
   constexpr int kFibers = 700;
   weft::Runtime runtime({.workers = 2});
@@ -160,18 +160,18 @@ void wake_many() {
     demand(through.load() == kFibers, "all have gone through");
   });
 }
-TEST_CASE("waking many fibers succeeds for each failing system call") {
+TEST_CASE("many parked fibers are all woken when a system call fails") {
   sweep(&wake_many, {{Call::map, ENOMEM},
                      {Call::protect, ENOMEM},
                      {Call::advise, ENOMEM},
                      {Call::advise_many, EPERM},
                      {Call::futex_wait, EINTR}});
 }
-TEST_CASE("waking many fibers succeeds for each failing allocation") {
+TEST_CASE("many parked fibers are all woken when an allocation fails") {
   sweep(&wake_many, {{Call::allocate, ENOMEM}});
 }
 
-// By a plain thread, while the only worker is kept from taking any.
+// A plain thread wakes fibers, while the only worker is busy.
 void wake_from_outside() {
   constexpr int kFibers = 300;
   weft::Runtime runtime({.workers = 1});
@@ -205,7 +205,7 @@ void wake_from_outside() {
   demand(through.load() == spawned, "all have gone through");
   if (failure) std::rethrow_exception(failure);
 }
-TEST_CASE("a plain thread's wakes succeed for each failing allocation") {
+TEST_CASE("fibers that a plain thread wakes run when an allocation fails") {
   sweep(&wake_from_outside, {{Call::allocate, ENOMEM}});
 }
 
@@ -245,7 +245,7 @@ void wait_for_each_other() {
     demand(sum == 380, "every number was doubled");
   });
 }
-TEST_CASE("fibers that wait for each other continue, whatever call fails") {
+TEST_CASE("fibers that wait for each other all continue when a call fails") {
   sweep(&wait_for_each_other, {{Call::allocate, ENOMEM},
                                {Call::futex_wait, EINTR},
                                {Call::wait_epoll, EINTR},
@@ -272,7 +272,7 @@ void use_timers() {
   demand(runtime.wait_idle_for(10s), "all calls are made");
   demand(calls.load() == 2, "both calls were made");
 }
-TEST_CASE("timers work, or setting a timer throws, for each failing call") {
+TEST_CASE("a timer fires, or setting the timer throws, when a call fails") {
   sweep(&use_timers, {{Call::allocate, ENOMEM},
                       {Call::futex_wait, EINTR},
                       {Call::wait_epoll, EINTR},
@@ -297,7 +297,7 @@ void block() {
     demand(weft::blocking([] { return 7; }) == 7, "a call alone is made");
   });
 }
-TEST_CASE("a blocking call is made or refused for each failing call below it") {
+TEST_CASE("blocking() makes its call or throws when a system call fails") {
   sweep(&block,
         {{Call::allocate, ENOMEM},
          {Call::start_thread, EAGAIN},
@@ -331,7 +331,8 @@ void group() {
     demand(context.is_over(), "it is cancelled");
   });
 }
-TEST_CASE("groups, parallel loops, locals and contexts work or throw for each failing allocation") {
+TEST_CASE(
+    "groups, parallel loops, FiberLocals and contexts succeed or throw when an allocation fails") {
   sweep(&group, {{Call::allocate, ENOMEM}});
 }
 }  // namespace

@@ -1,4 +1,4 @@
-// Faults while a server accepts, clients dial by name, and groups of threads make calls.
+// Tests faults while a server accepts, clients dial by name, and groups of threads make calls.
 #include <netdb.h>
 
 #include <array>
@@ -39,11 +39,11 @@ using weft::test::Documented;
 using weft::test::expect_none;
 using weft::test::sweep_in_runtime;
 
-// The errors by which a client sees a fault of the other side, too.
+// The errors that a client also gets after a fault of the other side.
 const Documented kOtherSide =
     weft::test::of_other_side({std::error_code(ECONNREFUSED, std::system_category())});
 
-// Two questions, by way of a connection that has no fiber meanwhile.
+// Sends two questions over a connection that has no fiber between them.
 void ask(const Address& address) {
   auto [stream, refused] = TcpStream::connect(address, Deadline::after(20s));
   expect_none(refused);
@@ -54,7 +54,7 @@ void ask(const Address& address) {
   }
 }
 
-// A fault of one connection is not another's affair: a client that comes later is served.
+// A fault of one connection does not affect others: a later client is served.
 void serve_with(weft::net::ServerOptions options) {
   options.grace = 1s;
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
@@ -78,7 +78,7 @@ void serve_with(weft::net::ServerOptions options) {
       TcpListener& listener;
       ~NoteEnd() {
         ended = true;
-        listener.close();  // Also if the server has not begun: no client waits for it.
+        listener.close();  // Ends the waits of clients if the server has not started.
       }
     };
     const NoteEnd note_end{has_ended, listener};
@@ -135,10 +135,11 @@ constexpr std::initializer_list<weft::test::Fault> kServerFaults = {
     {Call::start_thread, EAGAIN},
     {Call::allocate, ENOMEM},
 };
-TEST_CASE("a server serves the next client after each failing call") {
+TEST_CASE("a server serves the next client after any call has failed") {
   sweep_in_runtime(&serve, kServerFaults, kOtherSide);
 }
-TEST_CASE("a server whose handlers run in a pool serves the next client after each failing call") {
+TEST_CASE(
+    "a server whose handlers run in a pool serves the next client after any call has failed") {
   sweep_in_runtime(&serve_in_pool, kServerFaults, kOtherSide);
 }
 
@@ -152,7 +153,7 @@ void dial() {
                                              {.resolver = &resolver}, Deadline::after(20s));
   expect_none(undialled);
 }
-TEST_CASE("dial() connects to a name, or returns an error, for each failing call") {
+TEST_CASE("dial() connects to a name or returns an error when a call fails") {
   sweep_in_runtime(&dial,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -163,7 +164,7 @@ TEST_CASE("dial() connects to a name, or returns an error, for each failing call
                     {Call::allocate, ENOMEM}},
                    kOtherSide);
 }
-TEST_CASE("dial() returns the resolver's errors") {
+TEST_CASE("dial() returns the errors of its resolver") {
   sweep_in_runtime(&dial, {{Call::look_up, -EAI_AGAIN}, {Call::look_up, -EAI_MEMORY}},
                    {std::error_code(EAI_AGAIN, weft::net::resolver_category()),
                     std::error_code(EAI_MEMORY, weft::net::resolver_category())});
@@ -195,7 +196,7 @@ void group() {
   expect_none(error);
   demand(sum == 6, "each call is made once");
 }
-TEST_CASE("a group of threads makes each call once, or returns an error") {
+TEST_CASE("a BlockingGroup makes each call once or returns an error when a call fails") {
   sweep_in_runtime(&group, {{Call::start_thread, EAGAIN},
                             {Call::start_thread, EAGAIN, 2},
                             {Call::futex_wait, EINTR, 3},

@@ -1,4 +1,4 @@
-// A service that lives on while calls fail by chance, many at once.
+// A service continues while many calls fail by chance.
 #include <unistd.h>
 
 #include <array>
@@ -46,7 +46,7 @@ using weft::test::Random;
 
 constexpr std::uint64_t kChances = 50;
 constexpr auto kLong = 20s;
-// Seconds until the next moment of rest, of which each caller's limit is a part.
+// The longest time in seconds until the next pause; each caller's limit is a part of it.
 constexpr unsigned kPatience = 120;
 
 // Seconds with faults: WEFT_SOAK_SECONDS, or a few.
@@ -55,7 +55,7 @@ std::chrono::seconds length_of_soak() {
   return std::chrono::seconds(text != nullptr ? std::strtol(text, nullptr, 10) : 3);
 }
 
-// An echo server whose handlers are a pool's, an HTTP server, and the pool. They begin and end
+// An echo server whose handlers run in a pool, an HTTP server, and the pool. They start and end
 // without faults.
 class Service {
  public:
@@ -113,7 +113,7 @@ class Service {
   weft::JoinHandle<void> answering_;
 };
 
-// ---- Clients and tasks: all that comes back is right, or an error says why not.
+// ---- Clients and tasks: each result is right, or an error gives the reason.
 
 void talk(const weft::net::Address& address, Random& random) {
   auto [stream, refused] = weft::net::TcpStream::connect(address, Deadline::after(kLong));
@@ -135,7 +135,7 @@ void ask(weft::http::Client& client, const std::string& url, Random& random) {
   expect_none(failed);
   const auto [text, broken] = reply.read_all(Deadline::after(kLong));
   expect_none(broken);
-  // 400: the server's reading of the body failed.
+  // 400: the server could not read the body.
   if (reply.status() == 500 || reply.status() == 503 || reply.status() == 400) {
     expect_none(std::make_error_code(std::errc::resource_unavailable_try_again));
   }
@@ -173,7 +173,7 @@ void run_command() {
   demand(result.output == "said\n", "what a program writes is read");
 }
 
-// Fibers that do something again and again, with moments of rest in which no fault comes.
+// Fibers that repeat an action, with pauses without faults.
 class Work {
  public:
   explicit Work(Service& service) : service_(service) {
@@ -214,7 +214,7 @@ class Work {
     demand(ran_ == accepted_, "what the pool accepts runs, once");
   }
   void go_on() { resting_ = false; }
-  // Without faults. Servers go on as if nothing had been.
+  // Checks, without faults, that the servers still work.
   void check_service() {
     Random random(count_);
     talk(service_.echo_address(), random);
@@ -234,7 +234,7 @@ class Work {
           ++at_rest_;
           while (resting_) weft::this_fiber::sleep_for(1ms);
           --at_rest_;
-          continue;  // It may be time for the next one.
+          continue;  // The next pause may be due.
         }
         try {
           action(random);
@@ -277,7 +277,7 @@ class Work {
   weft::TaskGroup fibers_;
 };
 
-// A line each minute, and at the end.
+// Prints a line each minute, and at the end.
 void tell(const Work& work, std::chrono::steady_clock::duration time) {
   std::ifstream pages("/proc/self/statm");
   std::size_t mapped = 0;
@@ -296,7 +296,7 @@ void live(bool with_faults) {
   runtime.run([&] {
     Service service;
     Work work(service);
-    work.check_service();  // Its servers have begun.
+    work.check_service();  // Its servers have started.
     const auto begin = std::chrono::steady_clock::now();
     auto passed = begin - begin;
     for (auto told = passed; passed < length;) {
@@ -317,7 +317,7 @@ void live(bool with_faults) {
   });
 }
 
-TEST_CASE("a service survives randomly failing calls, and leaks nothing") {
+TEST_CASE("a service with randomly failing calls continues and leaks nothing") {
   weft::test::soak(&live);
 }
 

@@ -1,4 +1,4 @@
-// Faults while the monitor tells of a worker that is stuck.
+// Tests faults while the monitor reports a stalled worker.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -26,7 +26,7 @@ void tell_of_stall() {
     while (told.load() == 0) std::this_thread::yield();
   });
 }
-TEST_CASE("a stall is reported, whatever call fails meanwhile") {
+TEST_CASE("a stall is reported even if a system call fails meanwhile") {
   weft::test::sweep(&tell_of_stall, {{Call::allocate, ENOMEM},
                                      {Call::start_thread, EAGAIN},
                                      {Call::map, ENOMEM},

@@ -25,16 +25,16 @@ namespace {
 
 // Seconds for the three runs of one process.
 constexpr unsigned kPatience = 120;
-// A scenario that makes more calls of a kind is too large to be gone through one by one.
+// A scenario with more calls of a kind is too large for a run per call.
 constexpr std::uint64_t kMostCalls = 3000;
 
-// A scenario to play, with all that a fault may lead to.
+// A scenario to run, with all permitted effects of a fault.
 struct Play {
   Scenario scenario;
   bool in_runtime;
   const Documented& documented;
 
-  // Calls `begin` first: where faults begin.
+  // Calls `begin` first; faults begin there.
   template <class Begin>
   void run(Begin begin) const {
     if (!in_runtime) {
@@ -54,7 +54,7 @@ struct Play {
 
 enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
 
-// The rest of the process's life is spent on telling what went wrong.
+// Reports what went wrong, and ends the process.
 [[noreturn]] void fail(const std::string& sentence) {
   (void)disarm();
   std::cerr << sentence << std::endl;
@@ -63,7 +63,7 @@ enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
 
 void on_alarm(int) {
   (void)disarm();
-  alarm(3);  // The list may wait for a lock that is held forever.
+  alarm(3);  // The list may wait for a lock forever.
   signal(SIGALRM, SIG_DFL);
   std::cerr << "it hangs; its fibers:" << std::endl;
   dump_fibers(std::cerr);
@@ -86,7 +86,7 @@ void on_alarm(int) {
   std::abort();
 }
 
-// The numbers that a scenario must leave as they were.
+// The counts that a scenario must leave unchanged.
 struct Books {
   Held memory;
   std::size_t descriptors;
@@ -103,14 +103,15 @@ Books read_books() {
   return {held(), count_descriptors(), threads};
 }
 
-// It lists only growth: what is kept forever may have been taken for the first time.
+// Lists only the counts that grew. Memory that is kept forever may have been allocated for the
+// first time.
 std::string growth(const Books& before, const Books& after, const Fault* fault) {
   std::ostringstream text;
   const auto compare = [&text](const char* what, auto earlier, auto later) {
     if (later > earlier) text << what << ": " << earlier << " before, " << later << " after; ";
   };
   compare("blocks of operator new", before.memory.blocks, after.memory.blocks);
-  // OpenSSL 3.0 loses a block of its own when one is refused: SSL_CTX_new alone does.
+  // OpenSSL 3.0 itself leaks a block if an allocation fails, for example in SSL_CTX_new.
   if (fault == nullptr || fault->call != Call::allocate_in_tls) {
     compare("blocks of OpenSSL and c-ares", before.memory.blocks_below, after.memory.blocks_below);
   }
@@ -124,7 +125,7 @@ std::string growth(const Books& before, const Books& after, const Fault* fault) 
   return text.str();
 }
 
-// With the words that say when.
+// `when` describes the moment.
 void demand_nothing_left(const Books& before, const Fault* fault, const char* when = "") {
   if (const std::string left = growth(before, read_books(), fault); !left.empty()) {
     fail("left behind" + std::string(when) + ": " + left);
@@ -159,7 +160,7 @@ void run_with_fault(const Play& play, const Fault& fault, std::uint64_t number, 
   }
 }
 
-// Noexcept, so that what escapes ends it; the test framework would go on with the next case.
+// It is noexcept, so that an exception ends the process; the framework would continue otherwise.
 void play_with_fault(const Play& play, const Fault& fault, std::uint64_t number) noexcept {
   play.run();
   const Books before = read_books();
@@ -171,12 +172,12 @@ void play_with_fault(const Play& play, const Fault& fault, std::uint64_t number)
   _exit(came ? kPassed : kNoFault);
 }
 
-// A process that plays a scenario, and ends itself.
+// A process that runs a scenario and then ends.
 class Child {
  public:
   template <class Body>
   explicit Child(Body body) : output_(std::tmpfile()) {
-    // Text that has not been written yet would be written twice.
+    // Otherwise buffered text would be written twice.
     std::cout.flush();
     (void)std::fflush(nullptr);
     process_ = fork();
@@ -191,13 +192,13 @@ class Child {
       body();
     }
   }
-  // Waits for its end; once.
+  // Waits for its end; call it once.
   [[nodiscard]] int status() const {
     int status = 0;
     waitpid(process_, &status, 0);
     return status;
   }
-  // Takes what it wrote; once, after its end.
+  // Returns its output; call it once, after its end.
   [[nodiscard]] std::string output() const {
     std::string text;
     std::rewind(output_);
@@ -214,7 +215,7 @@ class Child {
   pid_t process_ = -1;
 };
 
-// Several at a time, as most of them wait for the ends of threads.
+// Runs several processes at a time, because most of them wait for the ends of threads.
 void sweep_one(const Play& play, const Fault& fault) {
   const char* only = std::getenv("WEFT_FAULT_NUMBER");
   std::uint64_t number = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
@@ -222,7 +223,7 @@ void sweep_one(const Play& play, const Fault& fault) {
   bool has_ended = false;
   std::uint64_t at_once = 1;
   const std::uint64_t most = kMostCalls * fault.stride;
-  while (!has_ended && failures < 5 && number < most) {  // The others say the same.
+  while (!has_ended && failures < 5 && number < most) {  // Further failures would be similar.
     std::vector<Child> children;
     for (std::uint64_t i = 0; i < at_once; ++i) {
       children.emplace_back(

@@ -1,9 +1,9 @@
-// One fault after the other, until none is left.
+// Injects one fault after the other, until each call has failed once.
 //
-// A scenario is run in a process of its own: once as it is; then with the n-th call of a kind
-// failing; then again as it is. The second run may end with an exception that is documented; it
-// must not hang, end the process, or leave anything behind; and the third must do all that the
-// first did. n grows until the scenario makes fewer such calls.
+// A scenario runs three times in a separate process. In the second run, the n-th call of a kind
+// fails. This run may end with a documented exception; it must not hang, end the process, or leak
+// anything. The third run must succeed like the first. n grows until the scenario makes fewer such
+// calls.
 #pragma once
 
 #include <cstddef>
@@ -25,21 +25,21 @@ using Documented = std::vector<std::error_code>;
 
 void sweep(Scenario scenario, std::initializer_list<Fault> faults,
            const Documented& documented = {});
-// The same for a scenario that is played in a fiber of a runtime of one worker, whose own start is
-// not made to fail.
+// Does the same for a scenario that runs in a fiber of a runtime with one worker. The runtime's
+// start has no faults.
 void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
                       const Documented& documented = {});
 
-// Plays the scenario once, in a process of its own, with the faults that it arms itself. It must
-// end within `seconds` after each call of `still_alive`, and leave nothing behind that its first
-// run, without faults, did not.
+// Runs the scenario once in a separate process, with the faults that the scenario arms. After each
+// call of `still_alive`, it must end, or make the next such call, within `seconds`. It must leave
+// nothing behind that its first run, without faults, did not.
 void soak(void (*scenario)(bool with_faults));
 void still_alive(unsigned seconds) noexcept;
 
-// How many the process has open, and three more: only differences tell.
+// Returns the number of open descriptors plus three; callers compare two results.
 [[nodiscard]] std::size_t count_descriptors();
 
-// For scenarios: ends them with the error, as what is documented.
+// Ends a scenario with the error, which must be documented.
 void expect_none(std::error_code error);
 // A condition that must hold in every run; the process ends otherwise.
 void demand(bool condition, const char* sentence);

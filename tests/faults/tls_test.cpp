@@ -1,4 +1,4 @@
-// Faults while contexts are made, and while TLS connections begin, talk and end.
+// Tests faults while contexts are made, and while TLS connections begin, talk and end.
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -36,7 +36,7 @@ using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 namespace tls = weft::tls;
 
-// Made by the process that starts the others, before it does.
+// The process that starts the child processes makes them first.
 const Certificates& certificates() {
   static const Certificates* const made = [] {
     static Certificates all;
@@ -47,8 +47,8 @@ const Certificates& certificates() {
   return *made;
 }
 
-// Which of OpenSSL's errors it is depends on where the fault was.
-// OpenSSL allocates some ten thousand times to read a few files.
+// The place of the fault determines which of OpenSSL's errors comes. OpenSSL allocates some ten
+// thousand times to read a few files.
 constexpr unsigned kStride = 61;
 
 const std::error_code kNoMemory = std::make_error_code(std::errc::not_enough_memory);
@@ -85,7 +85,7 @@ void contexts() {
   expect_no_error(made.server.reload());
   expect_no_error(made.client.reload());
 }
-TEST_CASE("TLS contexts are made and reloaded, or an error is returned, for each failing call") {
+TEST_CASE("a TLS context is made and reloaded, or an error is returned, when a call fails") {
   (void)certificates();
   sweep_in_runtime(&contexts,
                    {{Call::open_file, EMFILE},
@@ -94,7 +94,7 @@ TEST_CASE("TLS contexts are made and reloaded, or an error is returned, for each
                    {kNoMemory, kRefused});
 }
 
-constexpr std::size_t kSize = 20'000;  // Some records.
+constexpr std::size_t kSize = 20'000;  // Several TLS records.
 
 std::string text_of(std::size_t size) {
   std::string text(size, '\0');
@@ -157,7 +157,7 @@ void visit(const Contexts& contexts) {
     error = talk(std::move(connected), contexts.client);
   } catch (...) {
     thrown = std::current_exception();
-    connected = {};  // If it has not been taken.
+    connected = {};  // Closes it if it was not accepted.
   }
   const std::error_code of_server = server.join();
   if (thrown) std::rethrow_exception(thrown);
@@ -165,7 +165,8 @@ void visit(const Contexts& contexts) {
   expect_no_error(of_server);
 }
 
-// The second takes up the session of the first, and the third that of the second with other keys.
+// The second visit resumes the session of the first; the third resumes that of the second with
+// other keys.
 void visits() {
   Contexts contexts = make_contexts();
   visit(contexts);
@@ -176,7 +177,7 @@ void visits() {
 
 const Documented kOtherSide = weft::test::of_other_side({kRefused, tls::Errc::truncated});
 
-TEST_CASE("TLS connections survive any failing system call, or return an error") {
+TEST_CASE("a TLS connection continues or returns an error when a system call fails") {
   (void)certificates();
   sweep_in_runtime(&visits,
                    {{Call::receive, EINTR, 3},
@@ -191,11 +192,11 @@ TEST_CASE("TLS connections survive any failing system call, or return an error")
                     {Call::close_file, EINTR}},
                    kOtherSide);
 }
-TEST_CASE("TLS connections survive each failing allocation, or return its error") {
+TEST_CASE("a TLS connection continues or returns the error when an allocation fails") {
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
-TEST_CASE("TLS connections survive each failing allocation of OpenSSL, or return its error") {
+TEST_CASE("a TLS connection continues or returns the error when an allocation of OpenSSL fails") {
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate_in_tls, ENOMEM, 1, kStride}}, kOtherSide);
 }

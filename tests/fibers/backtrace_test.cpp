@@ -1,4 +1,4 @@
-// A visit to a parked stack finds the calls of its fiber, and leaves no trace.
+// A visit to a parked stack finds the calls of its fiber, and does not change the stack.
 #include "fibers/calls/backtrace.hpp"
 
 #include <doctest/doctest.h>
@@ -9,10 +9,10 @@
 
 namespace weft::test {
 
-// Not static and not inlined: its addresses are looked for.
+// Not static and not inlined, because the test looks for its addresses.
 extern "C" [[gnu::noinline, gnu::used]] void weft_test_function_that_parks(Coroutine& coroutine,
                                                                            int depth) {
-  // Through a volatile pointer, or the compiler would unroll the recursion.
+  // Calls through a volatile pointer, because otherwise the compiler would unroll the recursion.
   void (*volatile again)(Coroutine&, int) = &weft_test_function_that_parks;
   if (depth > 0) again(coroutine, depth - 1);
   if (depth == 0) coroutine.suspend();
@@ -40,8 +40,9 @@ std::ptrdiff_t calls_of_parking_function(const Backtrace& trace) {
 
 TEST_SUITE_BEGIN("fibers/backtrace");
 
-TEST_CASE("the calls of a parked stack are found repeatedly, and its fiber continues unharmed") {
-  if (kSanitized) return;  // There are no visits then.
+TEST_CASE(
+    "repeated backtraces of a parked stack show its calls, and its fiber continues unharmed") {
+  if (kSanitized) return;  // Sanitized builds make no visits.
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   REQUIRE(coroutine.stack != nullptr);
@@ -52,7 +53,7 @@ TEST_CASE("the calls of a parked stack are found repeatedly, and its fiber conti
       weft::test::weft_test_function_that_parks(self, depth);
     }
   };
-  std::ptrdiff_t at_first = 0;  // More than one if a neighbour in memory is taken for it.
+  std::ptrdiff_t at_first = 0;  // Above 1 if the walk mistakes a neighbour for it.
   for (int depth = 0; depth < 5; ++depth) {
     coroutine.resume();
     for (int i = 0; i < 3; ++i) {
@@ -71,7 +72,7 @@ TEST_CASE("the calls of a parked stack are found repeatedly, and its fiber conti
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("a stack without room for an unwinder is not unwound") {
+TEST_CASE("a backtrace is empty when the parked stack has no room for the unwinder") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(0, 1));
   REQUIRE(coroutine.stack != nullptr);

@@ -1,4 +1,4 @@
-// Calls found in a copy of a stack, whatever the copy holds.
+// Tests that calls are found in a copy of a stack, whatever the copy contains.
 #include "fibers/calls/call_walk.hpp"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ using weft::fibers::ThreadImage;
 
 TEST_SUITE_BEGIN("fibers/call_walk");
 
-// So much of the caller's stack, from here.
+// Copies this much of the caller's stack, beginning here.
 constexpr std::size_t kBytes = 4096;
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// As a thread that has just been called at the place where this function was.
+// Makes an image of a thread that has just called this function.
 [[gnu::noinline]] void take_image(ThreadImage& image) {
   const char* frame = static_cast<const char*>(__builtin_frame_address(0));
   image.registers = {};
@@ -33,10 +33,10 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
   image.copy_stack(frame + kBytes);
 }
 
-// Where a call was that is over: its address may still lie on the stack.
+// Returns the address of a finished call, which may remain on the stack.
 [[gnu::noinline]] const void* here() { return __builtin_return_address(0); }
 [[gnu::noinline]] const void* earlier_call() {
-  // A call in the first few bytes of a function would be taken for none.
+  // The walk would not accept a call in the first few bytes of a function.
   asm volatile(".rept 8\n nop\n .endr");
   const void* site = here();
   asm volatile("" : "+r"(site));
@@ -44,7 +44,7 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 }
 
 [[gnu::noinline]] void take_deeper(ThreadImage& image, int depth, const void*& deepest) {
-  // Its size is known at run time only, so the frame is found by the frame register.
+  // The size is known only at run time, so the walk needs the frame register.
   auto* room = static_cast<char*>(__builtin_alloca(static_cast<std::size_t>(depth) * 16));
   asm volatile("" : : "r"(room) : "memory");
   if (depth > 1) {
@@ -62,23 +62,23 @@ bool names(const Backtrace& trace, const void* address) {
   return std::ranges::count(trace.frames.begin(), trace.frames.begin() + trace.count, address) > 0;
 }
 
-TEST_CASE("the calls in a copy of a stack are found by the program's unwind tables") {
-  if (weft::test::kSanitized) return;  // Their frames are larger.
+TEST_CASE("a call walk finds the calls in a copied stack with the program's unwind tables") {
+  if (weft::test::kSanitized) return;  // Sanitized frames are larger.
   static ThreadImage image;
   const void* deepest = nullptr;
   take_deeper(image, 4, deepest);
   const Backtrace trace = calls_in(image);
   CHECK(trace.count >= 5);
-  // As if its current instruction, the innermost, were a call.
+  // The walk treats the current instruction like a call.
   CHECK(number(trace.frames[0]) == image.registers.program_counter + 1);
   CHECK(names(trace, deepest));
   CHECK(!names(trace, earlier_call()));
-  // Without its frame register the innermost frame is a riddle; what it was called by is not.
+  // Without the frame register, the walk skips the innermost frame, but finds the caller.
   image.registers.forget(kFrameRegister);
   CHECK(names(calls_in(image), deepest));
 }
 
-TEST_CASE("a stack is copied up to its top, as far as the buffer has room") {
+TEST_CASE("a copy of a stack ends at the top of the stack or when the buffer is full") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, ThreadImage::kMostWords + 2> stack{};
   const char* begin = reinterpret_cast<const char*>(stack.data());
@@ -88,14 +88,15 @@ TEST_CASE("a stack is copied up to its top, as far as the buffer has room") {
     const char* top = begin + words * sizeof(std::uintptr_t);
     image.copy_stack(top);
     CHECK(image.count == words);
-    image.copy_stack(top + 1);  // A part of a word is none.
+    image.copy_stack(top + 1);  // The walk ignores a part of a word.
     CHECK(image.count == words);
   }
   image.copy_stack(begin + sizeof stack);
   CHECK(image.count == ThreadImage::kMostWords);
 }
 
-TEST_CASE("a stack is copied from its lowest word on if the stack pointer lies below the stack") {
+TEST_CASE(
+    "a copy starts at the lowest word of a stack when the stack pointer lies below the stack") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, 8> stack{1, 2, 3, 4, 5, 6, 7, 8};
   const char* begin = reinterpret_cast<const char*>(stack.data());
@@ -107,19 +108,21 @@ TEST_CASE("a stack is copied from its lowest word on if the stack pointer lies b
   CHECK(image.words[0] == 1);
 }
 
-TEST_CASE("a walk of an unreadable stack returns at most as many calls as there is room for") {
+TEST_CASE(
+    "a walk of an unreadable stack returns at most as many calls as the result has room for") {
   static ThreadImage image;
   image.registers = {};
   image.registers.set(kStackRegister, 4096);
   image.begin = 4096;
   image.words.fill(number(earlier_call()));
   image.count = 2;
-  CHECK(calls_in(image).count == 3);  // Where it is, and two; what lies beyond is not looked at.
+  CHECK(calls_in(image).count == 3);  // The place and two calls; the copy ends there.
   image.count = ThreadImage::kMostWords;
   CHECK(calls_in(image).count == Backtrace::kMostFrames);
 }
 
-TEST_CASE("a walk of a copy with arbitrary contents ends and returns a bounded number of calls") {
+TEST_CASE(
+    "a walk of a stack copy with random contents ends and returns a bounded number of calls") {
   if (weft::test::kSanitized) return;
   static ThreadImage original;
   static ThreadImage torn;

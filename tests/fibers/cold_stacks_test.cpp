@@ -29,7 +29,9 @@ ColdStacks with_blocks(std::size_t blocks) {
   return cold;
 }
 
-TEST_CASE("guards are stripped from the highest whole blocks, and some stacks keep their guards") {
+TEST_CASE(
+    "guards are removed from the highest whole blocks of free stacks, and some stacks keep their "
+    "guards") {
   ColdStacks cold = with_blocks(8);
   const ColdStacks::Run run = cold.find_blocks(3, 2 * kBlock);
   CHECK(run.first == 5 * kBlock);
@@ -46,7 +48,7 @@ TEST_CASE("guards are stripped from the highest whole blocks, and some stacks ke
   CHECK(cold.guarded() == 2 * kBlock);
 }
 
-TEST_CASE("a block with a stack in use is not stripped") {
+TEST_CASE("a block of stacks keeps its guards while one of its stacks is in use") {
   ColdStacks cold = with_blocks(2);
   std::array<std::uint32_t, 1> taken{};
   CHECK(cold.take(taken).guarded == 1);
@@ -58,7 +60,7 @@ TEST_CASE("a block with a stack in use is not stripped") {
   CHECK(cold.find_blocks(2, 0).count == 2 * kBlock);
 }
 
-TEST_CASE("sorted stacks with guards are taken before stacks without guards") {
+TEST_CASE("free stacks with guards are taken before free stacks without guards after a sort") {
   ColdStacks cold = with_blocks(2);
   cold.strip(cold.find_blocks(1, 0));
   cold.sort();
@@ -74,8 +76,9 @@ TEST_CASE("sorted stacks with guards are taken before stacks without guards") {
   CHECK(cold.bare() == kBlock);
 }
 
-// Compared with sets.
-TEST_CASE("no stack is lost, taken twice or mistaken for a guarded stack, in any order of calls") {
+// Compares the stacks with sets.
+TEST_CASE(
+    "the set of free stacks loses, duplicates or mislabels no stack under random operations") {
   weft::test::Random random;
   ColdStacks cold = with_blocks(6);
   std::set<std::uint32_t> guarded(cold.indices().begin(), cold.indices().end());

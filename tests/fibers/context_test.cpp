@@ -1,5 +1,5 @@
-// The bare jump: what it keeps, what it does not, and how a fresh stack begins. Also built without
-// optimization, where the compiler keeps other things in registers.
+// Tests the bare jump: which registers it preserves, and how a new stack begins. The file is also
+// built without optimization, because the compiler then uses registers differently.
 #include "fibers/context.hpp"
 
 #include <doctest/doctest.h>
@@ -20,17 +20,17 @@ constexpr bool kAssembly = false;
 #else
 constexpr bool kAssembly = true;
 #endif
-// Whether a jump saves the floating-point control registers of its caller.
+// True if a jump saves the floating-point control registers of its caller.
 #if defined(WEFT_CONTEXT_BOOST) && defined(__x86_64__)
 constexpr bool kSavesRounding = true;
 #else
 constexpr bool kSavesRounding = false;
 #endif
 
-// The sanitizers learn of switches, not of bare jumps.
+// Switches notify the sanitizers, but bare jumps do not.
 #define BARE_TEST_CASE(sentence) TEST_CASE(sentence* doctest::skip(weft::fibers::kSanitized))
 
-// A stack of its own for `entry`, until the test ends.
+// A separate stack for `entry`, until the test ends.
 class Partner {
  public:
   explicit Partner(void (*entry)(Arrival))
@@ -57,7 +57,7 @@ class Partner {
   Context context_;
 };
 
-// Leaves nothing as it was in the registers that a call would preserve.
+// Changes all registers that a call would preserve.
 [[gnu::always_inline]] inline void scramble_registers() {
 #if defined(__x86_64__)
   asm volatile(
@@ -90,7 +90,7 @@ class Partner {
   for (;;) arrival = weft::fibers::jump(arrival.fctx, arrival.data);
 }
 
-// Many values that are needed before, between and after the jumps, each in its own way.
+// Uses many values before, between and after the jumps, in different ways.
 template <class Pause>
 [[gnu::noinline]] long double mix(std::uint64_t seed, int rounds, Pause pause) {
   std::uint64_t a = seed, b = ~seed, c = seed * 3, d = seed << 7, e = seed ^ 0x5555, f = seed + 1;
@@ -120,7 +120,7 @@ template <class Pause>
 
 TEST_SUITE_BEGIN("fibers/context");
 
-BARE_TEST_CASE("values in registers survive a thousand jumps") {
+BARE_TEST_CASE("register values survive a thousand jumps between stacks") {
   for (std::uint64_t seed = 1; seed < 5; ++seed) {
     Partner partner(&scramble_for_ever);
     Context context = partner.context();
@@ -133,7 +133,7 @@ BARE_TEST_CASE("values in registers survive a thousand jumps") {
   }
 }
 
-BARE_TEST_CASE("jumps pass messages in both directions") {
+BARE_TEST_CASE("a jump between stacks passes a pointer in both directions") {
   Partner partner([](Arrival arrival) {
     int sum = 0;
     for (;;) {
@@ -160,7 +160,7 @@ struct Beginning {
   return_for_ever(weft::fibers::jump(arrival.fctx, nullptr));
 }
 
-BARE_TEST_CASE("a fresh stack is aligned, and unwinders stop at its end") {
+BARE_TEST_CASE("a new stack is aligned, and unwinders stop at its end") {
   Partner partner(&describe_beginning);
   Beginning beginning{1, &beginning, &beginning};
   partner.visit(&beginning);
@@ -178,9 +178,10 @@ struct Visited {
   Context arrived_from = nullptr;
 };
 
-BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets the visitor's return value") {
+BARE_TEST_CASE(
+    "a function that runs on top of a suspended stack passes its result to the stack's owner") {
   Partner partner(&scramble_for_ever);
-  partner.visit(nullptr);  // A stack that has begun, and no other, can be visited.
+  partner.visit(nullptr);  // Only a stack that has begun can be visited.
   const char* end = weft::fibers::end_of(partner.context());
   for (int i = 0; i < 100; ++i) {
     Visited visited{&partner};
@@ -193,15 +194,17 @@ BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets the visito
           static_cast<const char*>(address) < weft::fibers::end_of(here.partner->context());
       return Arrival{arrival.fctx, &here.arrived_from};
     });
-    CHECK(answer == &visited.arrived_from);  // The owner hands back what it was given.
+    CHECK(answer == &visited.arrived_from);  // The owner returns its argument.
     CHECK(visited.on_its_stack);
-    // Boost.Context has resumed the owner by then, and the visitor may stand where it was saved.
+    // Boost.Context has resumed the owner by then, and the visitor may use the place of its saved
+    // registers.
     CHECK((!kAssembly || visited.below_what_it_uses));
     CHECK(weft::fibers::end_of(partner.context()) == end);
   }
 }
 
-BARE_TEST_CASE("a visitor that jumps away later passes the next jump on to the stack's owner") {
+BARE_TEST_CASE(
+    "a function on top of a suspended stack may jump away; the next jump reaches the owner") {
   Partner partner(&return_for_ever);
   int first = 0;
   int second = 0;
@@ -214,7 +217,7 @@ BARE_TEST_CASE("a visitor that jumps away later passes the next jump on to the s
   CHECK(partner.visit(&second) == &second);
 }
 
-// Rounded down to the nearest, so another one when rounding upward.
+// Returns 1/3, which is smaller when rounded to nearest than when rounded upward.
 double third() {
   const volatile double one = 1;
   const volatile double three = 3;
@@ -234,7 +237,8 @@ double third() {
 }
 
 // The rule of docs/getting_started.md.
-BARE_TEST_CASE("a fiber that restores the rounding mode before it waits disturbs no other fiber") {
+BARE_TEST_CASE(
+    "a fiber that restores the rounding mode before it waits does not change the mode elsewhere") {
   Partner partner(&round_upward_for_a_while);
   std::fesetround(FE_DOWNWARD);
   for (int i = 0; i < 3; ++i) {
@@ -243,9 +247,10 @@ BARE_TEST_CASE("a fiber that restores the rounding mode before it waits disturbs
   }
   std::fesetround(FE_TONEAREST);
 }
-// The fate of code that breaks the rule depends on the backend, and is no promise. x86-64 has
-// two control registers: one for std::fegetround() to look at, and one for the quotient.
-BARE_TEST_CASE("a changed rounding mode stays with the thread, except with Boost.Context") {
+// The effect of code that breaks the rule depends on the backend, and is not guaranteed. x86-64 has
+// two control registers: std::fegetround() reads one, and the division uses the other one.
+BARE_TEST_CASE(
+    "a rounding mode that a fiber changes stays with the thread, except with Boost.Context") {
   const double nearest = third();
   Partner partner(&round_upward);
   partner.visit(nullptr);

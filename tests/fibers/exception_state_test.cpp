@@ -1,4 +1,4 @@
-// The four ways in which fibers that share threads could mix up their exceptions.
+// Tests four ways in which fibers that share threads could mix up their exceptions.
 #include <doctest/doctest.h>
 
 #include <exception>
@@ -29,7 +29,7 @@ std::string current_text() {
   }
 }
 
-// Resumes all, in a random order, on this thread or on a new one, until they have ended.
+// Resumes all coroutines in a random order, on this thread or on new ones, until they have ended.
 void run_all(std::vector<std::unique_ptr<Coroutine>>& coroutines, bool other_threads) {
   weft::test::Random random(coroutines.size());
   for (bool left = true; left;) {
@@ -90,7 +90,7 @@ TEST_CASE("a stack suspended in a catch block rethrows its own exception") {
   });
 }
 
-TEST_CASE("nested catch blocks of several stacks end in their own order") {
+TEST_CASE("nested catch blocks on several suspended stacks each keep their own current exception") {
   run_ten([](Coroutine& self, const std::string& mine) {
     try {
       throw std::runtime_error("outer " + mine);
@@ -109,7 +109,8 @@ TEST_CASE("nested catch blocks of several stacks end in their own order") {
 }
 
 TEST_CASE(
-    "a stack suspended during unwinding counts an uncaught exception, and other stacks do not") {
+    "a stack suspended during unwinding reports one uncaught exception, and other stacks report "
+    "none") {
   run_ten([](Coroutine& self, const std::string& mine) {
     std::string seen;
     CHECK(uncaught_now() == 0);
@@ -146,7 +147,9 @@ TEST_CASE("an exception_ptr outlives the catch block that made it") {
   });
 }
 
-TEST_CASE("a resuming thread keeps its own current exception") {
+TEST_CASE(
+    "a thread keeps its current exception while it resumes a stack that catches another "
+    "exception") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   coroutine.body = [](Coroutine& self) {

@@ -1,4 +1,4 @@
-// The names of fibers, in the room that a stack's header has for them.
+// Tests the names of fibers, which a stack's header stores in limited room.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -11,7 +11,7 @@ using weft::fibers::FiberName;
 
 TEST_SUITE_BEGIN("fibers/fiber_name");
 
-TEST_CASE("a name and its copies are cut to fit, and end with a zero") {
+TEST_CASE("a fiber name and its copies are truncated to fit and end with a zero byte") {
   static_assert(sizeof(FiberName) > FiberName::kMostCharacters);
   FiberName name;
   CHECK(name.view().empty());

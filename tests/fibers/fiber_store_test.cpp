@@ -24,7 +24,7 @@ using weft::fibers::kSlabBytes;
 using weft::fibers::kSpareFibers;
 using weft::fibers::Slab;
 
-// How many of the slab's pages have memory.
+// Returns how many of the slab's pages have memory.
 std::size_t resident_pages(Slab* slab) {
   unsigned char state[kSlabBytes / 4096] = {};
   if (mincore(slab, kSlabBytes, state) != 0) return 0;
@@ -40,7 +40,7 @@ void trim_all(FiberStore& store) {
 
 TEST_SUITE_BEGIN("fibers/fiber_store");
 
-TEST_CASE("every record leads to its slab, and the slab to its owner") {
+TEST_CASE("every fiber record identifies its slab, and every slab identifies its owner") {
   int owner = 0;
   FiberStore store(&owner, 100'000);
   FiberCache cache(store);
@@ -52,7 +52,7 @@ TEST_CASE("every record leads to its slab, and the slab to its owner") {
   }
 }
 
-TEST_CASE("records are distinct, and a visit reaches each record") {
+TEST_CASE("fiber records are distinct, and a traversal of the store reaches every record") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::set<const Fiber*> fibers;
@@ -72,7 +72,7 @@ TEST_CASE("records are distinct, and a visit reaches each record") {
 }
 
 TEST_CASE(
-    "the limit of records is exact to within a few chains, even after all records are returned") {
+    "the limit on fiber records is exact to within a few chains, even after all are returned") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {
@@ -84,14 +84,14 @@ TEST_CASE(
     }
     CHECK(taken.size() >= kLimit);
     CHECK(taken.size() <= kLimit + kSpareFibers + kFibersPerChain);
-    CHECK(cache.take() == nullptr);  // It stays so.
+    CHECK(cache.take() == nullptr);  // The cache stays empty.
     for (Fiber* fiber : taken) cache.give(*fiber);
     CHECK(cache.take() == taken.back());
     cache.give(*taken.back());
   }
 }
 
-TEST_CASE("no record is handed out beyond a limit at the end of a chain") {
+TEST_CASE("no fiber record beyond the limit is handed out when a chain ends at the limit") {
   FiberStore store(nullptr, 2 * Slab::kFibers - kSpareFibers);
   FiberCache cache(store);
   std::size_t taken = 0;
@@ -99,7 +99,7 @@ TEST_CASE("no record is handed out beyond a limit at the end of a chain") {
   CHECK(taken == 2 * Slab::kFibers);
 }
 
-TEST_CASE("a chain of sorted records is as long as any other chain") {
+TEST_CASE("a trim that sorts the fiber records leaves chains of full length") {
   FiberStore store(nullptr, 100'000);
   std::vector<Fiber*> chains;
   while (chains.size() < 100) chains.push_back(store.take_chain());
@@ -113,8 +113,8 @@ TEST_CASE("a chain of sorted records is as long as any other chain") {
   CHECK(longest == kFibersPerChain);
 }
 
-// The kernel makes huge pages of what is in use, in the background, and then counts the gaps as
-// well. Not while one of these lives.
+// Prevents huge pages while it lives: the kernel would make them in the background, and would then
+// count the gaps between used pages as well.
 class NoHugePages {
  public:
   NoHugePages() { CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0); }
@@ -123,7 +123,7 @@ class NoHugePages {
   NoHugePages& operator=(const NoHugePages&) = delete;
 };
 
-TEST_CASE("a trim frees the memory of unused slabs only") {
+TEST_CASE("a trim of the fiber store frees the memory of unused slabs only") {
   const NoHugePages no_huge_pages;
   FiberStore store(nullptr, 1'000'000);
   constexpr std::size_t kCount = 100'000;
@@ -139,7 +139,7 @@ TEST_CASE("a trim frees the memory of unused slabs only") {
       slabs.insert(&Slab::of(*taken.back()));
     }
     CHECK(store.bytes() >= slabs.size() * kSlabBytes);
-    // One record stays in use: its slab must not go.
+    // One record stays in use, so its slab must stay.
     Fiber* kept = taken[kCount / 2];
     kept->wait_reason.store(7, weft::detail::relaxed);
     for (Fiber* fiber : taken) {
@@ -185,7 +185,8 @@ TEST_CASE("trimmed slabs are reused in their initial state") {
   }
 }
 
-TEST_CASE("owners on many threads never hold the same record, even if a thread trims meanwhile") {
+TEST_CASE(
+    "two threads never hold the same fiber record, even while another thread trims the store") {
   FiberStore store(nullptr, 1'000'000);
   std::vector<std::thread> threads;
   for (unsigned number = 1; number <= 4; ++number) {

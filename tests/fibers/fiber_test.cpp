@@ -13,7 +13,7 @@ constexpr std::int64_t kTick = Fiber::kTick;
 
 TEST_SUITE_BEGIN("fibers/fiber");
 
-TEST_CASE("the place of a fiber's spawn is known before and after the fiber is bound to a stack") {
+TEST_CASE("a fiber reports where it was spawned, before and after the fiber gets a stack") {
   Fiber fiber;
   Stack stack;
   CHECK(fiber.site_hint() == nullptr);
@@ -28,11 +28,11 @@ TEST_CASE("the place of a fiber's spawn is known before and after the fiber is b
   fiber.task.reset();
 }
 
-TEST_CASE("the time at which a fiber became ready is known to one tick") {
+TEST_CASE("the time at which a fiber became ready is stored to within one tick") {
   Fiber fiber;
   Stack stack;
   fiber.bind(stack);
-  // A day around each of some moments, at which the ticks begin anew, among others.
+  // Tests a day around each of some moments, including moments at which the ticks wrap around.
   constexpr std::int64_t kDay = std::int64_t{24} * 3'600 * 1'000'000'000;
   for (const std::int64_t moment : {std::int64_t{0}, kTick << 31, kTick << 32, 1'000 * kDay}) {
     for (const std::int64_t distance : {-kDay, -kTick, std::int64_t{0}, kTick, kDay}) {
@@ -45,7 +45,7 @@ TEST_CASE("the time at which a fiber became ready is known to one tick") {
   }
 }
 
-TEST_CASE("a fiber that has not set a time counts as ready since time 0") {
+TEST_CASE("a fiber without a stored ready time reports that it became ready at time 0") {
   Fiber fiber;
   Stack stack;
   fiber.site_or_time.store(~std::uint32_t{0}, weft::detail::relaxed);  // A site.

@@ -1,5 +1,5 @@
-// The numbers in docs/memory.md. The only place that knows them besides the document: a field that
-// is added or removed is to be changed in both.
+// The numbers in docs/memory.md. Only this file and the document have them: a change of a field
+// must change both.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -34,7 +34,7 @@ const std::string& document() {
   return text;
 }
 
-// The document has a row that begins so: | `name` | bytes |
+// Checks that the document has a row that begins with: | `name` | bytes |
 void check_row(const std::string& name, std::size_t bytes) {
   CAPTURE(name);
   CAPTURE(bytes);
@@ -43,7 +43,7 @@ void check_row(const std::string& name, std::size_t bytes) {
 }
 #define CHECK_ROW(thing) check_row(#thing, sizeof(thing))
 
-// Rows whose name is not an expression.
+// Checks rows whose name is not an expression.
 void check_sum(const char* name, std::size_t whole, std::size_t fields, std::size_t padding) {
   check_row(name, whole);
   CHECK(fields + padding == whole);
@@ -69,7 +69,7 @@ TEST_CASE("the memory document lists the size of each field of a fiber's record"
   check_row("Slab::kFibers", Slab::kFibers);
 }
 
-// The sanitizers keep more in a header.
+// Sanitized builds have more fields in a header.
 TEST_CASE("the memory document lists the size of each field of a stack's header" *
           doctest::skip(weft::fibers::kSanitized)) {
   CHECK_ROW(Stack::context);

@@ -1,4 +1,4 @@
-// The chunks in which a StackSpace reserves addresses.
+// Tests the chunks in which a StackSpace reserves addresses.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -23,7 +23,8 @@ std::size_t reserved_pages() {
   return pages;
 }
 
-TEST_CASE("addresses are reserved as more stacks are taken, and each address leads to its stack") {
+TEST_CASE(
+    "address space is reserved in steps as stacks are taken, and each stack is found by address") {
   constexpr unsigned kSize = weft::fibers::kStackSizes - 1;
   const std::size_t before = reserved_pages();
   StackSpace space(&Coroutine::entry);

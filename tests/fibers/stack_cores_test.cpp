@@ -1,4 +1,4 @@
-// What core files have of stacks.
+// Tests which parts of stacks a core file contains.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -65,9 +65,9 @@ TEST_CASE("core files contain the stacks in use, and no free or unused stacks") 
   space.cool(one);
 }
 
-TEST_CASE("unused parts of stacks stay out of a core for as many stacks as mappings allow") {
+TEST_CASE("core files omit the unused parts of as many stacks as the mapping limit allows") {
   if (!shows_flags_of_mappings()) return;
-  constexpr std::size_t kParked = 32;  // As many as are taken at once.
+  constexpr std::size_t kParked = 32;  // The number that is taken at once.
   constexpr std::size_t kCut = 7;
   StackSpace space(&Coroutine::entry);
   Stack* const all = take_stacks(space, kParked);

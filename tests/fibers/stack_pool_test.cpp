@@ -20,7 +20,7 @@ using weft::test::Coroutine;
 
 TEST_SUITE_BEGIN("fibers/stack_pool");
 
-TEST_CASE("the stack given last is taken first, without a call to the depot") {
+TEST_CASE("a stack pool hands out the last returned stack first, without using the shared depot") {
   StackDepot depot(&Coroutine::entry);
   StackPool pool(depot);
   CHECK(pool.take_hot(2) == nullptr);
@@ -39,7 +39,7 @@ TEST_CASE("the stack given last is taken first, without a call to the depot") {
   CHECK(depot.space().counts().carved == carved);
 }
 
-TEST_CASE("stacks of different sizes are not mixed") {
+TEST_CASE("a stack pool does not mix stacks of different sizes") {
   StackDepot depot(&Coroutine::entry);
   StackPool pool(depot);
   std::vector<Stack*> taken;
@@ -55,7 +55,8 @@ TEST_CASE("stacks of different sizes are not mixed") {
   }
 }
 
-TEST_CASE("an owner gets the stacks that an earlier owner left, until they are trimmed") {
+TEST_CASE(
+    "a new stack pool reuses the stacks of an earlier pool until the shared depot is trimmed") {
   StackDepot depot(&Coroutine::entry);
   constexpr std::size_t kCount = 200;
   for (int round = 0; round < 3; ++round) {
@@ -79,7 +80,7 @@ TEST_CASE("an owner gets the stacks that an earlier owner left, until they are t
   CHECK(depot.space().counts().carved == counts.carved);
 }
 
-TEST_CASE("owners on many threads never hold the same stack") {
+TEST_CASE("stack pools on several threads never hold the same stack") {
   StackDepot depot(&Coroutine::entry);
   std::vector<std::thread> threads;
   for (unsigned number = 1; number <= 4; ++number) {

@@ -88,16 +88,16 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
     char* lowest = stack->lowest;
     auto* header = reinterpret_cast<char*>(stack);
     const auto usable = static_cast<std::size_t>(header - lowest);
-    // The size, and what the parent of an inlined child may use up above it; a little less for its
-    // own offset and header.
+    // The size plus the part that the parent of an inlined child may use above it, less its offset
+    // and header.
     CHECK(usable < stack_bytes(size_class) + kInlineBytes);
     CHECK(usable > stack_bytes(size_class) + kInlineBytes - 2048);
-    std::memset(lowest, 0x5a, usable - 256);  // The initial context stands at the top.
+    std::memset(lowest, 0x5a, usable - 256);  // The initial context is at the top.
     space.cool(stack);
   }
 }
 
-TEST_CASE("an access below a stack of any size is fatal, and an access at its end is not") {
+TEST_CASE("an access just below a stack is fatal, and an access to its lowest byte is not") {
   StackSpace space(&Coroutine::entry);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     for (Stack* stack : unchain(space.take(size_class, 2))) {
@@ -105,13 +105,13 @@ TEST_CASE("an access below a stack of any size is fatal, and an access at its en
       CHECK(signal_of_touching(lowest) == 0);
       CHECK(signal_of_touching(lowest - 1) == SIGSEGV);
       CHECK(signal_of_touching(lowest - 4096) == SIGSEGV);
-      // Guards are as large as frames are, more or less: the next stack is not reached in one go.
+      // A guard is about as large as a frame, so one access does not reach the next stack.
       CHECK(signal_of_touching(lowest - kGuardBytes) == SIGSEGV);
     }
   }
 }
 
-TEST_CASE("a guard stays when the stack is released and reused") {
+TEST_CASE("a stack's guard stays in place when the stack is released and reused") {
   StackSpace space(&Coroutine::entry);
   for (int round = 0; round < 3; ++round) {
     Stack* stack = space.take(2, 1);
@@ -122,7 +122,7 @@ TEST_CASE("a guard stays when the stack is released and reused") {
   CHECK(space.counts().carved == 1);
 }
 
-TEST_CASE("released stacks are reused before new stacks are made, and are zero again") {
+TEST_CASE("released stacks are reused before new stacks are made, and contain zeros again") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = space.take(2, 20);
   const std::vector<Stack*> stacks = unchain(chain);
@@ -148,7 +148,7 @@ TEST_CASE("released stacks are reused before new stacks are made, and are zero a
   }
 }
 
-TEST_CASE("a chain with more stacks than a system call takes is released") {
+TEST_CASE("a chain with more stacks than one system call accepts is released") {
   StackSpace space(&Coroutine::entry);
   Stack* chain = nullptr;
   for (int i = 0; i < 40; ++i) {
@@ -163,7 +163,7 @@ TEST_CASE("a chain with more stacks than a system call takes is released") {
   for (Stack* stack : stacks) CHECK(!resident(stack->lowest));
 }
 
-TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
+TEST_CASE("stacks do not overlap, and the guard of each stack identifies the stack") {
   StackSpace space(&Coroutine::entry);
   std::size_t size = 0;
   CHECK(space.find_overflowed(&space, size) == nullptr);
@@ -194,11 +194,11 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
     char* far_above = lowest + (std::size_t{1} << 29);  // Reserved, but no stack yet.
     CHECK(space.find_overflowed(far_above, size) == nullptr);
   }
-  const char* top = space.find_top(stacks[8]->lowest);  // There is none above it yet.
+  const char* top = space.find_top(stacks[8]->lowest);  // No stack is above it yet.
   CHECK(space.find_overflowed(top, size) == nullptr);
 }
 
-TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
+TEST_CASE("ten thousand stacks with guards use only a few memory mappings") {
   StackSpace space(&Coroutine::entry);
   const bool lightweight = space.guard_kind() == GuardKind::lightweight;
   const std::size_t before = count_mappings();
@@ -211,14 +211,14 @@ TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
   }
   const std::size_t more = count_mappings() - before;
   if (lightweight) {
-    // A sanitizer maps memory of its own meanwhile, but not some for every stack.
+    // A sanitizer also maps memory meanwhile, but not for every stack.
     CHECK(more <= (weft::test::kSanitized ? count / 4 : 8));
   } else {
     CHECK(more <= 2 * count + 8);
   }
 }
 
-TEST_CASE("no stack is taken twice in a random history of takes and releases") {
+TEST_CASE("no stack is handed out twice under random takes and releases") {
   StackSpace space(&Coroutine::entry);
   weft::test::Random random(2);
   std::set<Stack*> held;
@@ -245,8 +245,9 @@ TEST_CASE("no stack is taken twice in a random history of takes and releases") {
   }
 }
 
-// Address space may be limited from outside; a child, since the limit cannot be lifted again.
-TEST_CASE("a small address space yields fewer stacks and no crash") {
+// The environment may limit address space. The test uses a child process, because a limit cannot be
+// raised again.
+TEST_CASE("a small address space limits the number of stacks and causes no crash") {
   if (weft::test::kSanitized) return;  // A sanitizer's own address space exceeds any limit.
   const pid_t child = fork();
   if (child == 0) {
@@ -279,7 +280,7 @@ bool can_have_memory_and_a_thread() {
   }
 }
 
-TEST_CASE("a share of a small address space is left for memory and threads") {
+TEST_CASE("stacks leave a part of a small address space to memory and threads") {
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
           const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
@@ -310,7 +311,7 @@ TEST_CASE("a hundred stack spaces leave address space to each other and to the p
   munmap(memory, kMuch);
 }
 
-// As before Linux 6.13, or in a sandbox that lets nothing through that it does not know.
+// Imitates Linux before 6.13, or a sandbox that refuses unknown calls.
 void refuse_guard_advice() {
   constexpr unsigned kGuardInstall = 102;
   sock_filter filter[] = {
@@ -330,7 +331,7 @@ void refuse_guard_advice() {
   }
 }
 
-TEST_CASE("protected pages guard the stacks without guard advice") {
+TEST_CASE("protected pages guard the stacks when the kernel supports no guard advice") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     refuse_guard_advice();
@@ -349,7 +350,7 @@ TEST_CASE("protected pages guard the stacks without guard advice") {
   CHECK((status == 0 || status == 77));
 }
 
-TEST_CASE("without guard advice, stacks leave mappings to memory and threads") {
+TEST_CASE("stacks leave mappings to memory and threads when the kernel supports no guard advice") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     refuse_guard_advice();
@@ -365,7 +366,7 @@ TEST_CASE("without guard advice, stacks leave mappings to memory and threads") {
       if (taken < most / 4 || weft::base::count_mappings() > most / 8 * 7) return 2;
       if (!can_have_memory_and_a_thread()) return 3;
     }
-    // The memory of a space is there for the next one.
+    // The next space can use the memory of an earlier one.
     StackSpace other(&Coroutine::entry);
     return other.take(0, 32) != nullptr ? 0 : 4;
   });

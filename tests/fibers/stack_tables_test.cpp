@@ -1,4 +1,4 @@
-// The page tables of stacks that nothing uses.
+// Tests the page tables of unused stacks.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -34,7 +34,7 @@ std::size_t kilobytes_of_page_tables() {
   return 0;
 }
 
-TEST_CASE("page tables of cold stacks are freed and the guards are reinstalled") {
+TEST_CASE("page tables of unused stacks are freed, and a stack that is taken again has its guard") {
   StackSpace space(&Coroutine::entry, kKept);
   const std::size_t before = kilobytes_of_page_tables();
   space.cool(take_stacks(space, kStacks));
@@ -47,7 +47,7 @@ TEST_CASE("page tables of cold stacks are freed and the guards are reinstalled")
   }
   CHECK(!space.has_spare_tables_hint());
   CHECK(space.counts().cold == kKept);
-  const bool is_seen = !weft::test::kSanitized && !weft::test::kEmulated;  // Others have more.
+  const bool is_seen = !weft::test::kSanitized && !weft::test::kEmulated;  // Otherwise more tables.
   if (is_seen) CHECK(kilobytes_of_page_tables() - before < used / 4);
   Stack* const again = take_stacks(space, kStacks);
   CHECK(space.counts().cold == 0);

@@ -1,4 +1,4 @@
-// Stacks without a scheduler: just enough to run something on one.
+// Stacks without a scheduler, for tests that run a function on one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,8 +17,8 @@
 
 namespace weft::test {
 
-// A thread's belongings: the stack it was born with, and where its own state is. Looked up
-// anew at every use, because a body may go on on another thread.
+// A thread's first stack and its state. The tests look it up for every use, because a body may
+// continue on another thread.
 struct ThreadStack {
   ThreadStack() { stack.sanitizer.adopt_thread(); }
   fibers::Stack stack;
@@ -30,7 +30,7 @@ struct ThreadStack {
   return mine;
 }
 
-// Something that runs on a stack of its own, one resume() at a time.
+// A body that runs on a separate stack, one resume() at a time.
 class Coroutine {
  public:
   explicit Coroutine(fibers::Stack* its_stack) : stack(its_stack) {}
@@ -42,9 +42,9 @@ class Coroutine {
     starting() = this;
     fibers::switch_to(mine.state, mine.stack, *stack, &nothing, nullptr);
   }
-  // The body calls it, to go back to the thread that has resumed it.
+  // The body calls it to return to the thread that has resumed it.
   void suspend() { fibers::switch_to(this_thread().state, *stack, *caller_, &nothing, nullptr); }
-  // Where the stacks begin; for StackSpace.
+  // The entry function of the stacks, for StackSpace.
   static void entry(fibers::Arrival arrival) {
     Coroutine& self = *starting();
     fibers::arrive(arrival, *self.stack);
@@ -70,7 +70,8 @@ class Coroutine {
   fibers::Stack* caller_ = nullptr;
 };
 
-// Takes `count` stacks of the smallest size, a multiple of 32; linked, in no order.
+// Takes `count` stacks of the smallest size, where `count` is a multiple of 32. Returns them
+// linked, in no order.
 inline fibers::Stack* take_stacks(fibers::StackSpace& space, std::size_t count) {
   fibers::Stack* all = nullptr;
   for (std::size_t taken = 0; taken < count; taken += 32) {
@@ -84,7 +85,7 @@ inline fibers::Stack* take_stacks(fibers::StackSpace& space, std::size_t count) 
   return all;
 }
 
-// The signal by which a child dies that touches the byte; 0 when it lives.
+// Returns the signal that ends a child process that touches the byte, or 0 if none does.
 inline int signal_of_touching(char* byte) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// The switch alone: values, errno and order, without a scheduler.
+// Tests the switch alone, without a scheduler: values, errno and order.
 #include <doctest/doctest.h>
 
 #include <cerrno>
@@ -47,7 +47,7 @@ TEST_CASE("two stacks switch to each other alternately") {
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("the action of a switch runs once, on the stack that the switch enters") {
+TEST_CASE("the action passed to a switch runs once, on the stack that the switch enters") {
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   weft::test::ThreadStack& mine = weft::test::this_thread();
@@ -73,7 +73,7 @@ TEST_CASE("the action of a switch runs once, on the stack that the switch enters
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("errno belongs to the stack, not to the thread") {
+TEST_CASE("errno keeps its value on each stack when stacks switch to each other") {
   StackSpace space(&Coroutine::entry);
   std::vector<std::unique_ptr<Coroutine>> coroutines;
   weft::test::Random random(1);

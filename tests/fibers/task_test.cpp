@@ -16,13 +16,13 @@ namespace {
 
 using weft::detail::Task;
 
-// Counts the objects of one kind, so that a test sees each destroyed exactly once.
+// Counts the objects of one kind, so that a test can check that each is destroyed exactly once.
 struct Census {
   int alive = 0;
   int made = 0;
 };
 
-// Knows its own address: copying its bytes to another place is noticed.
+// Stores its own address, to detect that its bytes were copied to another place.
 template <std::size_t kPadding>
 class Tracked {
  public:
@@ -119,18 +119,18 @@ TEST_CASE("a task that is empty, moved from or already run converts to false") {
   CHECK(!task);
 }
 
-TEST_CASE("a callable is destroyed exactly once, whatever happens to its task") {
-  SUBCASE("inline to the last byte") { check_every_fate<8>(); }
-  SUBCASE("in a small block") { check_every_fate<40>(); }
-  SUBCASE("boxed") { check_every_fate<200>(); }
+TEST_CASE("a callable is destroyed exactly once, whether its task runs, is moved or is dropped") {
+  SUBCASE("the callable fills the inline storage of the task") { check_every_fate<8>(); }
+  SUBCASE("the callable is stored in a small block") { check_every_fate<40>(); }
+  SUBCASE("the callable is stored in a box on the heap") { check_every_fate<200>(); }
 }
 
 TEST_CASE("a throwing callable is destroyed, and its exception propagates") {
-  SUBCASE("inline") { check_throwing<8>(); }
-  SUBCASE("boxed") { check_throwing<200>(); }
+  SUBCASE("the throwing callable is stored inline") { check_throwing<8>(); }
+  SUBCASE("the throwing callable is stored in a box on the heap") { check_throwing<200>(); }
 }
 
-TEST_CASE("a small callable is not allocated: the closure is inside the task") {
+TEST_CASE("a small callable is stored inside its task without an allocation") {
   int marker = 0;
   Task task([&marker, address = static_cast<void*>(nullptr)]() mutable {
     address = &address;
@@ -141,7 +141,7 @@ TEST_CASE("a small callable is not allocated: the closure is inside the task") {
   static_assert(sizeof(Task) == Task::kInlineSize + sizeof(void*));
 }
 
-TEST_CASE("a move-only callable runs") {
+TEST_CASE("a task runs a move-only callable") {
   int result = 0;
   Task task([value = std::make_unique<int>(42), &result] { result = *value; });
   Task moved = std::move(task);
@@ -149,7 +149,7 @@ TEST_CASE("a move-only callable runs") {
   CHECK(result == 42);
 }
 
-TEST_CASE("a task inside a task runs and is destroyed with it") {
+TEST_CASE("a task that contains another task runs and destroys the inner task") {
   Census census;
   int runs = 0;
   Task inner([tracked = Tracked<8>(census), &runs] { ++runs; });
@@ -179,17 +179,17 @@ TEST_CASE("a callable may have a stricter alignment than the task") {
   CHECK(aligned);
 }
 
-TEST_CASE("a function pointer or an lvalue callable makes a task") {
+TEST_CASE("a task can be made from a function pointer or an lvalue callable") {
   static int calls = 0;
   calls = 0;
   Task(+[] { ++calls; }).run();
   auto callable = [count = 0]() mutable { calls += ++count; };
   Task(callable).run();
-  Task(callable).run();  // Copied: the first run has not changed it.
+  Task(callable).run();  // The first run used a copy.
   CHECK(calls == 3);
 }
 
-TEST_CASE("a random history of moves loses and duplicates no task") {
+TEST_CASE("random moves between tasks neither lose nor duplicate a callable") {
   weft::test::Random random(1);
   Census small_census;
   Census large_census;
@@ -254,7 +254,7 @@ TEST_CASE("a task reports its callable's type even after the callable is destroy
   CHECK(known_while_running);
   CHECK(!task);
   CHECK(*task.type_hint() == typeid(Callable));
-  // Used again: what was there before is not destroyed a second time.
+  // The variable is reused: its former content is not destroyed a second time.
   task = Task(Wrapping{});
   CHECK(*task.type_hint() == typeid(int));
 }

@@ -1,4 +1,4 @@
-// The instructions of an unwind table, and what they come to at an address.
+// Tests the instructions of an unwind table, and their result at an address.
 #include "fibers/calls/unwind_table.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ TEST_SUITE_BEGIN("fibers/unwind_table");
 constexpr std::uintptr_t kStart = 1000;
 constexpr auto kNumber = static_cast<std::uint8_t>(kRegisters);
 
-// The rules that the instructions give `offset` bytes behind the start of a function.
+// Returns the rules that the instructions give `offset` bytes after the start of a function.
 UnwindRules rules_of(const Bytes& bytes, std::uintptr_t offset) {
   UnwindTable table;
   table.own = TableReader(bytes.data(), bytes.data() + bytes.size());
@@ -36,7 +36,7 @@ UnwindRules rules_of(const Bytes& bytes, std::uintptr_t offset) {
   return rules;
 }
 
-TEST_CASE("an instruction of an unwind table applies from its address on") {
+TEST_CASE("an instruction of an unwind table takes effect from its address on") {
   const Bytes bytes{0x0C, 7, 8, 0x41, 0x0E, 16, 0x02, 5, 0x0E, 24};
   CHECK(rules_of(bytes, 0).base == 7);
   CHECK(rules_of(bytes, 0).offset == 8);
@@ -45,7 +45,7 @@ TEST_CASE("an instruction of an unwind table applies from its address on") {
   CHECK(rules_of(bytes, 6).offset == 24);
 }
 
-TEST_CASE("all ways to define a frame are supported") {
+TEST_CASE("every unwind instruction that defines a frame address is supported") {
   CHECK(rules_of({0x0C, 7, 8, 0x0D, 6}, 0).base == 6);
   CHECK(rules_of({0x12, 6, 0x7E}, 0).base == 6);
   CHECK(rules_of({0x12, 6, 0x7E}, 0).offset == 16);
@@ -55,7 +55,7 @@ TEST_CASE("all ways to define a frame are supported") {
   CHECK(!rules_of({0x0F, 1, 0x9C, 0x0C, 7, 8}, 0).by_expression);
 }
 
-TEST_CASE("rules for a register are applied, saved and restored") {
+TEST_CASE("unwind rules for a register are applied, saved and restored") {
   const UnwindRules saved = rules_of({0x86, 2}, 0);
   CHECK(saved.registers[6].kind == UnwindRule::Kind::saved);
   CHECK(saved.registers[6].offset == -16);
@@ -64,7 +64,7 @@ TEST_CASE("rules for a register are applied, saved and restored") {
   CHECK(rules_of({0x0A, 0x86, 2}, 0).registers[6].kind == UnwindRule::Kind::saved);
 }
 
-TEST_CASE("unneeded registers do not affect the walk") {
+TEST_CASE("unwind rules for registers that a walk does not need are ignored") {
   const UnwindRules rules = rules_of({0x05, kNumber, 1, 0x06, kNumber, 0x0C, kNumber - 1, 8}, 0);
   for (const UnwindRule& rule : rules.registers) {
     CHECK(rule.kind == UnwindRule::Kind::same);
@@ -75,7 +75,7 @@ TEST_CASE("unneeded registers do not affect the walk") {
   CHECK(rules_of({0x0F, 1, 0x9C, 0x06, kNumber}, 0).by_expression);
 }
 
-TEST_CASE("missing or too many remembered states are rejected") {
+TEST_CASE("an unwind table that restores a missing state or saves too many states is rejected") {
   UnwindTable table;
   UnwindRules rules;
   const Bytes none{0x0B};
@@ -86,7 +86,7 @@ TEST_CASE("missing or too many remembered states are rejected") {
   CHECK(!rules_at(0, table, rules));
 }
 
-TEST_CASE("a number that exceeds the table is rejected") {
+TEST_CASE("a table reader returns 0 for a number that continues beyond the end of the table") {
   const Bytes bytes{0x81, 0x01, 0x7F, 0xFF, 0x7E, 0x80};
   TableReader reader(bytes.data(), bytes.data() + bytes.size());
   CHECK(reader.number() == 129);
@@ -100,8 +100,8 @@ TEST_CASE("a number that exceeds the table is rejected") {
   CHECK(block.is_at_end());
 }
 
-// Where a function begins, its caller's frame is where the stack pointer was before the call.
-TEST_CASE("the unwind rules cover the first instruction of a function") {
+// At the start of a function, its caller's frame is where the stack pointer was before the call.
+TEST_CASE("unwind rules are found for the first instruction of a function") {
   void (*function)() = +[] { CHECK(kStart != 0); };
   const auto address = reinterpret_cast<std::uintptr_t>(function);
   UnwindTable table;

@@ -37,7 +37,7 @@ const char* name_of(ChangeKind kind) {
   }
 }
 
-// All changes that have happened, with their paths below the folder.
+// Returns all changes so far, with their paths below the folder.
 std::vector<std::string> all_of(ChangeWatch& watch, const std::string& folder) {
   std::vector<std::string> all;
   for (;;) {
@@ -54,7 +54,7 @@ std::vector<std::string> all_of(ChangeWatch& watch, const std::string& folder) {
 
 TEST_SUITE_BEGIN("files/changes");
 
-FIBER_TEST_CASE("changes of a directory and of a file are reported in their order") {
+FIBER_TEST_CASE("a ChangeWatch reports the changes of a directory and of a file in order") {
   const Folder folder;
   const std::string root = folder / "";
   const std::string path = root.substr(0, root.size() - 1);
@@ -75,7 +75,8 @@ FIBER_TEST_CASE("changes of a directory and of a file are reported in their orde
   CHECK(watch.remove(path + "/b") == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("a caller parks for the next change, until a deadline or the close") {
+FIBER_TEST_CASE(
+    "a caller parks for the next change until a deadline passes or the watch is closed") {
   const Folder folder;
   const std::string path = folder / "";
   auto watch = ChangeWatch::open().value;
@@ -93,7 +94,7 @@ FIBER_TEST_CASE("a caller parks for the next change, until a deadline or the clo
   CHECK(ChangeWatch().next().error == Errc::closed);
 }
 
-TEST_CASE("changes that the system has dropped are reported as lost") {
+TEST_CASE("a ChangeWatch reports changes as lost when the system has dropped them") {
   const Folder folder;
   const std::string path = folder / "";
   Runtime runtime({.workers = 1});
@@ -106,7 +107,7 @@ TEST_CASE("changes that the system has dropped are reported as lost") {
     MESSAGE("not tried: the queue of changes is long");
     return;
   }
-  // Equal changes in a row are reported once.
+  // Equal consecutive changes are reported once.
   std::ofstream first(path + "a");
   std::ofstream second(path + "b");
   for (std::size_t i = 0; i <= most; ++i) ((i % 2 == 0 ? first : second) << 'x').flush();

@@ -50,7 +50,8 @@ std::string read_through(const File& opened) {
 
 }  // namespace
 
-FIBER_TEST_CASE("appends of several callers do not overlap, and require the option") {
+FIBER_TEST_CASE(
+    "appends of several callers do not overlap, and append() fails without the append option") {
   const Folder folder;
   const std::string line(1000, 'x');
   CHECK(files::write_file(folder / "log", "begin\n"));
@@ -77,7 +78,7 @@ FIBER_TEST_CASE("appends of several callers do not overlap, and require the opti
   CHECK(File().append("x").error == Errc::closed);
 }
 
-FIBER_TEST_CASE("written data is read back, as a whole and in parts at any offset") {
+FIBER_TEST_CASE("data written to a file is read back, as a whole and in parts at any offset") {
   const Folder folder;
   const std::string text = some_text(3'000'000);
   CHECK(files::write_file(folder / "whole", text));
@@ -97,18 +98,18 @@ FIBER_TEST_CASE("written data is read back, as a whole and in parts at any offse
   CHECK(file.read_some(buffer, 100 + text.size()).error == Errc::end_of_stream);
   CHECK(file.read_exactly(buffer, 97 + text.size()).value == 3);
   CHECK(file.read_some({}, 0).value == 0);
-  // Where no file reaches, and where the system would take the number for another one.
+  // Offsets that no file reaches, some of which the system would misinterpret.
   for (const std::uint64_t far : {std::uint64_t{1} << 63U, ~std::uint64_t{0}}) {
     CHECK(file.read_some(buffer, far).error == Errc::end_of_stream);
     CHECK(file.write_all(bytes("x"), far).error == std::errc::file_too_large);
   }
   CHECK(file.size().value == 100 + text.size());
-  // Files of the system's own, which have no size.
+  // Files of /proc, which have no size.
   CHECK(files::read_file("/proc/self/stat").value.starts_with(std::to_string(::getpid())));
 }
 
 FIBER_TEST_CASE(
-    "a file is replaced whole, with its rights, and no other file is left in its folder") {
+    "replace_file() replaces a file completely, keeps its rights and leaves no other file") {
   const Folder folder;
   CHECK(files::replace_file(folder / "config", "first"));
   CHECK(::chmod((folder / "config").c_str(), 0600) == 0);
@@ -122,7 +123,7 @@ FIBER_TEST_CASE(
   CHECK((found.st_mode & 0777) == 0600);
   CHECK(files::list_directory(folder.path()).value.size() == 1);
   CHECK(files::replace_file(folder / "no/such", "x") == std::errc::no_such_file_or_directory);
-  // A file whose name is as long as one can be; and a link, which is replaced itself.
+  // A file with the longest possible name, and a link, which is itself replaced.
   const std::string longest = folder / std::string(255, 'n');
   CHECK(files::write_file(longest, "old"));
   CHECK(files::replace_file(longest, "new"));
@@ -133,7 +134,8 @@ FIBER_TEST_CASE(
   CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "link")));
 }
 
-FIBER_TEST_CASE("a file that only its owner may read stays private while it is replaced") {
+FIBER_TEST_CASE(
+    "a file that only its owner may read stays private while replace_file() replaces the file") {
   const Folder folder;
   const std::string secret = folder / "secret";
   CHECK(files::write_file(secret, "old"));
@@ -162,11 +164,11 @@ FIBER_TEST_CASE("a file that only its owner may read stays private while it is r
   if (may_give) CHECK((found.st_uid == 12345 && found.st_gid == 12346));
 }
 
-FIBER_TEST_CASE("a pipe with a file's name occupies no thread") {
+FIBER_TEST_CASE("opening a FIFO by path fails at once and occupies no thread") {
   const Folder folder;
   const std::string pipe = folder / "pipe";
   CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
-  // More often than there are threads.
+  // Makes more calls than there are threads.
   for (int i = 0; i < 20; ++i) {
     CHECK(files::write_file(pipe, "x") == std::errc::operation_not_supported);
   }
@@ -178,14 +180,14 @@ FIBER_TEST_CASE("a pipe with a file's name occupies no thread") {
 }
 
 FIBER_TEST_CASE(
-    "replace_file refuses pipes, sockets, devices and directories, and leaves them unchanged") {
+    "replace_file() refuses pipes, sockets, devices and directories, and leaves them unchanged") {
   const Folder folder;
   const std::string pipe = folder / "pipe";
   const std::string socket = folder / "socket";
   CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
   std::filesystem::create_directory(folder / "directory");
-  // A device is reached by a link: the machine's own is nothing to try this on.
+  // A link leads to the device, so that the test does not risk the machine's own entry.
   std::filesystem::create_symlink("/dev/null", folder / "device");
   constexpr std::errc kRefused = std::errc::operation_not_supported;
   CHECK(files::replace_file(pipe, "x") == kRefused);
@@ -199,7 +201,7 @@ FIBER_TEST_CASE(
   CHECK(files::list_directory(folder.path()).value.size() == 4);
 }
 
-FIBER_TEST_CASE("a path that contains a zero byte is refused") {
+FIBER_TEST_CASE("file functions refuse a path that contains a zero byte") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "x"));
   const std::string cut = (folder / "file") + '\0' + ".txt";
@@ -214,10 +216,10 @@ FIBER_TEST_CASE("a path that contains a zero byte is refused") {
   CHECK(files::read_file(folder / "file").value == "x");
 }
 
-FIBER_TEST_CASE("reading a file that exceeds memory returns an error") {
+FIBER_TEST_CASE("reading a file that is larger than memory returns an error") {
   std::string path = "/dev/shm/weft_files_XXXXXX";
   const Descriptor file(::mkstemp(path.data()));
-  // Where a file system bears such a file.
+  // Runs only if the file system supports such a file.
   if (file && ::ftruncate(file.get(), std::numeric_limits<off_t>::max()) == 0) {
     CHECK(files::read_file(path).error == std::errc::file_too_large);
     CHECK(files::read_file(path, 10).error == std::errc::file_too_large);
@@ -226,7 +228,7 @@ FIBER_TEST_CASE("reading a file that exceeds memory returns an error") {
 }
 
 FIBER_TEST_CASE(
-    "an open that fails returns the error, and directories and pipes are refused without waiting") {
+    "a failed open returns the error, and directories and pipes are refused without waiting") {
   const Folder folder;
   CHECK(File::open(folder / "nothing").error == std::errc::no_such_file_or_directory);
   CHECK(files::read_file(folder / "nothing").error == std::errc::no_such_file_or_directory);
@@ -243,7 +245,8 @@ FIBER_TEST_CASE(
   CHECK(File().size().error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a limit ends the wait for a thread, and cached data needs no thread") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a wait for a file thread; cached reads need no thread") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "in memory"));
   auto [file, error] = File::open(folder / "file");
@@ -253,7 +256,7 @@ FIBER_TEST_CASE("a limit ends the wait for a thread, and cached data needs no th
     CHECK(read_through(file) == "in memory");
     return files::file_group().stats().finished == before;
   }();
-  // All threads are taken.
+  // Occupies all threads.
   Event goes_on;
   Latch taken(16);
   std::vector<JoinHandle<void>> takers;
@@ -279,15 +282,15 @@ FIBER_TEST_CASE("a limit ends the wait for a thread, and cached data needs no th
   files::Walk walk(folder.path());
   CHECK(walk.next(stop.get_token()).error == Errc::cancelled);
   CHECK(walk.next(Deadline::past()).error == Errc::timed_out);
-  // Not every file system can tell what it has in memory.
+  // Not every file system reports what it has in memory.
   if (is_immediate) {
     std::string text(9, '\0');
     const auto read = [&, &opened = file] {
       const auto room = std::as_writable_bytes(std::span(text));
       return opened.read_exactly(room, 0, Deadline::past()).error;
     };
-    // Bytes that the system has put out of its memory meanwhile are brought back, without the
-    // threads.
+    // If the system has dropped the bytes from memory meanwhile, the test reads them again, without
+    // the threads.
     while (read() == Errc::timed_out) {
       std::string again;
       std::ifstream(folder / "file") >> again;
@@ -300,7 +303,7 @@ FIBER_TEST_CASE("a limit ends the wait for a thread, and cached data needs no th
   CHECK(files::read_file(folder / "file").value == "in memory");
 }
 
-FIBER_TEST_CASE("a partly cached range of a file is not treated as cached") {
+FIBER_TEST_CASE("a read of a partly cached range of a file uses a thread") {
   const Folder folder;
   constexpr std::size_t kSize = 256 * 1024;
   CHECK(files::write_file(folder / "file", some_text(kSize)));
@@ -314,19 +317,19 @@ FIBER_TEST_CASE("a partly cached range of a file is not treated as cached") {
   const auto holds = [&](std::uint64_t offset) {
     return !files::read_now(file.get(), byte, offset).would_wait();
   };
-  // File systems may hold more, or not tell.
+  // File systems may hold more, or not report it.
   if (holds(0) && holds(kSize - 1) && !holds(kSize / 2)) {
     CHECK(!files::is_cached_hint(file.get(), 0, kSize));
   }
   CHECK(!files::bring_in(file.get(), 0, kSize, {}));
-  // Again, if the system has put some of it out of its memory meanwhile.
+  // Repeats if the system has dropped some of it from memory meanwhile.
   while (holds(0) && !files::is_cached_hint(file.get(), 0, kSize)) {
     CHECK(!files::bring_in(file.get(), 0, kSize, {}));
   }
   if (holds(0)) CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
 }
 
-FIBER_TEST_CASE("a walk returns all entries below a directory in order and follows no links") {
+FIBER_TEST_CASE("a directory walk returns all entries in order and follows no links") {
   const Folder folder;
   std::filesystem::create_directories(folder / "b/inner");
   std::filesystem::create_directories(folder / "skipped");
@@ -356,7 +359,7 @@ FIBER_TEST_CASE("a walk returns all entries below a directory in order and follo
   CHECK(!nowhere.next().value);
 }
 
-TEST_CASE("plain threads use files without a runtime") {
+TEST_CASE("plain threads read and write files without a runtime") {
   const test::TestGuard guard("plain threads use files without a runtime");
   const Folder folder;
   CHECK(files::write_file(folder / "plain", "thread"));

@@ -12,7 +12,7 @@
 
 namespace weft::test {
 
-// The destructor removes it and all that is in it.
+// The destructor removes the folder with its contents.
 class Folder {
  public:
   Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }

@@ -1,4 +1,4 @@
-// Deadlines and stop requests of calls on files, while all threads for files are taken.
+// Tests deadlines and stop requests of file calls while all threads for files are occupied.
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -58,7 +58,7 @@ class TakenThreads {
 
 constexpr files::OpenOptions kNew = {.access = Access::read_write, .create = true};
 
-// Whether a call needs a thread, which is the file system's affair.
+// Returns whether a call needs a thread, which depends on the file system.
 template <class Call>
 bool needs_thread(Call call) {
   const std::uint64_t before = files::file_group().stats().finished;
@@ -98,7 +98,8 @@ void give_up(const Folder& folder, const Until& until, Error expected) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a limit ends the wait for a thread, and a call that has not begun never begins") {
+FIBER_TEST_CASE(
+    "a file call is never made when a deadline or a stop request precedes a free thread") {
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);
   std::stop_source stop;
@@ -117,7 +118,8 @@ FIBER_TEST_CASE("a limit ends the wait for a thread, and a call that has not beg
   give_up(folder, stop.get_token(), Errc::cancelled);
 }
 
-TEST_CASE("limits end a plain thread's wait for a thread, without a runtime") {
+TEST_CASE(
+    "a deadline or a stop request ends a plain thread's wait for a file thread without a runtime") {
   const test::TestGuard guard("limits end a plain thread's wait for a thread, without a runtime");
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);

@@ -22,7 +22,7 @@ using test::Folder;
 
 TEST_SUITE_BEGIN("files/paths");
 
-FIBER_TEST_CASE("the status of a path has its kind, size, rights and time, and follows links") {
+FIBER_TEST_CASE("status() returns the kind, size, rights and time of a path and follows links") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "12345"));
@@ -46,7 +46,7 @@ FIBER_TEST_CASE("the status of a path has its kind, size, rights and time, and f
 }
 
 FIBER_TEST_CASE(
-    "rename replaces files and empty directories, and refuses to replace full directories") {
+    "rename() replaces files and empty directories, and refuses to replace full directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "a", "a"));
   CHECK(files::write_file(folder / "b", "b"));
@@ -67,7 +67,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "remove deletes files, links and empty directories, and refuses other directories") {
+    "remove() deletes files, links and empty directories, and refuses other directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "x"));
   CHECK(files::create_directory(folder / "full"));
@@ -83,7 +83,7 @@ FIBER_TEST_CASE(
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("remove_all removes a tree of any depth, but nothing that its links lead to") {
+FIBER_TEST_CASE("remove_all() removes a directory tree of any depth without following links") {
   const Folder folder;
   CHECK(files::create_directory(folder / "kept"));
   CHECK(files::write_file(folder / "kept/file", "x"));
@@ -105,20 +105,20 @@ FIBER_TEST_CASE("remove_all removes a tree of any depth, but nothing that its li
   CHECK(files::list_directory(folder / "kept").value.empty());
 }
 
-FIBER_TEST_CASE("a directory that becomes a link while it is removed does not lead outside") {
+FIBER_TEST_CASE("remove_all() stays inside the tree when a directory becomes a link meanwhile") {
   const Folder folder;
   const std::string link = folder / "link";
   CHECK(files::create_directory(folder / "outside"));
   CHECK(files::write_file(folder / "outside/file", "x"));
   std::atomic<bool> ended{false};
   std::atomic<int> exchanges{0};
-  // Exchanges the directory with the link, as fast as it can.
+  // Repeatedly exchanges the directory with the link.
   std::thread other([&, inner = folder / "tree/d"] {
     while (!ended) {
       if (::renameat2(AT_FDCWD, inner.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE) == 0) {
         ++exchanges;
       } else if (errno == EINVAL || errno == ENOSYS) {
-        exchanges += 1000;  // The file system cannot do it.
+        exchanges += 1000;  // The file system does not support it.
       }
     }
   });
@@ -134,7 +134,7 @@ FIBER_TEST_CASE("a directory that becomes a link while it is removed does not le
   other.join();
 }
 
-FIBER_TEST_CASE("calls on paths refuse zero bytes, and do not begin after their limit") {
+FIBER_TEST_CASE("path functions refuse paths with zero bytes, and do not begin after their limit") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "x"));

@@ -23,7 +23,7 @@ using test::Folder;
 TEST_SUITE_BEGIN("files/temporary");
 
 FIBER_TEST_CASE(
-    "a temporary file is private, has a name of its own, and is removed with its owner") {
+    "a temporary file is private, has a unique name, and is removed by its owner's destructor") {
   const Folder folder;
   const files::TemporaryOptions options = {
       .folder = folder.path(), .prefix = "upload-", .suffix = ".part"};
@@ -49,7 +49,7 @@ FIBER_TEST_CASE(
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("a temporary file is kept under the name that it is given") {
+FIBER_TEST_CASE("keep_as() keeps a temporary file under the given name") {
   const Folder folder;
   CHECK(files::write_file(folder / "old", "old"));
   {
@@ -79,7 +79,7 @@ FIBER_TEST_CASE("a temporary directory is removed with its contents, even after 
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("a temporary file is removed even if its context has ended") {
+FIBER_TEST_CASE("a temporary file is removed even if the caller's context has ended") {
   const Folder folder;
   {
     Context context;
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a temporary file is removed even if its context has ended") {
   CHECK(files::list_directory(folder.path()).value.empty());
 }
 
-FIBER_TEST_CASE("a caller that gives up while its temporary file is made leaves no file") {
+FIBER_TEST_CASE("no temporary file remains when a deadline ends the file's creation") {
   const Folder folder;
   // The limit comes at any moment: before the thread begins, while it makes the file, or after.
   for (int i = 0; i < 100; ++i) {
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a caller that gives up while its temporary file is made leaves 
   while (!files::list_directory(folder.path()).value.empty()) std::this_thread::yield();
 }
 
-FIBER_TEST_CASE("a temporary file that cannot be made causes an error") {
+FIBER_TEST_CASE("create() returns an error when a temporary file cannot be made") {
   const Folder folder;
   constexpr std::errc kRefused = std::errc::invalid_argument;
   CHECK(TemporaryFile::create({.folder = folder / "none"}).error ==

@@ -1,5 +1,5 @@
-// Bodies in chunks: the data are the same however the bytes are cut, and however little is asked
-// for at a time.
+// Chunked bodies: the data must be the same however the bytes are split, and however little a
+// caller requests at a time.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +34,11 @@ Outcome decode(std::string_view text, std::size_t portion, std::size_t at_most) 
       continue;
     }
     if (step.state != ChunkDecoder::State::wants_more) break;
-    if (step.consumed == 0) std::abort();  // It would go on forever.
+    if (step.consumed == 0) std::abort();  // The loop would never end.
   }
   if (outcome.state == ChunkDecoder::State::data) outcome.state = ChunkDecoder::State::wants_more;
   if (outcome.state == ChunkDecoder::State::end) outcome.trailers = decoder.trailers().size();
-  // Where it was found to be wrong depends on the portions.
+  // The position at which the error was found depends on the portions.
   if (outcome.state != ChunkDecoder::State::end) outcome.consumed = 0;
   return outcome;
 }

@@ -1,4 +1,4 @@
-// Values of headers that the server looks into: lists, qualities, dates.
+// Values of headers that the server parses: lists, qualities, dates.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     begin = end + 1;
   }
   (void)weft::http::accepts_gzip(headers);
-  // A coding that is refused by name stays so, whatever else is allowed.
+  // A coding that is refused by name stays refused, whatever else is allowed.
   headers.push_back({"Accept-Encoding", "gzip;q=0"});
   require(!weft::http::accepts_gzip(headers));
   headers.push_back({"accept-encoding", "gzip, identity;q=0"});

@@ -1,5 +1,5 @@
-// Heads of requests: whatever the bytes are, the lines are found the same way however they are cut,
-// and what is accepted keeps the rules that no two readers may differ about.
+// Heads of requests: for any bytes, the parser must find the same lines however the bytes are
+// split. An accepted head must obey the rules that all readers must interpret alike.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// URLs, references and dates: what is accepted can be put into a request as it is, and is read as
-// the same again.
+// URLs, references and dates: an accepted text can be put into a request unchanged, and is parsed
+// to the same value again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

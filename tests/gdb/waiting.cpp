@@ -1,5 +1,5 @@
-// The program that tests/gdb/run looks at: fibers that wait, each for something different, when the
-// process stops. With an argument it dies by a signal then; otherwise it waits forever.
+// tests/gdb/run examines this program, in which each fiber waits for something different. With an
+// argument, a signal then ends the process; otherwise it waits forever.
 #include <unistd.h>
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace {
 
-// Keeps its worker. Not inlined, either.
+// Keeps its worker. It is not inlined.
 [[gnu::noinline]] void blocks_for_ever() {
   while (true) ::pause();
 }
 
-// Named, so that they are found in a backtrace, and not inlined.
+// The functions are named and not inlined, so that a backtrace shows them.
 [[gnu::noinline]] int receives_at_depth(weft::Channel<int>& channel, int depth) {
   int value = 0;
   if (depth > 0) {
@@ -43,7 +43,7 @@ int main(int argc, char**) {
     mutex.lock();
     weft::go({.name = "receiver"}, [&] { (void)receives_at_depth(channel, 3); });
     weft::go({.name = "wants mutex"}, [&] { mutex.lock(); });
-    // Without a name, so that the type of its callable is shown: a lambda nested in main's lambda.
+    // It has no name, so the list shows the type of its callable: a lambda nested in a lambda.
     auto nested = weft::spawn([&] { event.wait(); });
     auto parent = weft::spawn({.name = "parent"}, [&] {
       auto child = weft::spawn([&] { event.wait(); });
@@ -54,7 +54,8 @@ int main(int argc, char**) {
       blocks = true;
       blocks_for_ever();
     });
-    // Until all wait: the receiver, the one that wants the mutex, the nested one, and the child.
+    // Polls until all fibers wait: the receiver, the fiber at the mutex, the nested fiber, and the
+    // child.
     do {
       weft::this_fiber::sleep_for(std::chrono::milliseconds(100));
     } while (!blocks || weft::metrics::read().runtimes.at(0).parked_count < 4);

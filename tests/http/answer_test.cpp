@@ -1,4 +1,4 @@
-// Answers that must not be mistaken for others.
+// Tests answers that clients must not confuse with other answers.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// Lines of a log, to be read once the server has ended.
+// Collects the lines of a log in `lines`, which the test reads after the server has ended.
 http::ServerOptions options_with_log(std::vector<std::string>& lines) {
   http::ServerOptions options;
   options.on_access = [&lines](const http::Access& access) {
@@ -37,7 +37,7 @@ std::string all_of(const HttpServer& server, std::string_view request) {
 
 TEST_SUITE_BEGIN("http/answer");
 
-FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete answer") {
+FIBER_TEST_CASE("a client reports an aborted answer as an error, not as a complete answer") {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   std::fputs("abc", file.get());
   std::fflush(file.get());
@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete answ
   for (const std::string path : {"/throw", "/file"}) {
     CHECK(all_of(server, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n")
               .ends_with("\r\n\r\n3\r\nabc\r\n"));
-    // Where the end of an answer is the connection's, that must not look like one.
+    // If the end of the connection ends an answer, a failure must not look like that end.
     net::TcpStream stream = server.connect();
     send_text(stream, "GET " + path + " HTTP/1.0\r\n\r\n");
     std::error_code end;
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a client does not mistake an aborted answer for a complete answ
   }
 }
 
-FIBER_TEST_CASE("no continuation is requested in the middle of an answer") {
+FIBER_TEST_CASE("a server sends no 100 Continue after the answer has begun") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/send") {
       (void)response.send("begin:");
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("no continuation is requested in the middle of an answer") {
   }
 }
 
-FIBER_TEST_CASE("a handler that promises a body and sends none causes an answer with 500") {
+FIBER_TEST_CASE("a server answers with 500 when a handler promises a body and sends none") {
   std::vector<std::string> lines;
   {
     const HttpServer server(
@@ -114,8 +114,9 @@ FIBER_TEST_CASE("a handler that promises a body and sends none causes an answer 
         std::vector<std::string>{"GET /send 500", "GET /nothing 500", "HEAD /nothing 200"});
 }
 
-FIBER_TEST_CASE("the access log has the head of a request whose body came with the next request") {
-  // In a buffer that is used again, and in one that is replaced by a larger one.
+FIBER_TEST_CASE(
+    "the access log shows the head of a request whose body came with the next request") {
+  // Tests a buffer that is reused, and a buffer that a larger one replaces.
   for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
     http::ServerOptions options = options_with_log(lines);
@@ -146,14 +147,14 @@ FIBER_TEST_CASE("the access log has the head of a request whose body came with t
   }
 }
 
-FIBER_TEST_CASE("the access log records answers to refused heads") {
+FIBER_TEST_CASE("the access log records the answers to refused heads") {
   std::vector<std::string> lines;
   const auto hello = [](http::Request&, http::Response& response) { (void)response.send("hello"); };
   {
     const HttpServer server(hello, options_with_log(lines));
     CHECK(ask(server, std::string(kGet) + "what is this\r\n\r\n").size() == 2);
   }
-  {  // Another one: the first has told all by now.
+  {  // A new server: the first one has written its log by now.
     const HttpServer server(hello, options_with_log(lines));
     CHECK(ask(server,
               "POST /large HTTP/1.1\r\nHost: a\r\n"
@@ -164,10 +165,10 @@ FIBER_TEST_CASE("the access log records answers to refused heads") {
   CHECK(lines == std::vector<std::string>{"GET / 200", "  400", "POST /large 413"});
 }
 
-FIBER_TEST_CASE("a client that sends a large body can read why it is refused") {
+FIBER_TEST_CASE("a client that sends a large body can read why the server refuses the body") {
   const HttpServer server([](http::Request&, http::Response&) {});
   const std::string body(16 << 20, 'x');
-  // A client that is late itself, as the machine is busy, comes again.
+  // If a busy machine delays the client, the test repeats.
   bool told = false;
   for (int round = 0; round < 10 && !told; ++round) {
     net::TcpStream stream = server.connect();
@@ -181,7 +182,7 @@ FIBER_TEST_CASE("a client that sends a large body can read why it is refused") {
   CHECK(told);
 }
 
-FIBER_TEST_CASE("an extra line end after a body starts no request") {
+FIBER_TEST_CASE("an extra line end after a body does not start a request") {
   http::ServerOptions options;
   options.limits.head = std::chrono::milliseconds(20);
   HttpServer server([](http::Request& request,
@@ -198,7 +199,7 @@ FIBER_TEST_CASE("an extra line end after a body starts no request") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("bytes that follow a chunked body are available after an upgrade") {
+FIBER_TEST_CASE("an upgraded connection receives the bytes that follow a chunked body") {
   Event begun;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     begun.set();
@@ -220,7 +221,7 @@ FIBER_TEST_CASE("bytes that follow a chunked body are available after an upgrade
   CHECK(receive_all(stream) == "early and late\n");
 }
 
-FIBER_TEST_CASE("the host of an absolute target overrides the Host header") {
+FIBER_TEST_CASE("the host of an absolute request target overrides the Host header") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)response.send(request.host());
   });
@@ -233,7 +234,7 @@ FIBER_TEST_CASE("the host of an absolute target overrides the Host header") {
   CHECK(answers.at(2).body == "b.test");
 }
 
-FIBER_TEST_CASE("an answer with 205 has no body") {
+FIBER_TEST_CASE("a server sends an answer with 205 without a body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(205);
     if (request.path() == "/send") {
@@ -255,7 +256,8 @@ FIBER_TEST_CASE("an answer with 205 has no body") {
   }
 }
 
-SIM_TEST_CASE("a handler that returns because its context ended is not answered with 200") {
+SIM_TEST_CASE(
+    "a server does not answer with 200 when a handler returns because its context ended") {
   http::ServerOptions options;
   options.limits.request = 1min;
   const HttpServer server(
@@ -270,7 +272,7 @@ SIM_TEST_CASE("a handler that returns because its context ended is not answered 
   CHECK(ask_once(stream, "GET /done HTTP/1.1\r\nHost: a\r\n\r\n").status == 201);
 }
 
-FIBER_TEST_CASE("a client that shuts down its sending side learns that its request was abandoned") {
+FIBER_TEST_CASE("a client that shuts down its sending side gets 503 for its abandoned request") {
   const HttpServer server([](http::Request& request, http::Response&) {
     CHECK(wait_for_end(request.context()) == Errc::cancelled);
   });
@@ -279,7 +281,7 @@ FIBER_TEST_CASE("a client that shuts down its sending side learns that its reque
   CHECK(answers.at(0).status == 503);
 }
 
-FIBER_TEST_CASE("an event stream sends each event at once, with a field for each of its lines") {
+FIBER_TEST_CASE("an event stream sends each event at once, with one data field for each line") {
   Event seen;
   const HttpServer server([&seen](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);
@@ -320,7 +322,7 @@ FIBER_TEST_CASE("an event stream ends when its client disconnects") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("headers of an answer can be replaced and removed until the answer begins") {
+FIBER_TEST_CASE("headers of an answer can be replaced and removed until the answer has begun") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("A", "1");
     response.add_header("B", "2");

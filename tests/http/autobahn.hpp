@@ -1,5 +1,5 @@
-// What runs the cases of the Autobahn test suite (fuzzingclient, versions 0.8 and 25): a server
-// that sends each message back, and a client that sends any bytes. The bytes of the cases are ours.
+// Runs the cases of the Autobahn test suite (fuzzingclient, versions 0.8 and 25): a server sends
+// each message back, and a client sends any bytes. The bytes of the cases are written for weft.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace weft::test {
 
-// The part of the suite's sizes and counts.
+// The divisor of the suite's sizes and counts.
 inline constexpr std::size_t kPart = kSanitized || kEmulated ? 64 : 16;
 
 inline void echo(http::WebSocket& socket) {
@@ -33,7 +33,7 @@ inline void echo(http::WebSocket& socket) {
   }
 }
 
-// A long payload is shown by its size and a sum of its bytes.
+// Returns a payload, or for a long payload its size and a checksum.
 inline std::string shown(std::string_view payload) {
   if (payload.size() <= 200) return std::string(payload);
   std::size_t sum = 0;
@@ -60,7 +60,7 @@ class Peer {
   }
 
   [[nodiscard]] const std::string& head() const { return head_; }
-  // In chops of this size, each by a system call; 0: at once.
+  // Sends pieces of this size, each by a system call; 0: all bytes at once.
   void send(std::string_view bytes, std::size_t chop = 0) {
     while (!bytes.empty()) {
       const std::string_view part = bytes.substr(0, chop == 0 ? bytes.size() : chop);
@@ -68,7 +68,7 @@ class Peer {
       send_text(stream_, part);
     }
   }
-  // The next frame: false at the stream's end.
+  // Receives the next frame; returns false at the stream's end.
   [[nodiscard]] bool receive(http::FrameHeader& header, std::string& payload) {
     for (;;) {
       std::string_view rest = input_;
@@ -83,7 +83,7 @@ class Peer {
       input_.append(room.data(), count);
     }
   }
-  // All frames up to the stream's end, one word each.
+  // Returns all frames up to the stream's end, one word each.
   [[nodiscard]] std::string receive_words() {
     std::string words;
     http::FrameHeader header;
@@ -143,7 +143,7 @@ class Suite {
     CAPTURE(number);
     CHECK(peer.receive_words() == answer);
   }
-  // The same, and the client closes: the answer is that of its close, too.
+  // Does the same, and the client closes; the answer includes that to the close.
   void check_well(const std::string& number, const std::string& bytes, const std::string& answer,
                   std::size_t chop = 0) {
     check(number, {bytes + close_frame(1000)}, answer + closed(1000), chop);
@@ -162,7 +162,7 @@ inline std::string number(std::string_view group, std::size_t i) {
   return std::string(group) + "." + std::to_string(i);
 }
 
-// A message in fragments of this size.
+// Returns a message in fragments of this size.
 inline std::string fragments(unsigned opcode, std::string_view payload, std::size_t size) {
   std::string bytes;
   unsigned first = opcode;

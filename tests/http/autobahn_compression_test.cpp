@@ -13,7 +13,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// Data of the kinds that the suite has: prose, a picture, a compressed file, JSON and HTML.
+// Returns data of the suite's kinds: prose, a picture, a compressed file, JSON and HTML.
 std::string make_data(std::size_t kind) {
   constexpr std::size_t kSize = 200'000;
   std::string data;
@@ -42,7 +42,7 @@ std::string make_data(std::size_t kind) {
 struct Compression {
   std::string offer;
   std::string answer;
-  http::DeflateContext server;  // What the client can rely on.
+  http::DeflateContext server;  // The client assumes this state.
   http::DeflateContext client;
 };
 
@@ -102,8 +102,9 @@ void run_compression(Suite& suite, std::string_view group, const std::string& da
 
 TEST_SUITE_BEGIN("http/autobahn");
 
-SIM_TEST_CASE_WITH("Autobahn's cases 12 and 13 get the expected answers",
-                   {.workers = {1}, .options = {.seeds = 1}}) {
+SIM_TEST_CASE_WITH(
+    "the WebSocket server gives the expected answers to cases 12 and 13 of the Autobahn suite",
+    {.workers = {1}, .options = {.seeds = 1}}) {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   Suite suite({.compress_bytes = 1, .compress_context = true});

@@ -1,4 +1,4 @@
-// The cases 6 of Autobahn: texts that are UTF-8, and others.
+// Autobahn's cases 6: valid and invalid UTF-8 texts.
 #include <array>
 #include <set>
 #include <string>
@@ -14,7 +14,7 @@ using namespace weft::test;
 using namespace std::string_literals;
 
 // The sequences of Markus Kuhn's UTF-8 test, in the order of the suite's groups 6.5 to 6.23. A '+'
-// marks UTF-8, and a '-' marks what is none.
+// marks valid UTF-8, and a '-' marks invalid bytes.
 using Groups = std::vector<std::vector<std::string>>;
 
 // 6.5 to 6.11: first, last and other characters.
@@ -59,7 +59,7 @@ void add_incomplete(Groups& all) {
   }
   all.push_back(starts);
 
-  // The last byte is missing, of each one and of all in a row.
+  // The last byte of each sequence is missing; first single sequences, then all in a row.
   std::vector<std::string> cut_off;
   std::string joined = "-";
   for (const bool is_first : {true, false}) {
@@ -124,7 +124,7 @@ void run_utf8(Suite& suite) {
   suite.check_well("6.2.4", fragments(1, kosme, 1), text(kosme));
   suite.check_refused("6.3.1", frame(0x81, bad), 1007);
   suite.check_refused("6.3.2", fragments(1, bad, 1), 1007);
-  // The refusal does not wait for the message's end, and not for the frame's.
+  // The refusal waits neither for the end of the message nor for that of the frame.
   const std::string above = "\xf4\x90\x80\x80";
   suite.check("6.4.1", {frame(0x01, kosme), frame(0x00, above)}, closed(1007));
   suite.check("6.4.2", {frame(0x01, kosme + "\xf4"), frame(0x00, "\x90")}, closed(1007));
@@ -154,8 +154,9 @@ void run_utf8(Suite& suite) {
 
 TEST_SUITE_BEGIN("http/autobahn");
 
-SIM_TEST_CASE_WITH("Autobahn's cases of section 6 get the expected answers",
-                   {.workers = {1}, .options = {.seeds = 1}}) {
+SIM_TEST_CASE_WITH(
+    "the WebSocket server gives the expected answers to the UTF-8 cases (section 6) of Autobahn",
+    {.workers = {1}, .options = {.seeds = 1}}) {
   Suite suite({});
   run_utf8(suite);
   CHECK(suite.count() == 145);

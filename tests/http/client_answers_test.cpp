@@ -1,4 +1,4 @@
-// Answers that are not as they should be, and can be read in one way only.
+// Tests irregular answers that have only one interpretation.
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_answers");
 
-FIBER_TEST_CASE("equal Content-Length headers of an answer count once") {
+FIBER_TEST_CASE("a client accepts equal Content-Length headers of an answer as a single header") {
   const std::string begin = "HTTP/1.1 200 OK\r\nA: b\r\n";
   const std::string end = "C: d\r\n\r\nok";
   Script script({begin + "Content-Length: 2\r\ncontent-length:2\r\n" + end + "|" + begin +
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("equal Content-Length headers of an answer count once") {
   script.join();
 }
 
-FIBER_TEST_CASE("different Content-Lengths of an answer are refused") {
+FIBER_TEST_CASE("a client refuses an answer with different Content-Length headers") {
   const std::vector<std::string> lengths = {"2\r\nContent-Length: 3",
                                             "2, 3",
                                             "2, 02",
@@ -61,7 +61,7 @@ FIBER_TEST_CASE("different Content-Lengths of an answer are refused") {
   script.join();
 }
 
-FIBER_TEST_CASE("a header of an answer that continues on the next line is one header") {
+FIBER_TEST_CASE("a client joins a header that continues on the next line into a single header") {
   Script script(
       {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t\r\nContent-Length:\r\n 2\r\n\r\nok|" + kGood});
   http::Client client;
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("a header of an answer that continues on the next line is one he
   script.join();
 }
 
-FIBER_TEST_CASE("a header name that continues on the next line is refused") {
+FIBER_TEST_CASE("a client refuses a header name that continues on the next line") {
   Script script({"HTTP/1.1 200 OK\r\nX\r\n : a\r\n\r\n", "HTTP/1.1 200 OK\r\n \r\n\r\n"});
   http::Client client;
   CHECK(client.get(script.url()).error == http::Errc::malformed_header);
@@ -83,7 +83,7 @@ FIBER_TEST_CASE("a header name that continues on the next line is refused") {
   script.join();
 }
 
-FIBER_TEST_CASE("an answer of HTTP/1.2 or later counts as HTTP/1.1") {
+FIBER_TEST_CASE("a client handles an answer of HTTP/1.2 or later as HTTP/1.1") {
   const std::string good = kGood.substr(8);
   Script script({"HTTP/1.2" + good + "|HTTP/1.9" + good + "|" + kGood});
   http::Client client;
@@ -93,7 +93,8 @@ FIBER_TEST_CASE("an answer of HTTP/1.2 or later counts as HTTP/1.1") {
 }
 
 FIBER_TEST_CASE(
-    "a trailer that continues on the next line is one trailer, unless it is the first line") {
+    "a client joins a trailer that continues on the next line, unless no trailer precedes the "
+    "line") {
   const std::string chunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
   Script script({chunked + "Note: one\r\n\ttwo\r\nSum: 5\r\n\r\n", chunked + " Note: one\r\n\r\n"});
@@ -108,7 +109,7 @@ FIBER_TEST_CASE(
   script.join();
 }
 
-FIBER_TEST_CASE("an answer with more headers or trailers than the option allows is refused") {
+FIBER_TEST_CASE("a client refuses an answer with more headers or trailers than the option allows") {
   const auto answer = [](int count) {
     std::string lines;
     for (int i = 0; i < count; ++i) lines += "N" + std::to_string(i) + ": v\r\n";

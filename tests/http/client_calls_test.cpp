@@ -1,4 +1,4 @@
-// What a client sends, and when.
+// Tests what a client sends, and when.
 #include <functional>
 #include <span>
 #include <stop_token>
@@ -19,7 +19,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_calls");
 
-FIBER_TEST_CASE("a caller's Host header is sent once, instead of the URL's host") {
+FIBER_TEST_CASE("a client sends the caller's Host header once, instead of the URL's host") {
   Script script({kGood + "|" + kGood});
   http::Client client;
   for (const char* host : {"weft.example", "[::1]:81"}) {
@@ -31,7 +31,7 @@ FIBER_TEST_CASE("a caller's Host header is sent once, instead of the URL's host"
                                  "GET / HTTP/1.1\r\nHost: [::1]:81\r\nA: b\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("a request with an invalid Host header, or with several, is refused") {
+FIBER_TEST_CASE("a client refuses to send an invalid Host header or several Host headers") {
   http::Client client;
   http::Call call{.url = "http://127.0.0.1:9/"};
   for (const char* host : {"a b", "a, b", "a:b", "u@a", "[::1", "[fe80::1%25lo]", "a/"}) {
@@ -43,8 +43,8 @@ FIBER_TEST_CASE("a request with an invalid Host header, or with several, is refu
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-FIBER_TEST_CASE("CONNECT sends a host and a port, and its answer has no body") {
-  // The length is none: what follows would be the tunnel.
+FIBER_TEST_CASE("a CONNECT request has a host and a port, and its answer has no body") {
+  // The client ignores the length, because the bytes after the head belong to the tunnel.
   Script script({"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
                  "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno"});
   const std::string host = http::Url::parse(script.url()).value.authority();
@@ -70,7 +70,7 @@ FIBER_TEST_CASE("CONNECT sends a host and a port, and its answer has no body") {
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-// A server that is asked once; `talk` reads and writes.
+// A server for one request; `talk` reads and writes.
 class Once {
  public:
   explicit Once(std::function<void(net::TcpStream&)> talk)
@@ -95,7 +95,8 @@ bool has_nothing(net::TcpStream& stream) {
   return stream.wait_readable(Deadline::past()) == Errc::timed_out;
 }
 
-FIBER_TEST_CASE("a request whose answer has begun is not repeated when the connection is reset") {
+FIBER_TEST_CASE(
+    "a client does not repeat a request when the connection is reset after the answer has begun") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   auto server = spawn([&] {
@@ -103,7 +104,7 @@ FIBER_TEST_CASE("a request whose answer has begun is not repeated when the conne
     (void)receive_until(stream, "\r\n\r\n");
     send_text(stream, kGood);
     (void)receive_until(stream, "\r\n\r\n");
-    listener.close();  // A repetition would be refused.
+    listener.close();  // The server would refuse a repeated request.
     send_text(stream, "HTTP/1.1 200 OK\r\nX: del");
     CHECK(stream.set_reset_on_close(true));
   });
@@ -114,7 +115,8 @@ FIBER_TEST_CASE("a request whose answer has begun is not repeated when the conne
   server.join();
 }
 
-FIBER_TEST_CASE("a body with an expectation waits for the server's consent") {
+FIBER_TEST_CASE(
+    "a client with Expect: 100-continue sends the body after the server's 100 Continue") {
   const std::string large(1 << 20, 'x');
   for (const std::string& body : {std::string("body"), large}) {
     Once server([&](net::TcpStream& stream) {
@@ -137,7 +139,8 @@ FIBER_TEST_CASE("a body with an expectation waits for the server's consent") {
   }
 }
 
-FIBER_TEST_CASE("a body with an expectation is not sent if an answer comes first") {
+FIBER_TEST_CASE(
+    "a client with Expect: 100-continue sends no body if the final answer comes first") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\n");
     send_text(stream, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
@@ -156,10 +159,11 @@ FIBER_TEST_CASE("a body with an expectation is not sent if an answer comes first
   server.join();
 }
 
-FIBER_TEST_CASE("a body with an expectation is sent to a silent server after a wait") {
+FIBER_TEST_CASE(
+    "a client with Expect: 100-continue sends the body to a silent server after continue_wait") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\nbody");
-    send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n" + kGood);  // As one that is late.
+    send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n" + kGood);  // Imitates a late "continue".
   });
   http::Client client({.continue_wait = std::chrono::milliseconds(1)});
   http::Call call = server.call();
@@ -168,7 +172,7 @@ FIBER_TEST_CASE("a body with an expectation is sent to a silent server after a w
   server.join();
 }
 
-FIBER_TEST_CASE("limits end a call that waits for the server's consent") {
+FIBER_TEST_CASE("a deadline or a stop request ends a call that waits for 100 Continue") {
   std::stop_source source;
   Once server([&](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\n");
@@ -182,7 +186,7 @@ FIBER_TEST_CASE("limits end a call that waits for the server's consent") {
   server.join();
 }
 
-FIBER_TEST_CASE("a call without a body sends no expectation") {
+FIBER_TEST_CASE("a client sends no Expect header for a call without a body") {
   Script script({kGood});
   http::Client client({.continue_wait = kNever});
   http::Call call{.method = "PUT", .url = script.url(), .headers = {{"Expect", "100-continue"}}};
@@ -192,7 +196,8 @@ FIBER_TEST_CASE("a call without a body sends no expectation") {
             "\r\nContent-Length: 0\r\n\r\n");
 }
 
-FIBER_TEST_CASE("a call whose expectation is refused is repeated once, without the expectation") {
+FIBER_TEST_CASE(
+    "a client repeats a call once without the Expect header when the server refuses with 417") {
   const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
   Script script({refused, kGood, refused, refused});
   // One connection at a time: the refusal must not keep the only place.
@@ -209,7 +214,8 @@ FIBER_TEST_CASE("a call whose expectation is refused is repeated once, without t
   CHECK(requests[1].find("A: b\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a forwarded request has its end-to-end headers and its origin") {
+FIBER_TEST_CASE(
+    "forward_call() copies the end-to-end headers of a request and adds the client's address") {
   Script script({kGood, kGood});
   const std::string origin = script.url().substr(0, script.url().size() - 1);
   http::Client client;
@@ -242,7 +248,7 @@ FIBER_TEST_CASE("a forwarded request has its end-to-end headers and its origin")
                 "X-Forwarded-Proto: https\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("a forwarded answer is complete, or visibly aborted") {
+FIBER_TEST_CASE("forward_reply() forwards an answer completely, or aborts the answer visibly") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script(
       {"HTTP/1.1 201 Created\r\nConnection: X-A\r\nX-A: 1\r\nX-B: 2\r\nDate: never\r\n"

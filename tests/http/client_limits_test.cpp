@@ -1,4 +1,4 @@
-// Deadlines and stop requests of a client's calls, and of the wait for a connection.
+// Tests deadlines and stop requests of a client's calls, and of the wait for a connection.
 #include <array>
 #include <stop_token>
 #include <string>
@@ -20,7 +20,7 @@ std::string url_of(const HttpServer& server, std::string_view path) {
   return "http://" + server.address().to_string() + std::string(path);
 }
 
-// "/part" never goes on behind its first bytes, "/never" is not answered, and all else is.
+// "/part" sends only its first bytes, "/never" gets no answer, and other paths get a full answer.
 void answer(http::Request& request, http::Response& response) {
   if (request.path() == "/") return void(response.send("x"));
   if (request.path() == "/part") (void)response.write("part");
@@ -29,7 +29,8 @@ void answer(http::Request& request, http::Response& response) {
 
 TEST_SUITE_BEGIN("http/client_limits");
 
-FIBER_TEST_CASE("a stop request ends a wait for a connection, which the next caller gets") {
+FIBER_TEST_CASE(
+    "a stop request ends a wait for a free connection, and the next caller gets the connection") {
   const HttpServer server(answer);
   http::Client client({.max_per_host = 1});
   // No caller reads the body of this answer yet.
@@ -46,7 +47,9 @@ FIBER_TEST_CASE("a stop request ends a wait for a connection, which the next cal
   CHECK(client.stats().connections == 1);
 }
 
-FIBER_TEST_CASE("limits end a plain thread's call, its wait for a connection, and its reading") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's HTTP call, its wait for a connection, and "
+    "its reads") {
   const HttpServer server(answer);
   http::Client client({.max_per_host = 1});
   std::stop_source source;

@@ -1,4 +1,4 @@
-// A client that reaches servers by a proxy.
+// Tests a client that reaches servers through a proxy.
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -20,7 +20,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// Tells what it was asked for.
+// Answers with the target of the request.
 void tell(http::Request& request, http::Response& response) {
   (void)response.send(std::string(request.target()) + ' ' + std::string(request.host()) + ' ' +
                       std::string(request.header("Proxy-Authorization").value_or("none")));
@@ -31,7 +31,7 @@ http::NewLayer make_clear_layer(net::TcpStream& stream, const std::string& host,
   return {.value = std::make_unique<PlainLayer>(stream)};
 }
 
-// Opens tunnels to one server, whatever the client asks for.
+// Opens all tunnels to one server, whatever host the client requests.
 class TunnelProxy {
  public:
   TunnelProxy(net::Address to, std::string answer)
@@ -44,7 +44,7 @@ class TunnelProxy {
     CHECK(loop_.join());
   }
   [[nodiscard]] const std::string& url() const { return url_; }
-  // The head of the last request.
+  // Returns the head of the last request.
   [[nodiscard]] std::string head() const {
     const std::lock_guard lock(mutex_);
     return head_;
@@ -79,7 +79,7 @@ class TunnelProxy {
 
 TEST_SUITE_BEGIN("http/client_proxy");
 
-FIBER_TEST_CASE("a client sends requests for http URLs to its proxy with the whole URL") {
+FIBER_TEST_CASE("a client sends a request for an http URL to its proxy with the complete URL") {
   const HttpServer proxy(&tell);
   const std::string url = "http://" + proxy.address().to_string();
   http::Client client({.proxy = url, .proxy_authorization = "Basic eA=="});
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a client sends requests for http URLs to its proxy with the who
   CHECK(open.get("http://[::1]:9/").value.read_all().value == "http://[::1]:9/ [::1]:9 none");
 }
 
-FIBER_TEST_CASE("a client sends requests for https URLs through a tunnel of its proxy") {
+FIBER_TEST_CASE("a client sends a request for an https URL through a tunnel of its proxy") {
   const HttpServer origin(&tell);
   const TunnelProxy proxy(origin.address(), "HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 Fine\r\n\r\n");
   http::Client client(
@@ -106,8 +106,8 @@ FIBER_TEST_CASE("a client sends requests for https URLs through a tunnel of its 
         "Proxy-Authorization: Basic eA==\n");
 }
 
-FIBER_TEST_CASE("a request through a proxy that opens no tunnel fails") {
-  const HttpServer refusing(&tell);  // It does not know CONNECT.
+FIBER_TEST_CASE("a request fails when the client's proxy opens no tunnel") {
+  const HttpServer refusing(&tell);  // It does not support CONNECT.
   const auto error_of = [](const std::string& url) {
     http::Client client({.secure = &make_clear_layer, .proxy = url});
     return client.get("https://example.test/").error;

@@ -1,4 +1,4 @@
-// Where redirects lead a client, and what goes with it.
+// Tests where redirects lead a client, and what the client sends along.
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@ std::string first_line(const std::string& request) { return request.substr(0, re
 
 TEST_SUITE_BEGIN("http/client_redirects");
 
-FIBER_TEST_CASE("spaces and bytes beyond ASCII in a redirect are percent-encoded") {
+FIBER_TEST_CASE("a client percent-encodes spaces and bytes beyond ASCII in a redirect") {
   Script script({redirect(302, "/caf\xc3\xa9 1?\xe9#\xc3\xa9") + "|" + kGood});
   http::Client client;
   auto [reply, error] = client.get(script.url());
@@ -32,7 +32,7 @@ FIBER_TEST_CASE("spaces and bytes beyond ASCII in a redirect are percent-encoded
   CHECK(first_line(script.requests().back()) == "GET /caf%C3%A9%201?%E9 HTTP/1.1");
 }
 
-FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") {
+FIBER_TEST_CASE("a client returns a redirect that it cannot follow, with the redirect's body") {
   const std::vector<std::string> places = {"mailto:a",    "http://", "http://caf\xc3\xa9/",
                                            "http://a:0/", "/\ta",    "https://127.0.0.1:9/"};
   std::vector<std::string> answers;
@@ -49,9 +49,9 @@ FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") 
   }
   http::Call call{.method = "PUT", .url = script.url()};
   call.body_source = [](std::span<std::byte>) -> net::Result<std::size_t> {
-    return {.error = Errc::end_of_stream};  // And cannot begin again.
+    return {.error = Errc::end_of_stream};  // The body cannot be read again.
   };
-  http::Client other;  // Without a connection that the server may have closed.
+  http::Client other;  // It has no connection that the server may have closed.
   auto [reply, error] = other.send(call);
   CHECK_FALSE(error);
   CHECK(reply.status() == 307);
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") 
 }
 
 FIBER_TEST_CASE(
-    "a redirect keeps credentials within an origin, and sends them to no other origin") {
+    "a redirect keeps credentials within the origin, and drops them for any other origin") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(307, away.url())});
   http::Client client;
@@ -81,7 +81,7 @@ FIBER_TEST_CASE(
   CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a caller's Host header is kept for redirects within its origin only") {
+FIBER_TEST_CASE("a redirect keeps the caller's Host header only within the origin") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(302, away.url())});
   http::Client client;

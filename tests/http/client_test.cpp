@@ -27,7 +27,7 @@ std::string url_of(const HttpServer& server, std::string_view path) {
 
 TEST_SUITE_BEGIN("http/client");
 
-FIBER_TEST_CASE("a client reuses its connection") {
+FIBER_TEST_CASE("a client reuses its connection for the next request") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("X-Path", request.path());
     (void)response.send(request.read_all().value);
@@ -48,7 +48,7 @@ FIBER_TEST_CASE("a client reuses its connection") {
   CHECK(client.stats().reused == 19);
 }
 
-FIBER_TEST_CASE("a client never exceeds max_per_host connections to a host") {
+FIBER_TEST_CASE("a client never opens more connections to a host than max_per_host") {
   std::atomic<int> running{0};
   HttpServer server([&](http::Request&, http::Response& response) {
     CHECK(++running <= 3);
@@ -76,7 +76,7 @@ FIBER_TEST_CASE("a client never exceeds max_per_host connections to a host") {
   CHECK_FALSE(client.get(url_of(server, "/")).error);
 }
 
-FIBER_TEST_CASE("bodies travel in chunks in both directions, with trailers") {
+FIBER_TEST_CASE("client and server exchange chunked bodies with trailers") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.content_length());
     std::array<std::byte, 100> part;
@@ -107,7 +107,7 @@ FIBER_TEST_CASE("bodies travel in chunks in both directions, with trailers") {
   CHECK(chunked.trailers().size() == 1);
 }
 
-FIBER_TEST_CASE("redirects are followed where allowed, up to the limit") {
+FIBER_TEST_CASE("a client follows redirects where allowed, up to the limit") {
   http::Router router;
   const auto to = [](int status, std::string place) {
     return [status, place](http::Request&, http::Response& response) {
@@ -153,11 +153,11 @@ FIBER_TEST_CASE("redirects are followed where allowed, up to the limit") {
   CHECK(stays.get(url_of(server, "/loop")).value.status() == 302);
 }
 
-FIBER_TEST_CASE("a kept connection that was closed is replaced if the request may be repeated") {
+FIBER_TEST_CASE("a client replaces a closed idle connection if the request may be repeated") {
   Script script({kGood + "|", kGood + "|", kGood});
   http::Client client;
   CHECK(client.get(script.url()).value.read_all().value == "ok");
-  // The server reads this one, and closes without an answer.
+  // The server reads this request, and closes without an answer.
   CHECK(client.get(script.url()).value.read_all().value == "ok");
   CHECK(client.stats().retried == 1);
   CHECK(client.send({.method = "POST", .url = script.url()}).error == http::Errc::unexpected_end);
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("a kept connection that was closed is replaced if the request ma
   script.join();
 }
 
-FIBER_TEST_CASE("an ambiguous answer causes an error") {
+FIBER_TEST_CASE("a client returns an error for an ambiguous answer") {
   using enum http::Errc;
   const std::vector<std::pair<std::string, http::Errc>> answers = {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", malformed_length},
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("an ambiguous answer causes an error") {
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
 
-FIBER_TEST_CASE("answers without a body, and interim answers, are understood") {
+FIBER_TEST_CASE("a client handles interim answers and answers without a body") {
   Script script(
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
        "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"
@@ -223,7 +223,8 @@ FIBER_TEST_CASE("answers without a body, and interim answers, are understood") {
   CHECK(client.stats().connections == 2);
 }
 
-FIBER_TEST_CASE("the length of an absent body is known only if the server sends it") {
+FIBER_TEST_CASE(
+    "a client reports the length of an absent body only if the server sends the length") {
   const std::string answers[] = {
       "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
@@ -239,7 +240,8 @@ FIBER_TEST_CASE("the length of an absent body is known only if the server sends 
   script.join();
 }
 
-FIBER_TEST_CASE("a client gives up on a server that sends endless interim answers or tiny chunks") {
+FIBER_TEST_CASE(
+    "a client ends the call when a server sends endless interim answers or tiny chunks") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -250,7 +252,7 @@ FIBER_TEST_CASE("a client gives up on a server that sends endless interim answer
   CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed_chunk);
 }
 
-FIBER_TEST_CASE("a stop request ends a call to a server that always has more data") {
+FIBER_TEST_CASE("a stop request ends a call to a server that sends data forever") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script({chunked + "1\r\na\r\n1\r\nb\r\n0\r\n\r\n"});
   http::Client client;
@@ -258,11 +260,11 @@ FIBER_TEST_CASE("a stop request ends a call to a server that always has more dat
   auto reply = client.get(script.url()).value;
   (void)source.request_stop();
   CHECK(reply.read_all(source.get_token()).error == Errc::cancelled);
-  // The rest can be read nevertheless.
+  // The caller can still read the rest.
   CHECK(reply.read_all().value.ends_with('b'));
 }
 
-SIM_TEST_CASE("an unused connection is closed automatically") {
+SIM_TEST_CASE("a client closes an unused connection automatically") {
   Script script({kGood + "|"});
   http::Client client({.idle = 24h});
   CHECK(client.get(script.url()).value.read_all().value == "ok");
@@ -271,7 +273,7 @@ SIM_TEST_CASE("an unused connection is closed automatically") {
   CHECK(world.now() < 49h);
 }
 
-SIM_TEST_CASE("a connection is reused within its idle time of an hour, and not later") {
+SIM_TEST_CASE("a client reuses a connection within its idle time of an hour, and not later") {
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     {.limits = {.idle = 48h}});
   http::Client client({.idle = 1h});
@@ -285,7 +287,7 @@ SIM_TEST_CASE("a connection is reused within its idle time of an hour, and not l
   CHECK(server.server().stats().accepted == 2);
 }
 
-FIBER_TEST_CASE("an answer that refuses an unread body is returned") {
+FIBER_TEST_CASE("a client returns an answer that refuses a body before reading the body") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   Event over;
@@ -312,13 +314,13 @@ FIBER_TEST_CASE("an answer that refuses an unread body is returned") {
   };
   refused();
   call.body_source = nullptr;
-  call.body = std::string(32 << 20, 'x');  // More than the kernel keeps.
+  call.body = std::string(32 << 20, 'x');  // The kernel cannot buffer that much.
   refused();
   CHECK(client.stats().connections == 2);
   server.join();
 }
 
-FIBER_TEST_CASE("a failing body source ends the call") {
+FIBER_TEST_CASE("a body source that fails ends the client's call") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   http::Client client;
@@ -331,7 +333,7 @@ FIBER_TEST_CASE("a failing body source ends the call") {
   CHECK_THROWS_AS((void)client.send(call), int);
 }
 
-FIBER_TEST_CASE("text that would split a request is not sent") {
+FIBER_TEST_CASE("a client refuses text that would split a request") {
   http::Client client;
   const std::string url = "http://127.0.0.1:9/";
   CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error ==
@@ -347,7 +349,7 @@ FIBER_TEST_CASE("text that would split a request is not sent") {
   }
 }
 
-SIM_TEST_CASE("a deadline and a stop request end a call and the reading of its body") {
+SIM_TEST_CASE("a deadline or a stop request ends a call and the reading of an answer's body") {
   Event never;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     if (request.path() == "/body") (void)response.write("part");
@@ -366,7 +368,7 @@ SIM_TEST_CASE("a deadline and a stop request end a call and the reading of its b
   CHECK(body == "part");
 }
 
-FIBER_TEST_CASE("plain threads make requests") {
+FIBER_TEST_CASE("plain threads can send HTTP requests and read the answers") {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("x"); });
   http::Client client;

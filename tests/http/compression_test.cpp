@@ -19,7 +19,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// The text in a gzip stream; "" if the stream has a flaw.
+// Returns the text in a gzip stream, or "" if the stream is invalid.
 std::string decompressed(std::string_view text) {
   z_stream stream{};
   CHECK(inflateInit2(&stream, 15 + 16) == Z_OK);
@@ -39,7 +39,7 @@ std::string decompressed(std::string_view text) {
   return outcome == Z_STREAM_END || outcome == Z_OK ? all : "";
 }
 
-// The data of a body in chunks.
+// Returns the data of a chunked body.
 std::string unchunked(std::string_view text) {
   std::string all;
   for (;;) {
@@ -66,7 +66,7 @@ const std::string kText = [] {
   return text;
 }();
 
-// Says `kText`, in the way that the path asks for.
+// Answers with `kText`, in the way that the path requests.
 void answer(http::Request& request, http::Response& response) {
   const std::string_view path = request.path();
   response.add_header("Content-Type", path == "/png" ? "image/png" : "Text/html; charset=utf-8");
@@ -87,7 +87,7 @@ http::ServerOptions compressing() { return {.compression = http::Compression{}};
 
 TEST_SUITE_BEGIN("http/compression");
 
-TEST_CASE("quality values decide whether an answer may be compressed") {
+TEST_CASE("quality values in Accept-Encoding decide whether an answer may be compressed") {
   CHECK(accepts("gzip"));
   CHECK(accepts("deflate, GZip;q=0.5 , br"));
   CHECK(accepts("x-gzip"));
@@ -109,7 +109,7 @@ TEST_CASE("quality values decide whether an answer may be compressed") {
   CHECK_FALSE(http::accepts_gzip({}));
 }
 
-FIBER_TEST_CASE("an answer is compressed only if the client accepts it") {
+FIBER_TEST_CASE("a server compresses an answer only if the client accepts compression") {
   const HttpServer server(answer, compressing());
   const auto answers = ask(server, get("/") + get("/", "") + get("/", "Accept-Encoding: br\r\n"));
   CHECK(answers.size() == 3);
@@ -124,7 +124,8 @@ FIBER_TEST_CASE("an answer is compressed only if the client accepts it") {
   }
 }
 
-FIBER_TEST_CASE("an answer that is short, encoded or of an unlisted type is not compressed") {
+FIBER_TEST_CASE(
+    "a server does not compress an answer that is short, encoded or of an unlisted type") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/short", "/png", "/done", "/fixed"}) {
     const auto answers = ask(server, get(path));
@@ -135,7 +136,7 @@ FIBER_TEST_CASE("an answer that is short, encoded or of an unlisted type is not 
   }
 }
 
-FIBER_TEST_CASE("a body that is written in parts is compressed part by part") {
+FIBER_TEST_CASE("a server compresses a body part by part when the handler writes parts") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/parts", "/promised"}) {
     net::TcpStream stream = server.connect();
@@ -149,7 +150,7 @@ FIBER_TEST_CASE("a body that is written in parts is compressed part by part") {
   }
 }
 
-FIBER_TEST_CASE("the client can decompress each written part at once") {
+FIBER_TEST_CASE("a client can decompress each written part of a compressed body at once") {
   Event read;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
@@ -169,7 +170,7 @@ FIBER_TEST_CASE("the client can decompress each written part at once") {
   (void)receive_until(stream, "\r\n0\r\n\r\n");
 }
 
-FIBER_TEST_CASE("an aborted compressed body has no end mark") {
+FIBER_TEST_CASE("a compressed body that is aborted has no final chunk") {
   const HttpServer server(answer, compressing());
   net::TcpStream stream = server.connect();
   send_text(stream, get("/broken"));
@@ -178,7 +179,7 @@ FIBER_TEST_CASE("an aborted compressed body has no end mark") {
   CHECK_FALSE(all.ends_with("\r\n0\r\n\r\n"));
 }
 
-FIBER_TEST_CASE("HEAD gets the headers of GET, and a compressed answer has a weak ETag") {
+FIBER_TEST_CASE("HEAD returns the headers of GET, and a compressed answer has a weak ETag") {
   const HttpServer server(answer, compressing());
   const auto answers =
       ask(server, "HEAD /tagged HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" +
@@ -192,7 +193,8 @@ FIBER_TEST_CASE("HEAD gets the headers of GET, and a compressed answer has a wea
   CHECK(answers[2].has("ETag: \"one\""));
 }
 
-FIBER_TEST_CASE("an answer with part of a file or without its body has the whole file's headers") {
+FIBER_TEST_CASE(
+    "a partial answer for a file, or an answer without a body, has the complete file's headers") {
   std::string folder = std::filesystem::temp_directory_path() / "weft-compression-XXXXXX";
   CHECK(::mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/text.html") << kText;
@@ -208,7 +210,7 @@ FIBER_TEST_CASE("an answer with part of a file or without its body has the whole
     const auto one = [&](const std::string& path, const std::string& more) {
       return ask(server, get(path, more)).at(0);
     };
-    // As a client writes it: with this line, or without.
+    // Sends the request with this line, and without it.
     for (const std::string accept : {"Accept-Encoding: gzip\r\n", ""}) {
       const Answer whole =
           ask(server, "HEAD /text.html HTTP/1.1\r\nHost: a\r\n" + accept + "\r\n")[0];
@@ -229,7 +231,7 @@ FIBER_TEST_CASE("an answer with part of a file or without its body has the whole
       CHECK(part.body == "line");
       CHECK(part.has("Vary: Accept-Encoding"));
       CHECK_FALSE(part.has("Content-Encoding: gzip"));
-      // An answer that is never compressed depends on nothing.
+      // An answer that is never compressed does not vary with the request.
       for (const std::string path : {"/short.html", "/image.png"}) {
         CHECK_FALSE(one(path, accept + "If-None-Match: *\r\n").has("Vary: Accept-Encoding"));
       }
@@ -239,7 +241,7 @@ FIBER_TEST_CASE("an answer with part of a file or without its body has the whole
   std::filesystem::remove_all(folder);
 }
 
-FIBER_TEST_CASE("nothing is compressed without the option, and an invalid option is refused") {
+FIBER_TEST_CASE("a server compresses nothing without the option, and refuses an invalid option") {
   const HttpServer server(answer);
   const auto answers = ask(server, get("/"));
   CHECK(answers[0].body == kText);

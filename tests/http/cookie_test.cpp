@@ -14,7 +14,7 @@ using namespace weft::test;
 
 using http::Cookie;
 
-// What a jar sends to one URL after headers from others.
+// A jar; shows what it sends to one URL after headers from other URLs.
 struct Jar {
   http::CookieJar jar;
   explicit Jar(http::CookieJarOptions options = {}) : jar(options) {}
@@ -28,7 +28,7 @@ struct Jar {
 
 TEST_SUITE_BEGIN("http/cookie");
 
-TEST_CASE("a cookie has all attributes that are set, on one line") {
+TEST_CASE("a Set-Cookie line contains all attributes that are set") {
   CHECK(http::to_set_cookie({.name = "a", .value = "b"}) == "a=b");
   CHECK(http::to_set_cookie({.name = "__Host-id",
                              .value = "\"1\"",
@@ -47,7 +47,7 @@ TEST_CASE("a cookie has all attributes that are set, on one line") {
         "a=; Path=/x; Domain=weft.example; SameSite=Lax");
 }
 
-TEST_CASE("a cookie that would split its line, or that browsers drop, is refused") {
+TEST_CASE("a cookie is refused if it would split the header line or if browsers would drop it") {
   const Cookie bad[] = {
       {.name = "", .value = "b"},
       {.name = "a b", .value = "b"},
@@ -70,7 +70,7 @@ TEST_CASE("a cookie that would split its line, or that browsers drop, is refused
   }
 }
 
-FIBER_TEST_CASE("a handler reads the cookies of a request and sets several") {
+FIBER_TEST_CASE("a handler reads the cookies of a request and sets several cookies") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     std::string all;
     for (const auto& [name, value] : http::cookies(request)) {
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a handler reads the cookies of a request and sets several") {
   CHECK(answer.has("Set-Cookie: y=2"));
 }
 
-FIBER_TEST_CASE("a jar sends each cookie to the cookie's domain and path") {
+FIBER_TEST_CASE("a cookie jar sends each cookie to the cookie's domain and path") {
   Jar jar;
   jar.store("http://a.weft.example/x/y", "host=1")
       .store("http://a.weft.example/x/y", "all=2; Domain=.WEFT.example; Path=/")
@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a jar sends each cookie to the cookie's domain and path") {
   CHECK(jar.sends("http://a.localhost/") == "");
 }
 
-FIBER_TEST_CASE("a jar sends no secure cookie over a plain connection") {
+FIBER_TEST_CASE("a cookie jar sends no secure cookie over a plain connection") {
   Jar jar;
   jar.store("https://weft.example/", "s=1; Secure; Path=/").store("http://weft.example/", "s=2");
   jar.store("http://weft.example/", "t=1; Secure");
@@ -123,7 +123,8 @@ FIBER_TEST_CASE("a jar sends no secure cookie over a plain connection") {
   CHECK(jar.sends("https://weft.example/") == "s=1; __Host-d=1");
 }
 
-FIBER_TEST_CASE("a jar replaces and deletes cookies, and ignores headers that break the rules") {
+FIBER_TEST_CASE(
+    "a cookie jar replaces and deletes cookies, and ignores invalid Set-Cookie headers") {
   Jar jar;
   jar.store("http://a.example/", "a=1").store("http://a.example/", "b=1");
   jar.store("http://a.example/", "a=2; Max-Age=x");
@@ -141,7 +142,7 @@ FIBER_TEST_CASE("a jar replaces and deletes cookies, and ignores headers that br
   CHECK_THROWS_AS(http::CookieJar({.max_cookies = 0}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a full jar drops the cookie that has been unused for longest") {
+FIBER_TEST_CASE("a full cookie jar drops the least recently used cookie") {
   Jar jar({.max_cookies = 3, .max_per_domain = 2});
   jar.store("http://a.example/", "a=1").store("http://a.example/", "b=1; Path=/b");
   CHECK(jar.sends("http://a.example/") == "a=1");
@@ -152,7 +153,7 @@ FIBER_TEST_CASE("a full jar drops the cookie that has been unused for longest") 
   CHECK(jar.sends("http://c.example/") == "e=1");
 }
 
-SIM_TEST_CASE("a cookie of a jar expires at its age") {
+SIM_TEST_CASE("a cookie in a cookie jar expires when its maximum age is reached") {
   Jar jar;
   jar.store("http://a.example/", "a=1; Max-Age=60").store("http://a.example/", "b=1");
   world.run_for(std::chrono::seconds(59));
@@ -161,7 +162,7 @@ SIM_TEST_CASE("a cookie of a jar expires at its age") {
   CHECK(jar.sends("http://a.example/") == "b=1");
 }
 
-FIBER_TEST_CASE("a client with a jar returns the cookies of a server, also after a redirect") {
+FIBER_TEST_CASE("a client with a cookie jar sends a server's cookies back, also after a redirect") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/in") {
       http::add_cookie(response, {.name = "id", .value = "7", .path = "/"});

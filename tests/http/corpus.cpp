@@ -10,7 +10,7 @@ namespace weft::test {
 
 namespace {
 
-// One or more bytes, or the alternatives that a brace holds.
+// One or more bytes, or the alternatives in braces.
 using Choices = std::vector<std::string>;
 
 class LineReader {
@@ -35,7 +35,7 @@ class LineReader {
     throw std::runtime_error("requests.table:" + std::to_string(line_) + ": " + why);
   }
 
-  // Up to something that only means itself outside.
+  // Reads up to the next special character.
   std::string read_bytes() {
     std::string bytes;
     while (!text_.empty() && text_.front() != '{') bytes += read_byte();
@@ -69,7 +69,7 @@ class LineReader {
     }
   }
 
-  // Behind the opening brace; takes the closing one.
+  // Reads from after the opening brace to the closing brace, which it consumes.
   Choices read_choices() {
     Choices choices(1);
     for (;;) {

@@ -1,4 +1,4 @@
-// The table of requests and their answers, read.
+// Reads the table of requests and their answers.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ struct CorpusCase {
   int line;  // The line in the table.
 };
 
-// Every request that the lines of the table stand for. Throws std::runtime_error that names a
-// line.
+// Returns every request that the lines of the table describe. Throws std::runtime_error that names
+// a line.
 [[nodiscard]] std::vector<CorpusCase> read_corpus();
 
 }  // namespace weft::test

@@ -54,26 +54,26 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
 
 TEST_SUITE_BEGIN("http/corpus");
 
-TEST_CASE("the table of requests has at least 300 invalid requests") {
+TEST_CASE("the corpus has at least 300 invalid requests") {
   std::size_t refused = 0;
   for (const CorpusCase& one : read_corpus()) refused += one.statuses.back() >= 400 ? 1 : 0;
   MESSAGE(refused << " requests to refuse");
   CHECK(refused >= 300);
 }
 
-FIBER_TEST_CASE("each request of the table gets the listed answers") {
+FIBER_TEST_CASE("a server gives each request of the corpus the listed answers") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) check_case(one, ask(server, one.bytes));
 }
 
-FIBER_TEST_CASE("a request in two parts gets the same answer") {
+FIBER_TEST_CASE("a server gives a corpus request that arrives in two parts the listed answers") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) {
     if (one.bytes.size() < 2) continue;
     net::TcpStream stream = server.connect();
     const std::size_t half = one.bytes.size() / 2;
     send_text(stream, std::string_view(one.bytes).substr(0, half));
-    detail::yield();  // Not to wait for anything: either way is right.
+    detail::yield();  // It waits for nothing: both orders are right.
     send_text(stream, std::string_view(one.bytes).substr(half));
     (void)stream.shutdown(net::Shutdown::write);
     std::string text = receive_all(stream);

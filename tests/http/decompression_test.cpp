@@ -1,4 +1,4 @@
-// A client that decompresses answers.
+// Tests a client that decompresses answers.
 #include <zlib.h>
 
 #include <array>
@@ -55,7 +55,7 @@ class CodedServer {
 
 TEST_SUITE_BEGIN("http/decompression");
 
-FIBER_TEST_CASE("a client decompresses an answer, however its bytes arrive") {
+FIBER_TEST_CASE("a client decompresses an answer, however the answer's bytes arrive") {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i * i) + ' ';
   for (const std::string& body :
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a client decompresses an answer, however its bytes arrive") {
     CHECK(client.stats().reused == 1);
     http::Client plain;
     CHECK(plain.get(server.url("/")).value.read_all().value == body);
-    // What is not compressed by gzip once, or is a part, is returned as it came.
+    // Bodies that are not compressed once by gzip, and partial contents, are returned unchanged.
     CHECK(client.get(server.url("/?twice")).value.read_all().value == body);
     const CodedServer part(body, 206);
     CHECK(client.get(part.url("/")).value.read_all().value == body);
@@ -84,7 +84,8 @@ FIBER_TEST_CASE("a client decompresses an answer, however its bytes arrive") {
   CHECK(client.get(empty.url("/")).value.read_all().value.empty());
 }
 
-FIBER_TEST_CASE("a compressed answer that is malformed or becomes too large is an error") {
+FIBER_TEST_CASE(
+    "a client returns an error for a compressed answer that is malformed or too large") {
   const std::string whole = gzipped(std::string(100'000, 'x'));
   http::Client client({.body_bytes = 50'000, .decompress = true});
   CHECK(client.get(CodedServer(whole).url("/")).value.read_all().error ==
@@ -107,7 +108,7 @@ FIBER_TEST_CASE("a compressed answer that is malformed or becomes too large is a
   CHECK(error_of(wrong) == http::Errc::malformed_coding);
 }
 
-FIBER_TEST_CASE("a client requests compression unless the caller sets the headers for it") {
+FIBER_TEST_CASE("a client requests compression unless the caller sets Accept-Encoding or Range") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)response.send(request.header("Accept-Encoding").value_or("none"));
   });
@@ -121,7 +122,7 @@ FIBER_TEST_CASE("a client requests compression unless the caller sets the header
   CHECK(asked(plain, {.url = url}) == "none");
   CHECK(asked(client, {.url = url, .headers = {{"accept-encoding", "br"}}}) == "br");
   CHECK(asked(client, {.url = url, .headers = {{"Range", "bytes=0-1"}}}) == "none");
-  // A server of the same library compresses for it.
+  // A server of this library compresses the answer.
   const std::string text(10'000, 't');
   http::ServerOptions options;
   options.compression = http::Compression{};
@@ -136,7 +137,8 @@ FIBER_TEST_CASE("a client requests compression unless the caller sets the header
   CHECK(reply.read_all().value == text);
 }
 
-FIBER_TEST_CASE("an answer that a proxy's client has decompressed is forwarded as text") {
+FIBER_TEST_CASE(
+    "a proxy forwards an answer that its client has decompressed without Content-Encoding") {
   const std::string body = gzipped("text");
   const CodedServer origin(body);
   http::Client client({.decompress = true});

@@ -12,7 +12,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/error");
 
-TEST_CASE("each error has its own message, and names its limit") {
+TEST_CASE("each HTTP error code has its own message, and an error about a limit names the limit") {
   const auto message_of = [](http::Errc code) { return http::make_error_code(code).message(); };
   std::set<std::string> messages;
   for (int code = 1; code <= static_cast<int>(http::Errc::unsupported_form); ++code) {
@@ -29,7 +29,7 @@ TEST_CASE("each error has its own message, and names its limit") {
   CHECK(message_of(too_many_redirects).find("ClientOptions::max_redirects") != std::string::npos);
 }
 
-TEST_CASE("errors distinguish invalid from unsupported messages") {
+TEST_CASE("ErrorKind::malformed matches the codes of malformed messages and no other errors") {
   CHECK(http::make_error_code(http::Errc::malformed_url) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::truncated_head) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::body_too_large) != http::ErrorKind::malformed);

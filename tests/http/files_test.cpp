@@ -15,7 +15,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// A folder with some files, which the destructor removes, and a server of it.
+// A server for a folder with some files. The destructor removes the folder.
 class Site {
  public:
   Site() : folder_(make_folder()) {
@@ -96,7 +96,7 @@ constexpr Case kCases[] = {
 
 TEST_SUITE_BEGIN("http/files");
 
-FIBER_TEST_CASE("files are answered completely, in part, or with an error") {
+FIBER_TEST_CASE("serve_folder() answers with a complete file, a part of the file, or an error") {
   const Site site;
   const HttpServer server(site.routes());
   http::Client client;
@@ -130,14 +130,14 @@ FIBER_TEST_CASE("files are answered completely, in part, or with an error") {
   CHECK(client.send(part).value.status() == 200);
   part.headers[1].second = date;
   CHECK(client.send(part).value.status() == 206);
-  // A list may go on in the next header, and a tag counts more than a date.
+  // A list may continue in the next header, and a tag has priority over a date.
   part.headers = {{"If-None-Match", "\"a\""}, {"If-None-Match", tag}};
   CHECK(client.send(part).value.status() == 304);
   part.headers = {{"If-Match", tag}, {"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"}};
   CHECK(client.send(part).value.status() == 200);
 }
 
-FIBER_TEST_CASE("no request reaches a file outside the folder") {
+FIBER_TEST_CASE("serve_folder() answers no request with a file outside the folder") {
   const Site site;
   const HttpServer server(site.routes());
   const auto status_of = [&](const std::string& path) {
@@ -155,7 +155,8 @@ FIBER_TEST_CASE("no request reaches a file outside the folder") {
   CHECK(ask(server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").at(0).status == 405);
 }
 
-FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal has a message") {
+FIBER_TEST_CASE(
+    "serve_folder() keeps the query in the redirect to a folder, and a refusal has a message") {
   const Site site;
   const HttpServer server(site.routes());
   const auto answer_to = [&](std::string_view line) {
@@ -170,7 +171,7 @@ FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal has a m
   }
 }
 
-FIBER_TEST_CASE("a folder is served by a route with any parameter name, and without a route") {
+FIBER_TEST_CASE("serve_folder() serves with any route parameter name, and without a route") {
   const Site site;
   http::Router router;
   router.get("/static/{file...}", http::serve_folder(site.folder()))
@@ -190,7 +191,7 @@ FIBER_TEST_CASE("a folder is served by a route with any parameter name, and with
   }
 }
 
-FIBER_TEST_CASE("a large file is sent completely, with its size in the head") {
+FIBER_TEST_CASE("serve_folder() sends a large file completely, with its size in the head") {
   const Site site;
   const HttpServer server(site.routes());
   http::Client client;
@@ -202,7 +203,7 @@ FIBER_TEST_CASE("a large file is sent completely, with its size in the head") {
   CHECK(client.stats().connections == 1);
 }
 
-TEST_CASE("dates in the current form are parsed and rejected correctly") {
+TEST_CASE("a date in the current HTTP form is parsed, and an invalid date is refused") {
   CHECK(http::format_http_date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT");
   for (const std::int64_t time : {0L, 951'782'400L, 1'700'000'000L, 4'102'444'800L}) {
     CHECK(http::parse_http_date(http::format_http_date(time)) == time);
@@ -218,13 +219,13 @@ TEST_CASE("dates in the current form are parsed and rejected correctly") {
   }
 }
 
-TEST_CASE("dates in the two obsolete forms are parsed") {
+TEST_CASE("a date in one of the two obsolete HTTP forms is parsed") {
   constexpr std::int64_t kNow = 1'700'000'000;  // In 2023.
   const auto parse = [](std::string_view text) { return http::parse_http_date(text, kNow); };
   CHECK(parse("Sunday, 06-Nov-94 08:49:37 GMT") == 784111777);
   CHECK(parse("Sun Nov  6 08:49:37 1994") == 784111777);
   CHECK(parse("Wed Nov 16 08:49:37 1994") == 784975777);
-  // Two digits mean no year that is more than 50 years ahead.
+  // A year of two digits is at most 50 years in the future.
   CHECK(parse("Sunday, 31-Dec-73 00:00:00 GMT") ==
         http::parse_http_date("Sun, 31 Dec 2073 00:00:00 GMT"));
   CHECK(parse("Tuesday, 01-Jan-74 00:00:00 GMT") == 126'230'400);

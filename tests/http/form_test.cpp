@@ -16,7 +16,7 @@ using namespace weft::test;
 
 constexpr std::string_view kType = "multipart/form-data; boundary=xY";
 
-// A body of which each read returns at most `step` bytes.
+// Returns a body of which each read returns at most `step` bytes.
 http::Multipart::Source source_of(std::string_view text, std::size_t step) {
   return [text, step](std::span<std::byte> buffer) mutable -> net::Result<std::size_t> {
     if (text.empty()) return {.error = Errc::end_of_stream};
@@ -27,7 +27,7 @@ http::Multipart::Source source_of(std::string_view text, std::size_t step) {
   };
 }
 
-// All parts, "name(file)type=text;", and the error after them.
+// Returns all parts as "name(file)type=text;", and the error after them.
 std::pair<std::string, std::error_code> read_parts(std::string_view text, std::size_t step,
                                                    const http::MultipartLimits& limits = {}) {
   http::Multipart form(kType, source_of(text, step), limits);
@@ -46,7 +46,7 @@ std::string part(const std::string& name, const std::string& text) {
 
 TEST_SUITE_BEGIN("http/form");
 
-TEST_CASE("a URL-encoded form is parsed within its limits") {
+TEST_CASE("a URL-encoded form is parsed if it is within its limits") {
   const auto [fields, error] = http::parse_form("a=1&&b=x+y%21&c&=d&a=%zz");
   CHECK_FALSE(error);
   std::string all;
@@ -56,14 +56,14 @@ TEST_CASE("a URL-encoded form is parsed within its limits") {
   CHECK(http::parse_form("abc", {.bytes = 2}).error == http::Errc::form_too_large);
 }
 
-TEST_CASE("a multipart form is read in the same way however its bytes arrive") {
+TEST_CASE("a multipart form is parsed in the same way however the form's bytes arrive") {
   const std::string text =
       "preamble\r\n--xY \r\n"
       "content-disposition: form-data; filename=\"C:\\a\\\"b.txt\"; name=f\r\n"
       "Content-Type: text/csv\r\n\r\n"
       "\r\n--x\r\n--Xy\r\r\n-\r\n\r\n" +
       part("empty", "") +
-      "--xY\r\nContent-Disposition: form-data; name=none\r\n\r\n"  // Without the line before:
+      "--xY\r\nContent-Disposition: form-data; name=none\r\n\r\n"  // The line break is missing:
       "--xY\r\nContent-Disposition: form-data; name=\"\"\r\n\r\nz\r\n--xY--epilogue\r\n--xY";
   for (std::size_t step = 1; step <= text.size(); ++step) {
     const auto [parts, error] = read_parts(text, step);
@@ -74,7 +74,7 @@ TEST_CASE("a multipart form is read in the same way however its bytes arrive") {
   }
 }
 
-TEST_CASE("each read of a malformed or unsupported multipart form returns the error") {
+TEST_CASE("each read of a malformed or unsupported multipart form returns the same error") {
   const std::string head = "--xY\r\nContent-Disposition: form-data; name=a";
   for (const std::string& text :
        {std::string(), std::string("--xZ--"), std::string("x--xY--"), std::string("--xY"),

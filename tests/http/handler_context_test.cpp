@@ -1,4 +1,4 @@
-// The context of a handler's calls, which no handler opens by itself.
+// Tests the context of a handler's calls, which the server opens.
 #include <atomic>
 #include <optional>
 #include <weft/channel.hpp>
@@ -17,7 +17,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// Has no limit, so only the context of the handler can end it.
+// The receive has no limit, so only the context of the handler can end it.
 ChannelStatus receive_in_handler() {
   Channel<int> never;
   std::optional<int> value;
@@ -26,7 +26,8 @@ ChannelStatus receive_in_handler() {
 
 TEST_SUITE_BEGIN("http/handler_context");
 
-FIBER_TEST_CASE("a handler's calls, and fibers that it joins, end when its client disconnects") {
+FIBER_TEST_CASE(
+    "calls of a handler, and of fibers that the handler joins, end when the client disconnects") {
   for (const bool in_pool : {false, true}) {
     Event begun;
     Event ended;
@@ -55,7 +56,7 @@ FIBER_TEST_CASE("a handler's calls, and fibers that it joins, end when its clien
   }
 }
 
-SIM_TEST_CASE("a handler's calls end at the limit of its request") {
+SIM_TEST_CASE("a call of a handler ends at the time limit of the request") {
   http::ServerOptions options;
   options.limits.request = 1h;
   const HttpServer server(
@@ -73,7 +74,7 @@ SIM_TEST_CASE("a handler's calls end at the limit of its request") {
 }
 
 FIBER_TEST_CASE(
-    "a fiber that outlasts its handler is cancelled, without effect on the next request") {
+    "a fiber that outlasts its handler is cancelled and does not affect the next request") {
   std::optional<JoinHandle<ChannelStatus>> left;
   const HttpServer server([&](http::Request&, http::Response& response) {
     CHECK_FALSE(this_fiber::context()->is_over());
@@ -88,8 +89,9 @@ FIBER_TEST_CASE(
   CHECK(left->join() == ChannelStatus::stopped);
 }
 
-FIBER_TEST_CASE_WITH("no context fiber is started for a handler that uses no context",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "a server starts no fiber for the request context when a handler does not use the context",
+    {.workers = {1}}) {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("hello"); });
   net::TcpStream stream = server.connect();
@@ -102,7 +104,7 @@ FIBER_TEST_CASE_WITH("no context fiber is started for a handler that uses no con
   ask();
   const auto before = runtime.stats().spawned;
   ask();
-  // A connection has a fiber while it is busy; a context would have one, too.
+  // A busy connection has a fiber; a context must not add one.
   CHECK(runtime.stats().spawned - before <= 20);
 }
 

@@ -18,7 +18,7 @@ http::Handler say_site(std::string site) {
   };
 }
 
-// The text of the host's handler, or the status.
+// Returns the text of the host's handler, or the status.
 std::string site_of(const HttpServer& server, std::string_view host) {
   const Answer answer =
       ask(server, "GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n").at(0);
@@ -27,7 +27,7 @@ std::string site_of(const HttpServer& server, std::string_view host) {
 
 TEST_SUITE_BEGIN("http/hosts");
 
-FIBER_TEST_CASE("a server selects the handler by the host, and a wildcard matches one label") {
+FIBER_TEST_CASE("http::Hosts selects the handler by the host, and a wildcard matches one label") {
   http::Router router;
   router.get("/", say_site("routed"));
   http::Hosts hosts;
@@ -55,7 +55,7 @@ FIBER_TEST_CASE("a server selects the handler by the host, and a wildcard matche
 }
 
 FIBER_TEST_CASE(
-    "the target's host overrides the Host header, and otherwise() handles other hosts") {
+    "the target's host overrides the Host header, and http::Hosts passes others to otherwise()") {
   http::Hosts hosts;
   hosts.host("a", say_site("a")).host("b", say_site("b")).otherwise(say_site("other"));
   const HttpServer server(hosts);
@@ -65,7 +65,7 @@ FIBER_TEST_CASE(
   CHECK(site_of(server, "") == "other");
 }
 
-TEST_CASE("host names that no request can have are refused") {
+TEST_CASE("http::Hosts refuses host names that no request can have") {
   http::Hosts hosts;
   for (const std::string_view name : {"", ".", "*", "*.", "*.*.org", "a.*.org", "*a.org", ".org",
                                       "a:80", "a:", "[::1]:80", "*.[::1]", "[::1%25eth0]", "a b"}) {

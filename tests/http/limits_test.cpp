@@ -1,4 +1,4 @@
-// Slow clients, full servers, and servers that stop.
+// Tests slow clients, full servers, and servers that stop.
 #include <algorithm>
 #include <atomic>
 #include <weft/clock.hpp>
@@ -22,7 +22,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/limits");
 
-SIM_TEST_CASE("a head that does not end is answered with 408") {
+SIM_TEST_CASE("a server answers with 408 when a request head does not end") {
   http::ServerOptions options;
   options.limits.head = 1min;
   const HttpServer server(say_hello, options);
@@ -34,7 +34,7 @@ SIM_TEST_CASE("a head that does not end is answered with 408") {
   CHECK(world.now() < 2min);
 }
 
-SIM_TEST_CASE("a body that does not end is answered with 408") {
+SIM_TEST_CASE("a server answers with 408 when a request body does not end") {
   http::ServerOptions options;
   options.limits.body = 1min;
   const HttpServer server(
@@ -53,7 +53,7 @@ SIM_TEST_CASE("a body that does not end is answered with 408") {
   }
 }
 
-SIM_TEST_CASE("a client that does not read its answer is disconnected") {
+SIM_TEST_CASE("a server disconnects a client that does not read its answer") {
   http::ServerOptions options;
   options.limits.write = 1min;
   std::error_code error;
@@ -71,7 +71,7 @@ SIM_TEST_CASE("a client that does not read its answer is disconnected") {
   CHECK(error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a connection without requests is closed after the idle time") {
+SIM_TEST_CASE("a server closes a connection without requests after the idle time") {
   http::ServerOptions options;
   options.limits.idle = 24h;
   const HttpServer server(say_hello, options);
@@ -88,8 +88,8 @@ SIM_TEST_CASE("a connection without requests is closed after the idle time") {
   CHECK(receive_all(silent).empty());
 }
 
-// The first call finds no fiber to look for idle connections with.
-FIBER_TEST_CASE_WITH("a server that could not start its sweep closes idle connections later",
+// The first call gets no fiber that would check for idle connections.
+FIBER_TEST_CASE_WITH("a server that could not start its idle check closes idle connections later",
                      {.workers = {1}, .options = {.max_fibers = 1}}) {
   http::Server server(say_hello, {.limits = {.idle = 30ms}});
   net::TcpListener listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -108,7 +108,8 @@ FIBER_TEST_CASE_WITH("a server that could not start its sweep closes idle connec
   CHECK(serving.join());
 }
 
-FIBER_TEST_CASE("no more than max_running handlers run, and a further request gets 503") {
+FIBER_TEST_CASE(
+    "a server runs at most max_running handlers and answers a further request with 503") {
   http::ServerOptions options;
   options.max_running = 2;
   options.max_queued = 1;
@@ -125,7 +126,7 @@ FIBER_TEST_CASE("no more than max_running handlers run, and a further request ge
         (void)response.send("hello");
       },
       options);
-  // Connections on which nothing is asked hold no slot.
+  // Connections without a request hold no slot.
   std::vector<net::TcpStream> idle;
   for (int i = 0; i < 8; ++i) idle.push_back(server.connect());
   std::vector<net::TcpStream> busy;
@@ -134,7 +135,7 @@ FIBER_TEST_CASE("no more than max_running handlers run, and a further request ge
     send_text(busy.back(), kGet);
     begun.acquire();
   }
-  // Of the next ones one is queued, and which one is not known. All others are refused.
+  // One of the next requests is queued, but it is not known which one. All others are refused.
   std::vector<net::TcpStream> more;
   for (int i = 0; i < 4; ++i) {
     more.push_back(server.connect());
@@ -155,17 +156,17 @@ FIBER_TEST_CASE("no more than max_running handlers run, and a further request ge
   }
   CHECK(answered == 1);
   for (net::TcpStream& stream : busy) CHECK(receive_answer(stream).status == 200);
-  // The clients that were refused ask again, on the same connection.
+  // The refused clients repeat their requests on the same connections.
   for (net::TcpStream& stream : more) {
     send_text(stream, kGet);
     CHECK(receive_answer(stream).status == 200);
   }
 }
 
-FIBER_TEST_CASE("connections beyond max_connections wait to be accepted") {
+FIBER_TEST_CASE("connections beyond max_connections wait until the server accepts them") {
   http::ServerOptions options;
   options.max_connections = 2;
-  options.limits.idle = kNever - 1ns;  // Not never, but long: no sum must overflow.
+  options.limits.idle = kNever - 1ns;  // A very long time, but not "never": sums must not overflow.
   const HttpServer server(say_hello, options);
   std::vector<net::TcpStream> streams;
   for (int i = 0; i < 3; ++i) {
@@ -178,7 +179,8 @@ FIBER_TEST_CASE("connections beyond max_connections wait to be accepted") {
 }
 
 FIBER_TEST_CASE(
-    "one call serves listeners that share a port, and the end of the call closes the listeners") {
+    "serve() accepts from several listeners that share a port, and closes the listeners at its "
+    "end") {
   auto shared = net::listen_shared(net::Address::loopback_v4(0), 3);
   CHECK_FALSE(shared.error);
   std::vector<net::TcpListener>& listeners = shared.value;
@@ -197,7 +199,7 @@ FIBER_TEST_CASE(
   CHECK(server.stats().accepted == 20);
 }
 
-FIBER_TEST_CASE("a request's context ends when its client hangs up") {
+FIBER_TEST_CASE("the context of a request ends when the client hangs up") {
   Event begun;
   Event ended;
   HttpServer server([&](http::Request& request, http::Response& response) {
@@ -214,7 +216,7 @@ FIBER_TEST_CASE("a request's context ends when its client hangs up") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up is noticed if the context was requested before the body") {
+FIBER_TEST_CASE("a hang-up ends the context of a request although the handler has read the body") {
   Event begun;
   Event ended;
   HttpServer server([&](http::Request& request, http::Response& response) {
@@ -232,16 +234,16 @@ FIBER_TEST_CASE("a hang-up is noticed if the context was requested before the bo
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up before the context is requested ends the context") {
+FIBER_TEST_CASE("a hang-up before the handler requests the context ends the context") {
   http::ServerOptions options;
-  options.limits.request = 30s;  // So that a failure ends.
+  options.limits.request = 30s;  // Ends the test if the case fails.
   std::atomic<int> cancelled{0};
   const auto wait_for_the_end = [&](http::Request& request, http::Response& response) {
     (void)request.read_all();
     if (wait_for_end(request.context()) == Errc::cancelled) ++cancelled;
     (void)response.send({});
   };
-  // Each client has sent all, and is gone, before it is accepted: one edge tells of both.
+  // Each client has sent everything and closed before the server accepts it: one edge reports both.
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
   const std::string body = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
@@ -253,12 +255,12 @@ FIBER_TEST_CASE("a hang-up before the context is requested ends the context") {
   http::Server server(wait_for_the_end, options);
   auto loop = spawn([&] { return server.serve(listener); });
   while (server.stats().accepted < 3 || server.stats().connections > 0) this_fiber::yield();
-  CHECK(cancelled >= 3);  // An answer to a lost client may fail before the request behind is read.
+  CHECK(cancelled >= 3);  // An answer to a lost client may fail before the next request is read.
   CHECK(server.shutdown(Deadline::never()));
   CHECK(loop.join());
 }
 
-FIBER_TEST_CASE("a hang-up is also noticed after the next request") {
+FIBER_TEST_CASE("a hang-up after a further pipelined request ends the context") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
@@ -274,7 +276,7 @@ FIBER_TEST_CASE("a hang-up is also noticed after the next request") {
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("a requested context does not harm a connection that continues") {
+FIBER_TEST_CASE("using the request context does not disturb a connection that continues") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.context().is_over());
     (void)response.send(request.read_all().value);
@@ -286,11 +288,11 @@ FIBER_TEST_CASE("a requested context does not harm a connection that continues")
   }
   std::string pipelined;
   for (int i = 0; i < 20; ++i) pipelined += kGet;
-  send_text(stream, pipelined);  // And goes on: a client that ends its side counts as gone.
+  send_text(stream, pipelined);  // It stays open: a client that ends its side counts as gone.
   for (int i = 0; i < 20; ++i) CHECK(receive_answer(stream).status == 200);
 }
 
-SIM_TEST_CASE("a request's context ends when its deadline has passed") {
+SIM_TEST_CASE("the context of a request ends when the request's deadline has passed") {
   http::ServerOptions options;
   options.limits.request = 1h;
   const HttpServer server(
@@ -300,13 +302,13 @@ SIM_TEST_CASE("a request's context ends when its deadline has passed") {
         (void)response.send({});
       },
       options);
-  // A client that ends its side is taken for one that has hung up.
+  // A client that ends its side counts as gone.
   net::TcpStream stream = server.connect();
   send_text(stream, kGet);
   CHECK(receive_answer(stream).status == 504);
 }
 
-SIM_TEST_CASE("a stopping server answers pending requests, and closes idle connections") {
+SIM_TEST_CASE("a server that stops answers pending requests and closes idle connections") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {
@@ -330,7 +332,7 @@ SIM_TEST_CASE("a stopping server answers pending requests, and closes idle conne
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("when the grace is over, contexts end and connections are closed") {
+FIBER_TEST_CASE("contexts end and connections are closed when the grace period of a stop is over") {
   Event begun;
   Event closed;
   HttpServer server([&](http::Request& request, http::Response& response) {
@@ -349,7 +351,7 @@ FIBER_TEST_CASE("when the grace is over, contexts end and connections are closed
   CHECK_FALSE(in_time.join());
 }
 
-FIBER_TEST_CASE("requests that come while the server stops are answered or not begun") {
+FIBER_TEST_CASE("requests that arrive while the server stops are either answered or not begun") {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> handled{0};
     std::atomic<int> answered{0};

@@ -13,7 +13,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The answer on a connection of its own.
+// Returns the answer to a request on a separate connection.
 std::string ask(const HttpServer& server, const std::string& method, const std::string& path,
                 const std::string& host) {
   net::TcpStream stream = server.connect();
@@ -22,7 +22,7 @@ std::string ask(const HttpServer& server, const std::string& method, const std::
   return receive_all(stream);
 }
 
-// The page in a server of its own, until close().
+// Serves the page in a separate server, until close().
 class Page {
  public:
   Page() : listener_(net::TcpListener::listen(net::Address::loopback_v4(0)).value) {
@@ -50,7 +50,7 @@ class Page {
 
 TEST_SUITE_BEGIN("http/live_page");
 
-FIBER_TEST_CASE("a live page is a route of a server, for this machine only") {
+FIBER_TEST_CASE("a live page is mounted as a route of a server and answers only this machine") {
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) { (void)response.send("other"); });
   http::mount_live_page(router, "/debug/weft");
@@ -83,7 +83,7 @@ FIBER_TEST_CASE("a live page without access limits is served under any host name
 }
 
 FIBER_TEST_CASE(
-    "a live page without other routes is read-only and answers only under a local host name") {
+    "a live page server without other routes is read-only and accepts only local host names") {
   const Page page;
   const std::string good = page.ask("GET /metrics?x", "localhost:1");
   CHECK(good.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -95,7 +95,7 @@ FIBER_TEST_CASE(
   CHECK(page.ask("GET /none", "localhost").starts_with("HTTP/1.1 404 "));
 }
 
-FIBER_TEST_CASE("a recording delays no reading and ends when its client leaves") {
+FIBER_TEST_CASE("a trace recording delays no other page and ends when its client disconnects") {
   const Page page;
   {
     net::TcpStream stream = page.connect();

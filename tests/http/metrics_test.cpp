@@ -1,4 +1,4 @@
-// The figures of servers in the metrics.
+// Tests the figures of servers in the metrics.
 #include <weft/metrics.hpp>
 
 #include <sstream>
@@ -39,7 +39,8 @@ void ask_and_wait(const HttpServer& server, const std::string& path) {
 
 TEST_SUITE_BEGIN("http/metrics");
 
-FIBER_TEST_CASE("the metrics have a server's figures, and count its answers by route and status") {
+FIBER_TEST_CASE(
+    "the metrics show a server's statistics and count its answers by route and status") {
   http::Router router;
   router.get("/users/{id}", [](http::Request& request, http::Response& response) {
     if (request.parameter("id") == "0") response.set_status(500);
@@ -66,7 +67,7 @@ FIBER_TEST_CASE("the metrics have a server's figures, and count its answers by r
                              R"("count":3,)"));
 }
 
-FIBER_TEST_CASE("servers of one name are numbered in the metrics and removed when they end") {
+FIBER_TEST_CASE("servers with the same name are numbered in the metrics and removed at their end") {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   const HttpServer first(handler);
   {
@@ -79,9 +80,10 @@ FIBER_TEST_CASE("servers of one name are numbered in the metrics and removed whe
   CHECK_FALSE(contains(prometheus_page(), "number=\"2\""));
 }
 
-// The goal of memory refuses spawns by the same error.
-FIBER_TEST_CASE_WITH("a connection for which no fiber may be spawned gets 503 and is counted",
-                     {.workers = {1}, .options = {.max_fibers = 1}}) {
+// A memory goal refuses spawns with the same error.
+FIBER_TEST_CASE_WITH(
+    "a connection for which no fiber may be spawned gets 503 and appears in the metrics",
+    {.workers = {1}, .options = {.max_fibers = 1}}) {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   HttpServer server(handler, {.limits = {.idle = kNever}});
   net::TcpStream served = server.connect();
@@ -103,7 +105,7 @@ FIBER_TEST_CASE_WITH("a connection for which no fiber may be spawned gets 503 an
   CHECK(ask_once(later, kGet).status == 200);
 }
 
-FIBER_TEST_CASE("the metrics have the figures of a named server of connections") {
+FIBER_TEST_CASE("the metrics show the statistics of a named net::Server") {
   const net::Server nameless([](net::TcpStream&) {});
   const net::Server named([](net::TcpStream&) {}, {.name = "mail"});
   const std::string page = prometheus_page();
@@ -114,7 +116,7 @@ FIBER_TEST_CASE("the metrics have the figures of a named server of connections")
                  "# HELP "));
 }
 
-FIBER_TEST_CASE("slow clients and long requests are listed by a call, the live page and dumps") {
+FIBER_TEST_CASE("a call, the live page and dumps list slow clients and long requests") {
   http::Router router;
   Event called;
   Event may_end;

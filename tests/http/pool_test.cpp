@@ -1,4 +1,4 @@
-// Requests that get no slot in a pool, or get it late.
+// Tests requests that get no slot in a pool, or get it late.
 #include <atomic>
 #include <chrono>
 #include <weft/event.hpp>
@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/pool");
 
-FIBER_TEST_CASE("a refusal of a closed pool states whether the connection stays open") {
+FIBER_TEST_CASE(
+    "the 503 answer for a closed pool closes the connection only when the body is too large") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;
@@ -29,7 +30,7 @@ FIBER_TEST_CASE("a refusal of a closed pool states whether the connection stays 
     CHECK(answer.status == 503);
     CHECK_FALSE(answer.has("Connection: close"));
   }
-  // A body that is too large to be read away.
+  // A body that is too large to be read and dropped.
   const Answer answer =
       ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
   CHECK(answer.status == 503);
@@ -74,7 +75,7 @@ SIM_TEST_CASE("a request that has been queued for too long gets 503 with Retry-A
   CHECK(second == 0);
 }
 
-SIM_TEST_CASE("the time limit of a request starts at the end of its head") {
+SIM_TEST_CASE("the time limit of a request starts when its head is complete") {
   constexpr auto kLimit = 1min;
   http::ServerOptions options;
   options.limits.request = kLimit;

@@ -1,4 +1,5 @@
-// Limits of progress: a slow but steady client is served, one below the least rate is given up.
+// Tests limits of progress: a slow but steady client is served, and a client below the minimum rate
+// is dropped.
 #include <weft/clock.hpp>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>
@@ -28,7 +29,7 @@ void answer_with_size(http::Request& request, http::Response& response) {
   if (!error) (void)response.send(std::to_string(body.size()));
 }
 
-// The server's answer to a client that sends `size` bytes, `part` of them each `pause`.
+// Returns the server's answer to a client that sends `size` bytes, `part` bytes in each `pause`.
 Answer upload(const HttpServer& server, std::size_t size, std::size_t part,
               std::chrono::nanoseconds pause) {
   net::TcpStream stream = server.connect();
@@ -36,13 +37,13 @@ Answer upload(const HttpServer& server, std::size_t size, std::size_t part,
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n");
   const std::string text(part, 'x');
   for (std::size_t sent = 0; sent < size; sent += part) {
-    if (stream.wait_readable(Deadline::after(pause))) break;  // It has been refused.
+    if (stream.wait_readable(Deadline::after(pause))) break;  // The server has refused it.
     send_text(stream, text);
   }
   return receive_answer(stream);
 }
 
-// The bytes that a client gets that takes `part` of them each `pause`.
+// Returns the number of bytes that a client gets if it reads `part` bytes in each `pause`.
 std::size_t download(const HttpServer& server, std::size_t part, std::chrono::nanoseconds pause) {
   net::TcpStream stream = server.connect();
   send_text(stream, kGet);
@@ -58,7 +59,7 @@ std::size_t download(const HttpServer& server, std::size_t part, std::chrono::na
 
 TEST_SUITE_BEGIN("http/progress");
 
-SIM_TEST_CASE("a steady upload that takes longer than the limit of a body is accepted") {
+SIM_TEST_CASE("a server accepts a steady upload that takes longer than the limit of a body") {
   const HttpServer server(answer_with_size, with_grace());
   const Answer answer = upload(server, 8 * kPart, kPart, 20s);
   CHECK(answer.status == 200);
@@ -66,14 +67,15 @@ SIM_TEST_CASE("a steady upload that takes longer than the limit of a body is acc
   CHECK(world.now() >= 160s);
 }
 
-SIM_TEST_CASE("an upload of one byte per second is answered with 408") {
+SIM_TEST_CASE("a server answers an upload of one byte per second with 408") {
   const HttpServer server(answer_with_size, with_grace());
   CHECK(upload(server, kPart, 1, 1s).status == 408);
   CHECK(world.now() >= 1min);
   CHECK(world.now() < 2min);
 }
 
-SIM_TEST_CASE("a client that reads steadily beyond the write limit gets the whole answer") {
+SIM_TEST_CASE(
+    "a client that reads steadily for longer than the write limit gets the complete answer") {
   for (const bool has_layer : {false, true}) {
     http::ServerOptions options = with_grace();
     if (has_layer) {
@@ -94,7 +96,7 @@ SIM_TEST_CASE("a client that reads steadily beyond the write limit gets the whol
   }
 }
 
-SIM_TEST_CASE("a client that reads one byte per second is disconnected") {
+SIM_TEST_CASE("a server disconnects a client that reads one byte per second") {
   std::error_code error;
   Event ended;
   const HttpServer server(

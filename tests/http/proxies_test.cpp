@@ -1,4 +1,4 @@
-// Servers behind proxies, and proxies of this library.
+// Tests servers behind proxies, and proxies of this library.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -48,7 +48,7 @@ std::string client_seen(const HttpServer& server, std::string_view headers,
 
 std::string origin_of(const HttpServer& server) { return "http://" + server.address().to_string(); }
 
-// A port of this machine where no server listens.
+// Returns an origin on this machine where no server listens.
 std::string dead_origin() {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   return "http://" + listener.local_address().value.to_string();
@@ -64,13 +64,13 @@ http::Handler say_number(int number) {
 
 TEST_SUITE_BEGIN("http/proxies");
 
-FIBER_TEST_CASE("entries of X-Forwarded-For count only if trusted proxies have added them") {
+FIBER_TEST_CASE("a server uses only X-Forwarded-For entries that trusted proxies have added") {
   const HttpServer server(
       say_client, {.trusted_proxies = {.networks = {"127.0.0.1", "10.0.0.0/8", "fd00::/8"}}});
   const auto seen = [&server](std::string_view headers) { return client_seen(server, headers); };
   CHECK(seen("") == "127.0.0.1 http");
   CHECK(seen("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: HTTPS\r\n") == "192.0.2.1 https");
-  // The client's own item, in front of the item of the first trusted proxy, is not believed.
+  // The server ignores the client's own item, which precedes the item of the first trusted proxy.
   CHECK(seen("X-Forwarded-For: 10.9.9.9, 192.0.2.1\r\n") == "192.0.2.1 http");
   CHECK(seen("X-Forwarded-For: evil\r\nX-Forwarded-For: 192.0.2.1,10.0.0.2, fd00::3\r\n") ==
         "192.0.2.1 http");
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("entries of X-Forwarded-For count only if trusted proxies have a
   CHECK(seen("X-Forwarded-For: 192.0.2.1, unknown\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: fe80::1%1\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: \", 203.0.113.5\r\n") == "203.0.113.5 http");
-  // The scheme belongs to the address, or is the last one.
+  // The scheme is that at the position of the address, or the last one.
   CHECK(seen("X-Forwarded-For: 9.9.9.9, 192.0.2.1, 10.0.0.2\r\n"
              "X-Forwarded-Proto: http, https, http\r\n") == "192.0.2.1 https");
   CHECK(seen("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http, https\r\n") ==
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("entries of X-Forwarded-For count only if trusted proxies have a
         "127.0.0.1 http");
 }
 
-FIBER_TEST_CASE("entries of Forwarded count only if trusted proxies have added them") {
+FIBER_TEST_CASE("a server uses only Forwarded entries that trusted proxies have added") {
   const HttpServer server(say_client,
                           {.trusted_proxies = {.networks = {"127.0.0.1", "10.0.0.0/8"},
                                                .headers = http::ForwardingHeaders::forwarded}});
@@ -112,7 +112,8 @@ FIBER_TEST_CASE("entries of Forwarded count only if trusted proxies have added t
 }
 
 FIBER_TEST_CASE(
-    "a PROXY header precedes TLS and HTTP, and its source may itself be a trusted proxy") {
+    "a server reads a PROXY header before TLS and HTTP and may trust the header's source as a "
+    "proxy") {
   const std::string header = "PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n";
   const auto plain = [](net::TcpStream& stream, const Until&) -> http::NewLayer {
     return {.value = std::make_unique<PlainLayer>(stream)};
@@ -125,7 +126,7 @@ FIBER_TEST_CASE(
     CHECK(client_seen(server, "X-Forwarded-For: 198.51.100.1\r\n", header) == "198.51.100.1 http");
     CHECK(client_seen(server, "X-Forwarded-For: 198.51.100.1\r\n",
                       "PROXY TCP4 203.0.113.1 192.0.2.2 4711 80\r\n") == "203.0.113.1 http");
-    // The header stays valid for each request of its connection, however late.
+    // The header applies to each request of its connection, however late.
     net::TcpStream stream = server.connect();
     send_text(stream, header);
     CHECK(ask_once(stream, kGet).body == "192.0.2.1 http");
@@ -165,7 +166,8 @@ FIBER_TEST_CASE("a reverse proxy keeps the forwarding headers that its server tr
         own + "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Host: a\nX-Forwarded-Proto: http\n");
 }
 
-FIBER_TEST_CASE("a reverse proxy spreads requests, and retries after a refused connection") {
+FIBER_TEST_CASE(
+    "a reverse proxy spreads requests over its origins and retries after a refused connection") {
   std::vector<std::string> errors;
   const HttpServer first(say_number(1));
   const HttpServer second(say_number(2));
@@ -183,7 +185,7 @@ FIBER_TEST_CASE("a reverse proxy spreads requests, and retries after a refused c
     CHECK_FALSE(reply.error);
     return reply.value.read_all().value;
   };
-  // Nothing has reached a server that refuses the connection, so that a POST is repeated, too.
+  // A server that refuses the connection has received nothing, so the proxy also repeats a POST.
   CHECK(ask_for({.method = "POST", .body = "a"}).ends_with('a'));
   std::string all;
   for (int i = 0; i < 4; ++i) all += ask_for({});
@@ -196,7 +198,7 @@ FIBER_TEST_CASE("a reverse proxy spreads requests, and retries after a refused c
   CHECK(proxy.origins()[1].running == 0);
 }
 
-FIBER_TEST_CASE("a reverse proxy repeats no request that a server may have handled") {
+FIBER_TEST_CASE("a reverse proxy does not repeat a request that a server may have handled") {
   int handled = 0;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string broken = "http://" + listener.local_address().value.to_string();
@@ -225,7 +227,7 @@ FIBER_TEST_CASE("a reverse proxy repeats no request that a server may have handl
   CHECK(handled == 3);
 }
 
-FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no server answers") {
+FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no origin answers") {
   http::ReverseProxy dead({.origins = {dead_origin(), dead_origin()}});
   const HttpServer nobody(std::ref(dead));
   CHECK(ask_kept(nobody, kGet).status == 502);
@@ -239,7 +241,8 @@ FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no server answers"
   CHECK(slow.origins()[0].failures == 1);
 }
 
-SIM_TEST_CASE("a reverse proxy rests an origin that accepts connections and never answers") {
+SIM_TEST_CASE(
+    "a reverse proxy temporarily skips an origin that accepts connections and never answers") {
   const HttpServer silent([](http::Request& request, http::Response& response) {
     (void)wait_for_end(request.context());
     CHECK_FALSE(response.started());
@@ -254,7 +257,7 @@ SIM_TEST_CASE("a reverse proxy rests an origin that accepts connections and neve
   CHECK(world.now() - began < 3s);
   CHECK(proxy.origins()[0].failures == 1);
   CHECK(proxy.origins()[0].rests);
-  // What has a body is not repeated.
+  // The proxy does not repeat a request with a body.
   http::ReverseProxy alone({.origins = {origin_of(silent)}, .answer = 2s});
   const HttpServer front(std::ref(alone));
   CHECK(ask_kept(front, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx").status == 504);
@@ -262,7 +265,7 @@ SIM_TEST_CASE("a reverse proxy rests an origin that accepts connections and neve
   CHECK(world.now() - began < 6s);
 }
 
-FIBER_TEST_CASE("OPTIONS * passes a reverse proxy and a client") {
+FIBER_TEST_CASE("a reverse proxy and a client forward OPTIONS * unchanged") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     (void)response.send(std::string(request.method()) + " " + std::string(request.path()));
   });
@@ -278,7 +281,9 @@ FIBER_TEST_CASE("OPTIONS * passes a reverse proxy and a client") {
   }
 }
 
-FIBER_TEST_CASE("health checks remove a server from a reverse proxy and restore the server") {
+FIBER_TEST_CASE(
+    "a failed health check removes an origin from a reverse proxy, and a passed check restores the "
+    "origin") {
   std::atomic<bool> is_good = false;
   std::atomic<int> checks = 0;
   const HttpServer sick([&](http::Request& request, http::Response& response) {
@@ -304,7 +309,8 @@ FIBER_TEST_CASE("health checks remove a server from a reverse proxy and restore 
 }
 
 FIBER_TEST_CASE(
-    "a reverse proxy forwards WebSockets, also through a layer, and passes refusals on unchanged") {
+    "a reverse proxy forwards WebSockets, also through a secure layer, and passes refusals on "
+    "unchanged") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     if (request.path() != "/socket") {
       response.set_status(401);
@@ -358,7 +364,7 @@ FIBER_TEST_CASE(
   }
 }
 
-TEST_CASE("options of a reverse proxy that cannot work are refused by name") {
+TEST_CASE("a reverse proxy refuses options that cannot work") {
   const auto refuses = [](http::ReverseProxyOptions options) {
     CHECK_THROWS_AS(http::ReverseProxy{std::move(options)}, std::invalid_argument);
   };

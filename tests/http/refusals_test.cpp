@@ -1,4 +1,4 @@
-// Reports about refused requests and headers.
+// Tests reports about refused requests and headers.
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -18,7 +18,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/refusals");
 
-FIBER_TEST_CASE("the access log records why a request was refused") {
+FIBER_TEST_CASE("the access log shows why a request was refused") {
   // The log is written after the answer, perhaps on another worker.
   Channel<std::error_code> told(1);
   std::vector<std::error_code> errors;
@@ -67,7 +67,7 @@ FIBER_TEST_CASE("the access log records why a request was refused") {
   CHECK(errors == wanted);
 }
 
-FIBER_TEST_CASE("bytes from a client cannot split a message about the client") {
+FIBER_TEST_CASE("bytes from a client cannot split an error message about the client") {
   std::vector<std::string> messages;
   http::ServerOptions options;
   options.on_exception = [&](std::exception_ptr thrown) {

@@ -1,4 +1,4 @@
-// Limits of single routes, in the place of the server's.
+// Tests limits of single routes, which replace the server's.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a route's body limit applies to that route only, within the ser
   CHECK(ask(server, post("/small", 10) + post("/plain", 50)).at(1).body == "50");
 }
 
-SIM_TEST_CASE("a route's time limits apply to that route only") {
+SIM_TEST_CASE("the time limits of a route apply to that route only") {
   http::Router router;
   const auto wait = [](http::Request& request, http::Response& response) {
     (void)response.send(wait_for_end(request.context()) == weft::Errc::timed_out ? "late" : "gone");
@@ -101,7 +101,7 @@ SIM_TEST_CASE("a route's time limits apply to that route only") {
   CHECK(world.now() - began < 10s);
 }
 
-SIM_TEST_CASE("a route's time limit applies although middleware has used the context") {
+SIM_TEST_CASE("a route's time limit applies even if middleware has already used the context") {
   static const ContextKey<int> key;
   http::Router router;
   const Context* outer = nullptr;
@@ -109,12 +109,12 @@ SIM_TEST_CASE("a route's time limit applies although middleware has used the con
     outer = &request.context();
     request.context().set(key, 7);
     next(request, response);
-    CHECK(outer->status());  // The limit of the route is none of the middleware's.
+    CHECK(outer->status());  // The route's limit does not bind the middleware.
   });
   const auto wait = [&](http::Request& request, http::Response& response) {
     CHECK(request.context().is_within(*outer));
     CHECK(*request.context().get(key) == 7);
-    // The calls that the handler makes have it, too.
+    // The limit also applies to calls that the handler makes.
     CHECK_FALSE(this_fiber::sleep_for(1h, Until::ambient()));
     (void)response.send(request.context().status() == weft::Errc::timed_out ? "late" : "gone");
   };
@@ -126,7 +126,7 @@ SIM_TEST_CASE("a route's time limit applies although middleware has used the con
   CHECK((world.now() - began) / 1s == 2);
 }
 
-TEST_CASE("impossible limits of a route are refused") {
+TEST_CASE("a route refuses limits that cannot be met") {
   CHECK_THROWS_AS((void)http::limited({}, {}), std::invalid_argument);
   CHECK_THROWS_AS((void)http::limited({.request = 0s}, tell_size), std::invalid_argument);
 }

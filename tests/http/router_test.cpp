@@ -35,7 +35,7 @@ std::string get(const HttpServer& server, std::string_view path, std::string_vie
 
 TEST_SUITE_BEGIN("http/router");
 
-FIBER_TEST_CASE("a router finds handlers and parameters") {
+FIBER_TEST_CASE("a router selects the handler for a path and passes the path's parameters") {
   http::Router router;
   router.get("/", say("root"))
       .get("/users", say("users"))
@@ -67,7 +67,8 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
   CHECK(get(server, "/users/7/posts") == "404");
 }
 
-FIBER_TEST_CASE("the answer to an unsupported method of a path lists the supported methods") {
+FIBER_TEST_CASE(
+    "a router's answer to an unsupported method lists the supported methods of the path") {
   http::Router router;
   router.get("/a", say("a")).put("/a", say("b"));
   const HttpServer server(router);
@@ -79,7 +80,8 @@ FIBER_TEST_CASE("the answer to an unsupported method of a path lists the support
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
-FIBER_TEST_CASE("a route for the method is found even after routes for other methods") {
+FIBER_TEST_CASE(
+    "a router finds the route for a method even if more specific routes have other methods") {
   http::Router router;
   router.get("/users/me", say("me"))
       .post("/users/{id}", say("post"))
@@ -96,7 +98,7 @@ FIBER_TEST_CASE("a route for the method is found even after routes for other met
   CHECK(answer.has("Allow: DELETE, GET, HEAD, POST"));
 }
 
-FIBER_TEST_CASE("path parts are compared decoded, and OPTIONS * matches no path") {
+FIBER_TEST_CASE("a router compares decoded path parts, and OPTIONS * matches no path") {
   http::Router router;
   router.get("/a b", say("blank")).get("/c%20d", say("coded")).route("OPTIONS", "/", say("root"));
   const HttpServer server(router);
@@ -109,7 +111,7 @@ FIBER_TEST_CASE("path parts are compared decoded, and OPTIONS * matches no path"
   CHECK(all.has("Allow: GET, HEAD, OPTIONS"));
 }
 
-FIBER_TEST_CASE("a route for any method handles methods without their own route") {
+FIBER_TEST_CASE("a route for any method handles the methods without their own route") {
   http::Router router;
   router.get("/a", say("get"))
       .any("/a", say("any"))
@@ -126,7 +128,7 @@ FIBER_TEST_CASE("a route for any method handles methods without their own route"
   CHECK_THROWS_AS(router.route("A B", "/d", say("x")), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("middleware runs in order, and may answer by itself") {
+FIBER_TEST_CASE("middleware of a router runs in order and may answer without calling the handler") {
   http::Router router;
   std::string order;
   router
@@ -153,11 +155,11 @@ FIBER_TEST_CASE("middleware runs in order, and may answer by itself") {
     CHECK(answers.at(0).status == 401);
     CHECK(answers.at(1).status == 200);
   }
-  // The server has ended: a handler goes on after its answer is there.
+  // The server has ended, because a handler may continue after its answer has arrived.
   CHECK(order == "()(x)");
 }
 
-FIBER_TEST_CASE("invalid patterns are refused") {
+FIBER_TEST_CASE("a router refuses an invalid pattern") {
   for (const std::string_view pattern :
        {"", "a", "/{", "/a{b}", "/{}", "/{...}", "/{a...}/b", "/a}"}) {
     http::Router router;
@@ -169,7 +171,7 @@ FIBER_TEST_CASE("invalid patterns are refused") {
   CHECK_THROWS_AS(router.get("/x", nullptr), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a handler's fiber is named by its route while the handler runs") {
+FIBER_TEST_CASE("a handler's fiber has the route as its name while the handler runs") {
   const auto say_name = [](http::Request&, http::Response& response) {
     (void)response.send(this_fiber::name());
   };
@@ -202,7 +204,7 @@ FIBER_TEST_CASE("a handler's fiber is named by its route while the handler runs"
   CHECK(after == before);
 }
 
-FIBER_TEST_CASE("handlers, middleware and talks may be move-only callables") {
+FIBER_TEST_CASE("handlers, middleware and upgrade callbacks may be move-only callables") {
   const auto owned = [](std::string text) {
     return std::make_unique<std::string>(std::move(text));
   };
@@ -229,7 +231,7 @@ FIBER_TEST_CASE("handlers, middleware and talks may be move-only callables") {
         response.add_header("Layer", *text);
         next(request, response);
       });
-  const http::Handler copy = router;  // Copies share what can only be moved.
+  const http::Handler copy = router;  // Copies share move-only handlers.
   const HttpServer server(copy);
   for (const auto& [method, body] : {std::pair{"GET", "root"},
                                      {"POST", "post"},

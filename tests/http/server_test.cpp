@@ -24,7 +24,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/server");
 
-FIBER_TEST_CASE("many requests use one connection, one after another") {
+FIBER_TEST_CASE("a server answers many requests on one connection, one after another") {
   HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   for (int i = 0; i < 50; ++i) {
@@ -38,7 +38,7 @@ FIBER_TEST_CASE("many requests use one connection, one after another") {
   CHECK(server.server().stats().accepted == 1);
 }
 
-FIBER_TEST_CASE("pipelined requests are answered in their order") {
+FIBER_TEST_CASE("a server answers pipelined requests in their order") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/1") this_fiber::yield();
     (void)response.send(request.path());
@@ -54,7 +54,7 @@ FIBER_TEST_CASE("pipelined requests are answered in their order") {
   }
 }
 
-FIBER_TEST_CASE("a handler reads the parts of a request") {
+FIBER_TEST_CASE("a handler reads the method, path, query and headers of a request") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK(request.method() == "GET");
     CHECK(request.target() == "/a%20b?c=d+e&f=%41&g");
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("a handler reads the parts of a request") {
   CHECK(answers.size() == 1);
 }
 
-FIBER_TEST_CASE("a body streams in and out in chunks") {
+FIBER_TEST_CASE("a handler reads and writes chunked bodies as streams") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     std::array<std::byte, 7> part;
     for (;;) {
@@ -108,7 +108,7 @@ FIBER_TEST_CASE("a body streams in and out in chunks") {
             .status == 200);
 }
 
-FIBER_TEST_CASE("the body is requested when the handler reads it") {
+FIBER_TEST_CASE("a server sends 100 Continue when the handler reads the body") {
   Event may_read;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     may_read.wait();
@@ -123,7 +123,9 @@ FIBER_TEST_CASE("the body is requested when the handler reads it") {
   CHECK(ask_once(stream, kGet).status == 200);
 }
 
-FIBER_TEST_CASE("an unrequested body ends the connection after the answer") {
+FIBER_TEST_CASE(
+    "a server closes the connection after its answer when the handler did not read an expected "
+    "body") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   const Answer answer = ask_once(
@@ -133,7 +135,8 @@ FIBER_TEST_CASE("an unrequested body ends the connection after the answer") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("an unread small body is discarded, and a large body closes the connection") {
+FIBER_TEST_CASE(
+    "a server discards a small unread body and closes the connection for a large body") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").body ==
@@ -149,7 +152,7 @@ FIBER_TEST_CASE("an unread small body is discarded, and a large body closes the 
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
+FIBER_TEST_CASE("a server answers HEAD with a size and without a body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/stream") {
       CHECK(response.write("part"));
@@ -160,7 +163,7 @@ FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
   const auto answers = ask(server,
                            "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n"
                            "Connection: close\r\n\r\n");
-  // take_answer() believes the length, so what is behind is looked for by hand.
+  // take_answer() relies on the length, so the test itself checks for bytes after the answer.
   net::TcpStream stream = server.connect();
   send_text(stream, "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   const std::string text = receive_all(stream);
@@ -169,7 +172,7 @@ FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
   CHECK(answers.size() == 2);
 }
 
-FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
+FIBER_TEST_CASE("a server aborts an answer that is shorter than its promised length") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("Content-Length", "10");
     CHECK(response.write("01234"));
@@ -185,7 +188,8 @@ FIBER_TEST_CASE("an answer keeps its promised length, or is aborted") {
   CHECK(receive_all(stream).ends_with("\r\n\r\n01234"));
 }
 
-FIBER_TEST_CASE("an answer without a length to an HTTP/1.0 request ends with the connection") {
+FIBER_TEST_CASE(
+    "a server ends an answer of unknown length to an HTTP/1.0 request by closing the connection") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.write("one"));
     CHECK(response.write("two"));
@@ -197,7 +201,7 @@ FIBER_TEST_CASE("an answer without a length to an HTTP/1.0 request ends with the
   CHECK(text.ends_with("\r\n\r\nonetwo"));
 }
 
-FIBER_TEST_CASE("answers with 204 or 304 have no body") {
+FIBER_TEST_CASE("an answer with 204 or 304 has no body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(request.path() == "/204" ? 204 : 304);
     (void)response.send("nothing of this");
@@ -211,7 +215,7 @@ FIBER_TEST_CASE("answers with 204 or 304 have no body") {
   }
 }
 
-FIBER_TEST_CASE("headers that would split an answer are refused") {
+FIBER_TEST_CASE("a server refuses headers that would split an answer") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK_THROWS_AS(response.add_header("A b", "c"), std::invalid_argument);
     CHECK_THROWS_AS(response.add_header("A", "b\r\nC: d"), std::invalid_argument);
@@ -224,7 +228,7 @@ FIBER_TEST_CASE("headers that would split an answer are refused") {
   CHECK(ask(server, kGet).at(0).has("X-Good: yes"));
 }
 
-FIBER_TEST_CASE("a handler that throws is answered with 500, and reported") {
+FIBER_TEST_CASE("a server answers with 500 and reports the exception when a handler throws") {
   int reports = 0;
   http::ServerOptions options;
   options.on_exception = [&](std::exception_ptr) { ++reports; };
@@ -244,7 +248,7 @@ FIBER_TEST_CASE("a handler that throws is answered with 500, and reported") {
   CHECK(reports == 3);
 }
 
-FIBER_TEST_CASE("the access log records each answer") {
+FIBER_TEST_CASE("the access log has a line for each answer") {
   std::vector<std::string> lines;
   http::ServerOptions options;
   options.on_access = [&](const http::Access& access) {
@@ -260,8 +264,7 @@ FIBER_TEST_CASE("the access log records each answer") {
   CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
 }
 
-FIBER_TEST_CASE(
-    "a client that connects without free descriptors is refused, and the server continues") {
+FIBER_TEST_CASE("a server without free descriptors refuses a new client and continues") {
   constexpr std::size_t kClients = 40;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
@@ -270,7 +273,7 @@ FIBER_TEST_CASE(
     CHECK_FALSE(refused);
     return std::move(stream);
   };
-  // Connected before the server begins, so that these have their descriptors.
+  // The clients connect before the server begins, so that they get descriptors.
   std::vector<net::TcpStream> clients;
   for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connect());
   http::ServerOptions options;
@@ -287,7 +290,7 @@ FIBER_TEST_CASE(
     CHECK(accepted > 0);
     CHECK(accepted < 16);
     CHECK(server.stats().accept_pauses >= 3);
-    // They are accepted in the order in which they came.
+    // The server accepts them in the order of their arrival.
     for (std::size_t i = 0; i < accepted; ++i) {
       CHECK(ask_once(clients[i], kGet).status == 200);
     }
@@ -307,7 +310,7 @@ FIBER_TEST_CASE(
   CHECK(loop.join());
 }
 
-THREAD_TEST_CASE("a plain thread serves, and another plain thread stops the server") {
+THREAD_TEST_CASE("a plain thread runs serve(), and another plain thread stops the server") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;
   http::Server server([](http::Request&, http::Response& response) { (void)response.send("x"); });
@@ -321,7 +324,7 @@ THREAD_TEST_CASE("a plain thread serves, and another plain thread stops the serv
   serving.join();
 }
 
-FIBER_TEST_CASE("invalid options are refused by name") {
+FIBER_TEST_CASE("a server refuses invalid options and names the option") {
   const auto message_of = [](http::ServerOptions options) -> std::string {
     try {
       const http::Server server(say_hello, std::move(options));
@@ -347,7 +350,7 @@ FIBER_TEST_CASE("invalid options are refused by name") {
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a server lists the longest-running requests first") {
+FIBER_TEST_CASE("a server's list of requests has the longest-running requests first") {
   Event called;
   Event may_end;
   const auto handler = [&](http::Request& request, http::Response& response) {
@@ -359,7 +362,7 @@ FIBER_TEST_CASE("a server lists the longest-running requests first") {
   CHECK(server.server().longest_requests().empty());
   net::TcpStream slow = server.connect();
   send_text(slow, "GET / HT");  // Its head is not complete.
-  // The clock that orders the requests is a coarse one.
+  // A coarse clock orders the requests.
   while (server.server().longest_requests().empty() ||
          server.server().longest_requests().front().age < std::chrono::milliseconds(20)) {
     this_fiber::yield();

@@ -1,4 +1,4 @@
-// Servers that stop while somebody has just come, or stays for a long time.
+// Tests servers that stop while a client has just connected, or stays for a long time.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -24,7 +24,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/stop");
 
-SIM_TEST_CASE("a client that waits beyond max_connections is served by a server that stops") {
+SIM_TEST_CASE("a server that stops still serves a client that waits beyond max_connections") {
   http::ServerOptions options;
   options.max_connections = 1;
   Event begun;
@@ -65,7 +65,7 @@ SIM_TEST_CASE("a client that connected just before the stop may still send a req
   net::TcpStream idle = server.connect();
   CHECK(ask_once(idle, kGet).body == "hello");
   auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
-  CHECK(receive_all(idle).empty());  // The stop has got about.
+  CHECK(receive_all(idle).empty());  // The stop has reached all connections.
   send_text(fresh, kGet);
   std::string text = receive_all(fresh);
   const Answer answer = take_answer(text);
@@ -74,9 +74,9 @@ SIM_TEST_CASE("a client that connected just before the stop may still send a req
   CHECK(stopped.join());
 }
 
-// In real time, which the other cases about the patience of a stop do not show; half a second of
-// it.
-FIBER_TEST_CASE_WITH("a client that sends no request does not delay a stop for long",
+// Takes half a second of real time, which the other cases about the patience of a stop do not
+// check.
+FIBER_TEST_CASE_WITH("a client that sends no request delays a stop only briefly",
                      {.workers = {2}}) {
   HttpServer server(say_hello);
   net::TcpStream silent = server.connect();
@@ -85,7 +85,7 @@ FIBER_TEST_CASE_WITH("a client that sends no request does not delay a stop for l
   CHECK(receive_all(silent).empty());
 }
 
-SIM_TEST_CASE("an unfinished handshake does not delay a stop") {
+SIM_TEST_CASE("an unfinished TLS handshake does not delay a stop") {
   Event begun;
   http::ServerOptions options;
   options.limits.head = kNever;
@@ -119,7 +119,7 @@ FIBER_TEST_CASE("an upgraded connection gets a stop request when its server stop
   CHECK(receive_all(stream) == "good-bye");
 }
 
-FIBER_TEST_CASE("a shutdown without grace ends the longer wait of another shutdown") {
+FIBER_TEST_CASE("a shutdown without a grace period ends the longer wait of another shutdown") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response&) {
     begun.set();
@@ -134,9 +134,9 @@ FIBER_TEST_CASE("a shutdown without grace ends the longer wait of another shutdo
   (void)patient.join();
 }
 
-FIBER_TEST_CASE("a handler that shuts its server down does not wait for its own end") {
-  // A client has its answer before the handler gives its place back: three, so that none is
-  // refused.
+FIBER_TEST_CASE("shutdown() called by a handler does not wait for that handler") {
+  // A client may get its answer before the handler releases its place: three places, so that no
+  // request is refused.
   for (const std::size_t max_running : {std::size_t{3}, kUnlimited}) {
     http::Server* stopped = nullptr;
     std::atomic<int> in_time{0};
@@ -152,7 +152,7 @@ FIBER_TEST_CASE("a handler that shuts its server down does not wait for its own 
     stopped = &server.server();
     net::TcpStream idle = server.connect();
     CHECK(ask_once(idle, kGet).status == 200);
-    // Two at a time: neither waits for the other one.
+    // Two clients run at a time, and neither waits for the other.
     WaitGroup clients;
     for (int i = 0; i < 2; ++i) {
       clients.go([&] {
@@ -169,10 +169,10 @@ FIBER_TEST_CASE("a handler that shuts its server down does not wait for its own 
   }
 }
 
-FIBER_TEST_CASE("a handler can still answer after its shutdown's deadline") {
+FIBER_TEST_CASE("a handler can still answer after the deadline of its own shutdown() has passed") {
   http::Server* stopped = nullptr;
   Event begun;
-  Event closed;  // Until then no answer of the busy handler gets ahead of the close.
+  Event closed;  // No answer of the busy handler precedes the close.
   HttpServer server([&](http::Request& request, http::Response& response) {
     if (request.path() == "/quit") {
       begun.wait();
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a handler can still answer after its shutdown's deadline") {
   closed.set();
 }
 
-FIBER_TEST_CASE("a talk that shuts its server down does not wait for its own end") {
+FIBER_TEST_CASE("shutdown() called by an upgrade callback does not wait for that callback") {
   http::Server* stopped = nullptr;
   HttpServer server([&](http::Request&, http::Response& response) {
     (void)response.upgrade("quit", [&](http::Upgraded upgraded) {
@@ -207,7 +207,8 @@ FIBER_TEST_CASE("a talk that shuts its server down does not wait for its own end
   CHECK(receive_all(stream) == "bye");
 }
 
-FIBER_TEST_CASE("a handler's shutdown does not wait for requests that need the handler's slot") {
+FIBER_TEST_CASE(
+    "shutdown() called by a handler does not wait for requests that need the handler's slot") {
   Event begun;
   Event go_on;
   http::ServerOptions options;
@@ -235,7 +236,7 @@ FIBER_TEST_CASE("a handler's shutdown does not wait for requests that need the h
   serving.join();
 }
 
-FIBER_TEST_CASE("serve returns after stop() when pending requests have been answered") {
+FIBER_TEST_CASE("serve() returns after stop() when pending requests have been answered") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {
@@ -256,10 +257,10 @@ FIBER_TEST_CASE("serve returns after stop() when pending requests have been answ
   CHECK(server.server().stats().connections == 0);
 }
 
-FIBER_TEST_CASE("a stop request in the options gives pending requests no more than the grace") {
+FIBER_TEST_CASE("a stop request in the options gives pending requests only the grace period") {
   std::stop_source stop;
   Event begun;
-  Event closed;  // Until then no answer gets ahead of the close.
+  Event closed;  // No answer precedes the close.
   HttpServer server(
       [&](http::Request& request, http::Response&) {
         begun.set();

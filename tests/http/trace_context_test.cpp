@@ -1,4 +1,4 @@
-// The W3C Trace Context, from a client through a server to another one.
+// Tests the W3C Trace Context, from a client through a server to another server.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -19,7 +19,7 @@ using http::TraceContext;
 
 TEST_SUITE_BEGIN("http/trace_context");
 
-TEST_CASE("a traceparent is read as the W3C specifies, and written in the same form") {
+TEST_CASE("a traceparent header is parsed as the W3C specifies and written in the same form") {
   const std::string given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   const auto parsed = TraceContext::parse(given);
   REQUIRE(parsed);
@@ -27,7 +27,7 @@ TEST_CASE("a traceparent is read as the W3C specifies, and written in the same f
   CHECK(parsed->span_id[7] == 0xb7);
   CHECK(parsed->is_sampled);
   CHECK(parsed->to_string() == given);
-  // A later version may have more, and unknown flags are dropped.
+  // A later version may have more fields; unknown flags are dropped.
   const auto later = TraceContext::parse("cc" + given.substr(2, 51) + "08-more");
   REQUIRE(later);
   CHECK(later->to_string() == given.substr(0, 53) + "00");
@@ -43,7 +43,7 @@ TEST_CASE("a traceparent is read as the W3C specifies, and written in the same f
   }
 }
 
-TEST_CASE("a child is another span of the same trace") {
+TEST_CASE("a child TraceContext has the same trace id and a new span id") {
   const TraceContext root = TraceContext::make();
   const TraceContext child = root.child();
   CHECK(TraceContext::parse(child.to_string()) == child);
@@ -52,7 +52,7 @@ TEST_CASE("a child is another span of the same trace") {
   CHECK(TraceContext::make().trace_id != root.trace_id);
 }
 
-FIBER_TEST_CASE("a trace travels with the context, from one server to the next") {
+FIBER_TEST_CASE("a trace context is passed with the request context from one server to the next") {
   std::optional<TraceContext> parent;
   const HttpServer back(
       [&](http::Request& request, http::Response&) { parent = http::received_trace(request); });
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("a trace travels with the context, from one server to the next")
     const auto received = http::received_trace(request);
     span = received ? received->child() : TraceContext::make();
     request.context().set(http::trace_key(), *span);
-    // Deeper calls inherit it.
+    // Nested calls inherit the context.
     with_timeout(std::chrono::hours(1), [&] {
       http::Call call{.url = "http://" + back.address().to_string() + "/"};
       http::add_trace(call);
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a trace travels with the context, from one server to the next")
   CHECK(parent->trace_id == TraceContext::parse(given)->trace_id);
   CHECK(parent->to_string() != given);
   CHECK(parent->tracestate == "a=1,b=2");
-  // Without a valid parent the handler's span is the first one.
+  // Without a valid parent, the handler's span is the root.
   ask_with("tracestate: a=1\r\n");
   CHECK(parent->tracestate.empty());
   ask_with("traceparent: " + given + "\r\ntraceparent: " + given + "\r\n");

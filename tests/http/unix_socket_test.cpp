@@ -1,4 +1,4 @@
-// HTTP over Unix sockets.
+// Tests HTTP over Unix sockets.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ net::UnixAddress address_of_test() {
 
 TEST_SUITE_BEGIN("http/unix_socket");
 
-FIBER_TEST_CASE("a server answers requests on a Unix socket and on TCP") {
+FIBER_TEST_CASE("a server answers requests on a Unix socket and over TCP") {
   const net::UnixAddress address = address_of_test();
   auto local = net::UnixListener::listen(address).value;
   auto remote = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a server answers requests on a Unix socket and on TCP") {
         std::errc::connection_refused);
 }
 
-FIBER_TEST_CASE("the context of a request over a Unix socket ends when its client hangs up") {
+FIBER_TEST_CASE("the context of a request over a Unix socket ends when the client hangs up") {
   const net::UnixAddress address = address_of_test();
   auto listener = net::UnixListener::listen(address).value;
   int count = 0;
@@ -83,7 +83,7 @@ FIBER_TEST_CASE("the context of a request over a Unix socket ends when its clien
     ++count;
   });
   auto loop = spawn([&] { return server.serve(listener); });
-  // The end of the second one is behind the bytes of another request.
+  // In the second round, the end of the stream follows the bytes of another request.
   for (const std::string& more : {std::string(), std::string(kGet)}) {
     auto stream = net::UnixStream::connect(address).value;
     CHECK_FALSE(stream.write_all(std::string(kGet) + more).error);

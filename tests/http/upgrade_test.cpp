@@ -1,4 +1,4 @@
-// Connections that go on with another protocol.
+// Tests connections that continue with another protocol.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -28,7 +28,7 @@ constexpr std::string_view kUpgrade =
 
 TEST_SUITE_BEGIN("http/upgrade");
 
-FIBER_TEST_CASE("an upgraded connection passes early bytes to the talk") {
+FIBER_TEST_CASE("an upgraded connection passes bytes that arrived early to the upgrade callback") {
   const HttpServer server([](http::Request&, http::Response& response) {
     const auto done = response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   constexpr std::size_t kClients = 50;
   std::atomic<std::size_t> talks = 0;
   HttpServer server([&](http::Request&, http::Response& response) {
-    // Says each line again, and remembers how many there were.
+    // Sends each line back, and counts the lines.
     const auto done = response.upgrade("echo", [&, lines = 0](http::Upgraded upgraded) mutable {
       ++talks;
       if (upgraded.stop.stop_requested()) {
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   CHECK(server.server().stats().connections == kClients);
   const std::size_t before = talks;
   for (net::TcpStream& client : clients) {
-    send_text(client, "b\nc\n");  // Of which the first one leaves the second.
+    send_text(client, "b\nc\n");  // The first talk reads only one line.
     CHECK(receive_until(client, "2 b\n") == "2 b\n");
     CHECK(receive_until(client, "\n") == "3 c\n");
   }
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   for (net::TcpStream& client : clients) CHECK(receive_all(client) == "good-bye");
 }
 
-FIBER_TEST_CASE("an upgrade without a protocol lets the talk answer the request") {
+FIBER_TEST_CASE("the callback of an upgrade without a protocol answers the request by itself") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");
@@ -139,13 +139,13 @@ FIBER_TEST_CASE("a deadline or a stop request ends reads and writes of an upgrad
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
+FIBER_TEST_CASE("the HTTP idle limit does not end an upgraded connection") {
   std::atomic<int> talks = 0;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
         const auto done = response.upgrade("wait", [&](http::Upgraded upgraded) {
           std::byte byte{};
-          // It is called when there are bytes, and not because time has passed.
+          // The talk is called when bytes arrive, not because time has passed.
           if (talks++ > 0 && upgraded.read_some(std::span(&byte, 1), Deadline::past()).error) {
             return net::Next::close;
           }
@@ -154,14 +154,14 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
         if (!done) (void)response.send("no");
       },
       {.limits = {.idle = 1ms}});
-  // A request that comes later than the idle time finds its connection closed.
+  // A request after the idle time finds its connection closed.
   net::TcpStream upgraded;
   do {
     upgraded = server.connect();
     send_text(upgraded, kUpgrade);
   } while (receive_until(upgraded, "\r\n\r\n").empty());
   while (talks < 1) this_fiber::yield();
-  // Others that are idle are looked for later, and are closed.
+  // The server checks other idle connections later, and closes them.
   for (int i = 0; i < 3; ++i) {
     net::TcpStream other = server.connect();
     const Answer answer = ask_once(other, kGet);
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("the idle limit of HTTP does not end an upgraded connection") {
 }
 
 FIBER_TEST_CASE(
-    "a reverse proxy forwards an upgrade with its early bytes, and relays the connection") {
+    "a reverse proxy forwards an upgrade with its early bytes and then relays the connection") {
   const HttpServer origin([](http::Request&, http::Response& response) {
     CHECK(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
@@ -197,11 +197,12 @@ FIBER_TEST_CASE(
   net::TcpStream waiting = proxy.connect();
   send_text(waiting, kUpgrade);
   CHECK(receive_until(waiting, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
-  proxy.stop(Deadline::after(1h));  // Ends the relay that goes on.
+  proxy.stop(Deadline::after(1h));  // Ends the relay that still runs.
   CHECK(receive_all(waiting).empty());
 }
 
-FIBER_TEST_CASE("an upgrade that an origin refuses is answered with the origin's status") {
+FIBER_TEST_CASE(
+    "a reverse proxy answers an upgrade that the origin refuses with the origin's status") {
   const HttpServer origin(
       [](http::Request&, http::Response& response) { response.set_status(403); });
   const HttpServer proxy([&origin](http::Request& request, http::Response& response) {
@@ -218,7 +219,7 @@ FIBER_TEST_CASE("an upgrade that an origin refuses is answered with the origin's
   CHECK(ask(proxy, "GET /secure" + rest).at(0).status == 502);
 }
 
-SIM_TEST_CASE("a reverse proxy bounds its wait for an upgrade and for the consent to a body") {
+SIM_TEST_CASE("a reverse proxy limits its wait for an upgrade and for 100 Continue") {
   const HttpServer silent(
       [](http::Request& request, http::Response&) { (void)wait_for_end(request.context()); });
   const HttpServer slow([](http::Request&, http::Response& response) {

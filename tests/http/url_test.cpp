@@ -13,10 +13,10 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/url");
 
-TEST_CASE("URLs are parsed, and formatted canonically") {
+TEST_CASE("a URL is parsed and formatted canonically") {
   struct Case {
     std::string_view text;
-    std::string_view whole;  // Empty: refused.
+    std::string_view whole;  // Empty: parse() must refuse it.
   };
   constexpr Case kCases[] = {
       {"http://a", "http://a/"},
@@ -65,7 +65,7 @@ TEST_CASE("URLs are parsed, and formatted canonically") {
     CAPTURE(each.text);
     const auto [url, error] = http::Url::parse(each.text);
     CHECK((error ? std::string() : url.to_string()) == each.whole);
-    // A URL that has been written is read as the same.
+    // Parsing the text of a URL returns an equal URL.
     if (!error) CHECK(http::Url::parse(url.to_string()).value == url);
   }
   CHECK(http::Url::parse("ftp://a").error == http::Errc::unsupported);
@@ -77,7 +77,7 @@ TEST_CASE("a Host header omits the zone of an IPv6 address") {
   CHECK(http::Url::parse("http://[fe80::1%eth0]/").value.host == "fe80::1%eth0");
 }
 
-TEST_CASE("references are resolved by RFC 3986, and encoded where needed") {
+TEST_CASE("a URL reference is resolved as RFC 3986 specifies and encoded where needed") {
   const auto base = http::Url::parse("http://a/b/c/d;p?q").value;
   struct Case {
     std::string_view reference;

@@ -1,4 +1,4 @@
-// A client of WebSockets that speaks plain bytes.
+// A WebSocket client that sends and receives raw bytes.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr std::string_view kOpening =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-// Connects, and returns after the head of the answer.
+// Connects, and returns after it has received the head of the answer.
 inline net::TcpStream open(const HttpServer& server, std::string& head,
                            std::string_view more = {}) {
   net::TcpStream stream = server.connect();
@@ -27,7 +27,7 @@ inline net::TcpStream open(const HttpServer& server, std::string& head,
   return stream;
 }
 
-// The next frame of the server, without its length. Empty: the stream has ended.
+// Returns the server's next frame without its length, or an empty text at the stream's end.
 inline std::string receive_frame(net::TcpStream& stream) {
   std::array<char, 2> head{};
   const auto bytes = std::as_writable_bytes(std::span(head));

@@ -1,4 +1,4 @@
-// Frames as a WebSocket's client sends them.
+// Frames as a WebSocket client sends them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft::test {
 
-// A client's frame whose first byte is `first`, such as 0x81.
+// Returns a client's frame whose first byte is `first`, such as 0x81.
 inline std::string frame(unsigned first, std::string_view payload) {
   std::string bytes;
   http::append_frame(http::Opcode::binary, false, payload, http::Mask{0x12, 0x34, 0x56, 0x78},

@@ -1,5 +1,5 @@
-// Frames and handshakes of WebSockets: the cases of Autobahn's groups, with the answer that each
-// must get.
+// Tests frames and handshakes of WebSockets: the cases of Autobahn's groups, with the required
+// answers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::string_literals;
 
-// What comes out of the bytes, one word each, to the first close or refusal.
+// Returns the events that the bytes cause, one word each, up to the first close or refusal.
 std::string events_of(std::string_view bytes, std::size_t piece, bool may_compress = false) {
   using Event = http::MessageReader::Event;
   const auto context = may_compress ? std::optional(http::DeflateContext::dropped) : std::nullopt;
@@ -40,7 +40,7 @@ std::string events_of(std::string_view bytes, std::size_t piece, bool may_compre
       if (event == Event::close) return events + "close=" + code + reader.control();
       if (event == Event::refused) return events + "refused=" + code;
     }
-    // A header waits for its rest.
+    // An incomplete header waits for its rest.
     bytes = std::string_view(bytes.data() - input.size(), bytes.size() + input.size());
     if (!input.empty()) piece = std::max(piece, input.size() + 1);
     if (bytes.size() == input.size()) break;
@@ -64,7 +64,7 @@ void check(const std::vector<Case>& cases, bool may_compress = false) {
 
 TEST_SUITE_BEGIN("http/frames");
 
-TEST_CASE("frames, pings, reserved bits and opcodes are parsed as RFC 6455 requires") {
+TEST_CASE("WebSocket frames, pings, reserved bits and opcodes are parsed as RFC 6455 requires") {
   const std::string k126(126, 'a');
   const std::string k125(125, 'b');
   check({
@@ -93,7 +93,7 @@ TEST_CASE("frames, pings, reserved bits and opcodes are parsed as RFC 6455 requi
   });
 }
 
-TEST_CASE("fragments are joined, also around control frames, and refused out of order") {
+TEST_CASE("WebSocket fragments are joined, also around control frames, and refused out of order") {
   check({
       {"5.1", frame(0x09, "x"), "refused=1002"},
       {"5.2", frame(0x0a, "x"), "refused=1002"},
@@ -121,7 +121,7 @@ TEST_CASE("fragments are joined, also around control frames, and refused out of 
   });
 }
 
-TEST_CASE("a text that cannot be valid UTF-8 is refused with 1007 at once") {
+TEST_CASE("a WebSocket text that cannot be valid UTF-8 is refused with 1007 at once") {
   check({
       {"6.1.1", frame(0x01, "") + frame(0x00, "") + frame(0x80, ""), "text= "},
       {"6.2.3: a character in two frames", frame(0x01, "\xce") + frame(0x80, "\xba"),
@@ -142,7 +142,7 @@ TEST_CASE("a text that cannot be valid UTF-8 is refused with 1007 at once") {
   });
 }
 
-TEST_CASE("a close frame with an invalid code or reason is refused") {
+TEST_CASE("a WebSocket close frame with an invalid code or reason is refused") {
   check({
       {"7.1.3", close_frame(1000) + frame(0x89, ""), "close=1000"},
       {"7.3.1", frame(0x88, ""), "close=1005"},
@@ -159,7 +159,9 @@ TEST_CASE("a close frame with an invalid code or reason is refused") {
   }
 }
 
-TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is ignored") {
+TEST_CASE(
+    "a server accepts a permessage-deflate offer in one of four forms and ignores any other "
+    "offer") {
   if (!http::can_deflate()) return;
   const std::string plain =
       "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
@@ -187,7 +189,7 @@ TEST_CASE("a client's offer of permessage-deflate has one of four forms, or is i
   }
 }
 
-TEST_CASE("an endpoint keeps a compression context only if neither endpoint forbids it") {
+TEST_CASE("a WebSocket endpoint keeps a compression context only if neither endpoint forbids it") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };
@@ -209,7 +211,8 @@ TEST_CASE("an endpoint keeps a compression context only if neither endpoint forb
 }
 
 TEST_CASE(
-    "a kept context makes repeated messages small, and survives a message that was not sent") {
+    "a kept compression context makes repeated messages small and stays valid after an unsent "
+    "message") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const std::string text = R"({"name":"a rather long name","value":[1,2,3,4,5,6,7,8,9]})";
@@ -243,7 +246,7 @@ TEST_CASE(
   CHECK(http::MessageInflater(kept).inflate(second, 1000, refused) == http::Inflated::corrupt);
 }
 
-TEST_CASE("compressed messages are accepted unless they are corrupt or exceed the limit") {
+TEST_CASE("a compressed WebSocket message is refused if it is corrupt or exceeds the limit") {
   if (!http::can_deflate()) return;
   const auto deflated = [](std::string_view text, int bits = 15) {
     std::string out;
@@ -273,7 +276,7 @@ TEST_CASE("compressed messages are accepted unless they are corrupt or exceed th
       true);
 }
 
-TEST_CASE("a Sec-WebSocket-Key has sixteen bytes") {
+TEST_CASE("accept_key() refuses a Sec-WebSocket-Key that is not 16 bytes in base64") {
   CHECK(http::accept_key("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
   for (const std::string_view key : {"", "dGhlIHNhbXBsZSBub25j", "dGhlIHNhbXBsZSBub25jZQ",
                                      "dGhlIHNhbXBsZSBub25jZWE=", "dGhlIHNhbXBsZSBub-5jZQ=="}) {

@@ -1,4 +1,4 @@
-// WebSockets that have a fiber only while there are messages.
+// Tests WebSockets that have a fiber only while messages arrive.
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -21,7 +21,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// A server that answers each message, and what its handlers have seen.
+// A server that answers each message, and records what its handlers get.
 struct Answering {
   std::atomic<int> opened = 0;
   std::atomic<int> closed = 0;
@@ -41,7 +41,7 @@ struct Answering {
       CHECK(socket.send_text("late") == weft::Errc::closed);
       ++closed;
     };
-    // Without times, so that a fiber without a stack is the connection's.
+    // No timeouts, so only the connection can have a fiber without a stack.
     (void)http::accept_websocket(request, response,
                                  {.on_open = open, .on_message = pass, .on_close = close},
                                  {.ping = kNever, .message = kNever, .compress = false});
@@ -60,18 +60,18 @@ void wait_until_idle() {
 
 TEST_SUITE_BEGIN("http/websocket_handlers");
 
-FIBER_TEST_CASE("a WebSocket with handlers holds no stack while it waits for a message") {
+FIBER_TEST_CASE("a WebSocket with handlers has no stack while it waits for a message") {
   Answering answering;
   const HttpServer server(handler_of(answering));
   std::string head;
   net::TcpStream stream = open(server, head);
   while (answering.opened == 0) this_fiber::yield();
   wait_until_idle();
-  // Others send meanwhile, and may not receive.
+  // Other fibers may send meanwhile, but not receive.
   CHECK(answering.newest->send_text("news"));
   CHECK(receive_frame(stream) == "\x81news");
   CHECK(answering.newest->receive().error == http::Errc::unsupported);
-  // A message and a half; the rest comes later.
+  // Sends a message and a half; the rest follows later.
   const std::string half = frame(0x81, "second");
   send_text(stream, frame(0x81, "first") + frame(0x89, "p") + half.substr(0, 8));
   CHECK(receive_frame(stream) ==
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a WebSocket with handlers holds no stack while it waits for a m
   CHECK(receive_frame(stream) ==
         "\x81"
         "answer");
-  // The close of another fiber waits for the connection's, which comes with the peer's part.
+  // A close by another fiber waits for that of the connection, which needs the peer's close frame.
   wait_until_idle();
   auto closing = spawn([&] { return answering.newest->close(4000); });
   CHECK(receive_frame(stream) == server_close(4000));
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a WebSocket with handlers holds no stack while it waits for a m
   while (answering.closed == 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the last handler of a WebSocket is called however the connection ends") {
+FIBER_TEST_CASE("the close handler of a WebSocket is called however the connection ends") {
   Answering answering;
   net::TcpStream left;
   {
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("the last handler of a WebSocket is called however the connectio
   CHECK(answering.newest->receive().error);
 }
 
-SIM_TEST_CASE("a silent WebSocket with handlers is pinged, and ends when no pong comes") {
+SIM_TEST_CASE("a silent WebSocket with handlers is pinged and ends when no pong comes") {
   std::error_code unsent;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     const auto pass = [](http::WebSocket&, const http::Message&) {};
@@ -140,7 +140,7 @@ SIM_TEST_CASE("a silent WebSocket with handlers is pinged, and ends when no pong
   CHECK(unsent == weft::Errc::closed);
 }
 
-FIBER_TEST_CASE("a server that stops closes WebSockets with handlers with 1001") {
+FIBER_TEST_CASE("a server that stops closes WebSockets with handlers with code 1001") {
   HttpServer server([](http::Request& request, http::Response& response) {
     const auto pass = [](http::WebSocket&, const http::Message&) {};
     (void)http::accept_websocket(request, response, {.on_message = pass},

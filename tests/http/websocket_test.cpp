@@ -1,4 +1,4 @@
-// Servers and clients of WebSockets.
+// Tests servers and clients of WebSockets.
 #include <array>
 #include <span>
 #include <string>
@@ -24,7 +24,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// Says each message again.
+// Sends each message back.
 void echo(http::WebSocket& socket) {
   for (;;) {
     const auto [message, error] = socket.receive();
@@ -42,7 +42,7 @@ void serve_echo(http::Request& request, http::Response& response) {
 
 TEST_SUITE_BEGIN("http/websocket");
 
-FIBER_TEST_CASE("a WebSocket server opens, answers messages and pings, and closes") {
+FIBER_TEST_CASE("a WebSocket server accepts a handshake, answers messages and pings, and closes") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head, "Sec-WebSocket-Protocol: x, a\r\n");
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a WebSocket server opens, answers messages and pings, and close
   CHECK(receive_frame(stream).empty());
 }
 
-FIBER_TEST_CASE("a WebSocket server refuses wrong handshakes and frames") {
+FIBER_TEST_CASE("a WebSocket server refuses invalid handshakes and frames") {
   const HttpServer server(serve_echo);
   CHECK(ask(server, kGet).at(0).status == 426);
   std::string short_key(kOpening);
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a WebSocket server compresses its messages if the client offers
   CHECK(inflated == text);
 }
 
-SIM_TEST_CASE("a silent WebSocket is pinged, and ends when no pong comes") {
+SIM_TEST_CASE("a silent WebSocket is pinged and ends when no pong comes") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -99,7 +99,8 @@ SIM_TEST_CASE("a silent WebSocket is pinged, and ends when no pong comes") {
   CHECK(world.now() < 100s);
 }
 
-SIM_TEST_CASE("a server's close waits for the client's close, but not beyond the deadline") {
+SIM_TEST_CASE(
+    "close() on a server waits for the client's close frame, but not beyond the deadline") {
   const bool answers = world.seed() % 2 == 0;
   std::error_code closed;
   {
@@ -122,7 +123,7 @@ SIM_TEST_CASE("a server's close waits for the client's close, but not beyond the
   CHECK(closed == (answers ? std::error_code() : weft::Errc::timed_out));
 }
 
-SIM_TEST_CASE("frames may arrive in pieces of any size") {
+SIM_TEST_CASE("a WebSocket accepts frames that arrive in pieces of any size") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -134,10 +135,10 @@ SIM_TEST_CASE("frames may arrive in pieces of any size") {
   }
   CHECK(receive_frame(stream) == "\x81in");
   CHECK(receive_frame(stream) == "\x8ap");
-  CHECK(receive_frame(stream).size() == 1 + 126);  // The length comes in two more bytes.
+  CHECK(receive_frame(stream).size() == 1 + 126);  // Two more bytes have the length.
 }
 
-FIBER_TEST_CASE("a message that cannot be compressed may be as long as the limit") {
+FIBER_TEST_CASE("a WebSocket message that cannot be compressed may be as long as the limit") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, {.message_bytes = 4096});
   });
@@ -151,12 +152,13 @@ FIBER_TEST_CASE("a message that cannot be compressed may be as long as the limit
   CHECK(socket->receive().value.data == data);
 }
 
-SIM_TEST_CASE("receive does not wait for a blocked sender to answer a ping") {
+SIM_TEST_CASE(
+    "WebSocket::receive() does not wait for a blocked sender when a ping must be answered") {
   std::string received;
   Event over;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, [&](http::WebSocket& socket) {
-      // It is more than the network takes without a reader.
+      // The network cannot buffer this text without a reader.
       auto sender = spawn([&] { CHECK_FALSE(socket.send_text(std::string(4 << 20, 'x'), 20s)); });
       received = socket.receive(10s).value.data;
       over.set();
@@ -171,7 +173,8 @@ SIM_TEST_CASE("receive does not wait for a blocked sender to answer a ping") {
   CHECK(received == "hello");
 }
 
-FIBER_TEST_CASE("a receive whose wait ended loses no byte, and other fibers send meanwhile") {
+FIBER_TEST_CASE(
+    "a WebSocket receive that timed out loses no byte, and other fibers can send meanwhile") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, [](http::WebSocket& socket) {
       CHECK(socket.receive(Deadline::past()).error == weft::Errc::timed_out);
@@ -193,7 +196,7 @@ FIBER_TEST_CASE("a receive whose wait ended loses no byte, and other fibers send
   CHECK(receive_frame(stream).empty());
 }
 
-FIBER_TEST_CASE("a server that stops closes its WebSockets with 1001") {
+FIBER_TEST_CASE("a server that stops closes its WebSockets with code 1001") {
   HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -205,7 +208,7 @@ FIBER_TEST_CASE("a server that stops closes its WebSockets with 1001") {
   CHECK(stopping.join());
 }
 
-FIBER_TEST_CASE("a client's WebSocket exchanges messages, compressed if large") {
+FIBER_TEST_CASE("a client's WebSocket exchanges messages, and compresses large messages") {
   const HttpServer server(serve_echo);
   auto [socket, error] =
       http::open_websocket({.url = url_of(server), .options = {.protocols = {"a"}}});
@@ -223,7 +226,7 @@ FIBER_TEST_CASE("a client's WebSocket exchanges messages, compressed if large") 
   CHECK(socket->close_code() == 4000);
 }
 
-FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both request it") {
+FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both ends request them") {
   const http::WebSocketOptions options{.compress_bytes = 1, .compress_context = true};
   const HttpServer server([&](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, options);
@@ -244,7 +247,7 @@ FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both requ
   }
 }
 
-SIM_TEST_CASE("a message that the peer does not complete in time ends the connection with 1008") {
+SIM_TEST_CASE("a WebSocket ends with code 1008 when the peer does not complete a message in time") {
   const bool waits = world.seed() % 2 == 0;
   std::error_code error;
   const auto talk = [&](http::WebSocket& socket) { error = socket.receive().error; };
@@ -259,7 +262,7 @@ SIM_TEST_CASE("a message that the peer does not complete in time ends the connec
   });
   std::string head;
   net::TcpStream stream = open(server, head);
-  this_fiber::sleep_for(20s);  // Without a message there is no limit.
+  this_fiber::sleep_for(20s);  // No limit applies before a message begins.
   const auto began = world.now();
   send_text(stream, frame(0x01, "a"));
   auto sender = spawn([&] {
@@ -276,7 +279,8 @@ SIM_TEST_CASE("a message that the peer does not complete in time ends the connec
   CHECK(error == (waits ? http::Errc::message_too_slow : std::error_code()));
 }
 
-FIBER_TEST_CASE("a client refuses to open a WebSocket that its server has not accepted") {
+FIBER_TEST_CASE(
+    "a client's open_websocket() fails when the server has not accepted the handshake") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/none") return;
     CHECK(response.upgrade("websocket", [](http::Upgraded) {}));
@@ -295,7 +299,7 @@ FIBER_TEST_CASE("a client refuses to open a WebSocket that its server has not ac
         http::Errc::malformed_call);
 }
 
-SIM_TEST_CASE("a client that opens a WebSocket does not wait for its server beyond the deadline") {
+SIM_TEST_CASE("a client's open_websocket() does not wait beyond the deadline") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string port = std::to_string(listener.local_address().value.port());
   const auto opened = http::open_websocket({.url = "ws://127.0.0.1:" + port + "/"}, 5s);

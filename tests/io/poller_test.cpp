@@ -48,7 +48,7 @@ class Watched {
     ::close(other_end_);
   }
   IoHandle* operator->() const noexcept { return handle_; }
-  // Waits, if it must, until there is room for a byte.
+  // Writes a byte; waits until there is room for it.
   void feed() const {
     while (::write(other_end_, "x", 1) != 1) std::this_thread::yield();
   }
@@ -62,7 +62,7 @@ class Watched {
   int other_end_ = -1;
 };
 
-// A plain thread that does what a worker does in its sleep.
+// A plain thread that polls as a sleeping worker does.
 class PollingThread {
  public:
   explicit PollingThread(Poller& poller)
@@ -72,7 +72,7 @@ class PollingThread {
         }) {}
   ~PollingThread() {
     stopping_.store(true);
-    // Another thread that polls too may take an interrupt that was meant for this one.
+    // Another polling thread may take an interrupt that was meant for this thread.
     while (!stopped_.load()) {
       poller_.interrupt();
       std::this_thread::yield();
@@ -89,7 +89,7 @@ class PollingThread {
 
 }  // namespace
 
-TEST_CASE("descriptor 0 is used and closed like any other in a program without standard input") {
+TEST_CASE("a poller uses and closes descriptor 0 like any other when standard input is closed") {
   const int input = ::dup(STDIN_FILENO);
   ::close(STDIN_FILENO);
   CHECK_NOTHROW(Poller());
@@ -102,7 +102,7 @@ TEST_CASE("descriptor 0 is used and closed like any other in a program without s
   ::close(input);
 }
 
-TEST_CASE("an interrupt ends an endless wait") {
+TEST_CASE("an interrupt ends a poll without a deadline") {
   const test::TestGuard guard("an interrupt ends a wait that would go on forever");
   Poller poller;
   std::thread sleeper([&] { CHECK(poller.wait(Deadline::never()) == 0); });
@@ -110,7 +110,7 @@ TEST_CASE("an interrupt ends an endless wait") {
   sleeper.join();
 }
 
-TEST_CASE("several interrupts before a wait end one wait") {
+TEST_CASE("several interrupts before a poll end only one poll") {
   const test::TestGuard guard("interrupts before a wait end one wait, however many they are");
   Poller poller;
   for (int i = 0; i < 100; ++i) poller.interrupt();
@@ -120,7 +120,7 @@ TEST_CASE("several interrupts before a wait end one wait") {
   CHECK(deadline.passed());
 }
 
-TEST_CASE("a poll without waiting leaves an interrupt for sleeping waits") {
+TEST_CASE("a poll that does not sleep leaves an interrupt for the next poll that sleeps") {
   const test::TestGuard guard("a look leaves an interrupt to waits that sleep");
   Poller poller;
   const Watched watched(poller);
@@ -129,7 +129,7 @@ TEST_CASE("a poll without waiting leaves an interrupt for sleeping waits") {
   CHECK(poller.wait(Deadline::never()) == 0);
 }
 
-TEST_CASE("a wait without events lasts until its deadline") {
+TEST_CASE("a poll without events lasts until its deadline") {
   Poller poller;
   for (const auto duration : {1us, 100us, 1500us}) {
     const Deadline deadline = Deadline::after(duration);
@@ -138,7 +138,8 @@ TEST_CASE("a wait without events lasts until its deadline") {
   }
 }
 
-TEST_CASE("a descriptor that cannot be polled is refused and remains the caller's") {
+TEST_CASE(
+    "a poller refuses a descriptor that cannot be polled and leaves the descriptor to the caller") {
   Poller poller;
   IoHandle* handle = nullptr;
   CHECK(poller.add(-1, handle) == std::errc::bad_file_descriptor);
@@ -150,7 +151,7 @@ TEST_CASE("a descriptor that cannot be polled is refused and remains the caller'
   CHECK(::close(file) == 0);
 }
 
-TEST_CASE("a poller reports that it watches something while it has a watched descriptor") {
+TEST_CASE("watches_anything() returns true while a poller has a watched descriptor") {
   Poller poller;
   CHECK(!poller.watches_anything());
   {
@@ -162,7 +163,7 @@ TEST_CASE("a poller reports that it watches something while it has a watched des
   CHECK(!poller.watches_anything());
 }
 
-TEST_CASE("an edge that came before a wait ends the wait at once") {
+TEST_CASE("an edge that arrived before a wait ends the wait at once") {
   Poller poller;
   const Watched watched(poller);
   watched.feed();
@@ -172,7 +173,7 @@ TEST_CASE("an edge that came before a wait ends the wait at once") {
   CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::ready);
 }
 
-TEST_CASE("a call is tried until it would block, and again after an edge") {
+TEST_CASE("a system call is tried until it would block, and again after an edge") {
   Poller poller;
   const Watched watched(poller);
   CHECK(watched->read().worth_trying());
@@ -181,12 +182,12 @@ TEST_CASE("a call is tried until it would block, and again after an edge") {
   watched.feed();
   CHECK(poller.wait(Deadline::past()) == 0);
   CHECK(watched->read().worth_trying());
-  // The edge is used up, but no fiber has looked yet.
+  // The edge is consumed, but no fiber has tried a call yet.
   CHECK(watched->read().worth_trying());
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }
 
-TEST_CASE("a call is always tried after a hang-up") {
+TEST_CASE("a system call is always tried after a hang-up") {
   Poller poller;
   std::array<int, 2> ends{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -201,7 +202,7 @@ TEST_CASE("a call is always tried after a hang-up") {
   poller.remove(*handle);
 }
 
-TEST_CASE("a plain thread that waits is woken by the thread that polls") {
+TEST_CASE("a polling thread wakes a plain thread that waits for a descriptor") {
   const test::TestGuard guard("a plain thread that waits is woken by the thread that polls");
   Poller poller;
   const PollingThread polling(poller);
@@ -219,7 +220,7 @@ TEST_CASE("a plain thread that waits is woken by the thread that polls") {
   feeder.join();
 }
 
-TEST_CASE("closing a descriptor ends a wait, and all later waits") {
+TEST_CASE("closing a descriptor ends a current wait and all later waits") {
   const test::TestGuard guard("closing ends a wait, and all later ones");
   Poller poller;
   const PollingThread polling(poller);
@@ -239,7 +240,7 @@ TEST_CASE("closing a descriptor ends a wait, and all later waits") {
   }
 }
 
-TEST_CASE("a descriptor stays open while a call uses it") {
+TEST_CASE("a descriptor that is closed stays open while a call uses the descriptor") {
   Poller poller;
   const Watched watched(poller);
   const int descriptor = watched->descriptor();
@@ -253,11 +254,11 @@ TEST_CASE("a descriptor stays open while a call uses it") {
   CHECK(!poller.watches_anything());
 }
 
-TEST_CASE("the clock and the poller compete for a wait, and no edge is lost") {
+TEST_CASE("no edge is lost when a wait's deadline and the poller race to end the wait") {
   const test::TestGuard guard("the clock and the poller compete for a wait, and no edge is lost");
   const unsigned bytes = 5000 / test::kSlowdown;
   Poller poller;
-  // Two of them, so that one can deliver an edge while the other one brings the next.
+  // Two threads poll, so that one can deliver an edge while the other fetches the next edge.
   const PollingThread polling(poller);
   const PollingThread polling_too(poller);
   const Watched watched(poller);
@@ -280,7 +281,7 @@ TEST_CASE("the clock and the poller compete for a wait, and no edge is lost") {
   feeder.join();
 }
 
-TEST_CASE("changing the deadline ends a wait that began with the earlier deadline") {
+TEST_CASE("a changed deadline ends a wait that began with the earlier deadline") {
   const test::TestGuard guard(
       "changing the deadline ends a wait that began with the earlier deadline");
   Poller poller;
@@ -289,7 +290,7 @@ TEST_CASE("changing the deadline ends a wait that began with the earlier deadlin
   for (int i = 0; i < 500; ++i) {
     watched->read().set_deadline(i % 2 == 0 ? Deadline::never() : Deadline::after(1h));
     std::thread waiter([&] {
-      WaitOutcome outcome = WaitOutcome::ready;  // A changed deadline is a false alarm.
+      WaitOutcome outcome = WaitOutcome::ready;  // A changed deadline causes a false alarm.
       while (outcome == WaitOutcome::ready) outcome = watched->wait_readable(Deadline::never());
       CHECK(outcome == WaitOutcome::timed_out);
     });
@@ -298,7 +299,7 @@ TEST_CASE("changing the deadline ends a wait that began with the earlier deadlin
   }
 }
 
-TEST_CASE("recycled records ignore events for an earlier descriptor") {
+TEST_CASE("a reused descriptor record ignores events for the earlier descriptor") {
   const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
   const unsigned rounds = 10'000 / test::kSlowdown;
   Poller poller;
@@ -306,7 +307,7 @@ TEST_CASE("recycled records ignore events for an earlier descriptor") {
   const PollingThread polling_too(poller);
   std::vector<const IoHandle*> seen;
   for (unsigned i = 0; i < rounds; ++i) {
-    // Events for this one may be on their way when the next one has the same record and number.
+    // Events for this descriptor may be pending when the next one gets the same record and number.
     {
       const Watched early(poller);
       early.feed();
@@ -327,13 +328,13 @@ TEST_CASE("recycled records ignore events for an earlier descriptor") {
   CHECK(std::count(seen.begin(), seen.end(), seen.front()) == rounds);
 }
 
-TEST_CASE("events of many descriptors are attributed correctly") {
+TEST_CASE("a poller attributes events of many descriptors to the right descriptors") {
   const test::TestGuard guard("many descriptors at once are told apart");
   Poller poller;
   std::vector<std::unique_ptr<Watched>> all;
   for (int i = 0; i < 400; ++i) all.push_back(std::make_unique<Watched>(poller));
   const auto look = [&] {
-    // Each look brings at most a buffer full.
+    // Each poll fetches at most one full buffer of events.
     for (int i = 0; i < 8; ++i) CHECK(poller.wait(Deadline::past()) == 0);
   };
   look();

@@ -30,8 +30,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// To the process: any of its threads may take it. The thread sanitizer keeps a signal from a thread
-// that waits in the kernel until it comes back; there the caller takes it.
+// Sends a signal to the process, so any of its threads may take it. The thread sanitizer delays a
+// signal for a thread that waits in the kernel; in its builds, the caller takes the signal.
 void send_signal(int number) {
 #ifdef WEFT_TEST_TSAN
   (void)::raise(number);
@@ -44,7 +44,7 @@ void send_signal(int number) {
 
 TEST_SUITE_BEGIN("io/process");
 
-FIBER_TEST_CASE("a signal ends a wait for that signal instead of the process") {
+FIBER_TEST_CASE("a watched signal ends a wait for that signal instead of the process") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1, SIGUSR2});
   REQUIRE(error == std::error_code{});
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
@@ -54,7 +54,7 @@ FIBER_TEST_CASE("a signal ends a wait for that signal instead of the process") {
     send_signal(number);
     CHECK(waiter.join().value == number);
   }
-  // Both, before anybody waits.
+  // Both signals come before any fiber waits.
   send_signal(SIGUSR2);
   send_signal(SIGUSR1);
   CHECK(set.wait().value + set.wait().value == SIGUSR1 + SIGUSR2);
@@ -65,8 +65,8 @@ FIBER_TEST_CASE("a signal ends a wait for that signal instead of the process") {
   CHECK(waiter.join().error == Errc::cancelled);
 }
 
-// The kernel chooses the thread, and prefers the main one.
-FIBER_TEST_CASE("a signal that is sent to the process ends a wait while its threads sleep") {
+// The kernel chooses the thread, and prefers the main thread.
+FIBER_TEST_CASE("a signal sent to the process ends a wait while all threads of the process sleep") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1});
   CHECK(error == std::error_code{});
   auto waiter = weft::spawn([&set = set] { return set.wait().value; });
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("a signal that is sent to the process ends a wait while its thre
   sender.join();
 }
 
-FIBER_TEST_CASE("a signal belongs to one set at a time and regains its default effect") {
+FIBER_TEST_CASE("a signal belongs to one SignalSet at a time, then regains its default effect") {
   struct sigaction before {};
   ::sigaction(SIGUSR1, nullptr, &before);
   {
@@ -98,7 +98,7 @@ FIBER_TEST_CASE("a signal belongs to one set at a time and regains its default e
   CHECK(same);
 }
 
-FIBER_TEST_CASE("the first signal requests a stop and the next has its default effect") {
+FIBER_TEST_CASE("StopOnSignal requests a stop once, then restores the signal's default effect") {
   const auto handler_of = [](int number) {
     struct sigaction now {};
     ::sigaction(number, nullptr, &now);
@@ -118,7 +118,7 @@ FIBER_TEST_CASE("the first signal requests a stop and the next has its default e
   { const StopOnSignal unused({SIGUSR1}); }
 }
 
-FIBER_TEST_CASE("a set begins without the signals of an earlier set") {
+FIBER_TEST_CASE("a SignalSet starts without signals that an earlier set received") {
   {
     auto [set, error] = io::SignalSet::watch({SIGUSR1});
     REQUIRE(error == std::error_code{});
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("a set begins without the signals of an earlier set") {
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("the smallest and the largest signal are watched, and other numbers are refused") {
+FIBER_TEST_CASE("a SignalSet accepts the smallest and the largest signal, and no other number") {
   for (const int number : {1, 64}) {
     auto [set, error] = io::SignalSet::watch({number});
     REQUIRE(error == std::error_code{});
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("the smallest and the largest signal are watched, and other numb
   }
 }
 
-FIBER_TEST_CASE("a wait for a child process returns its exit code or its signal") {
+FIBER_TEST_CASE("a wait for a child process returns the child's exit code or signal") {
   const pid_t returns = ::fork();
   if (returns == 0) ::_exit(7);
   const auto end = io::wait_process(returns);
@@ -167,7 +167,7 @@ FIBER_TEST_CASE("a wait for a child process returns its exit code or its signal"
   CHECK(io::wait_process(sleeps).error == std::errc::no_child_process);
 }
 
-FIBER_TEST_CASE("a command's output is collected, with its status") {
+FIBER_TEST_CASE("run_command() returns a command's output and exit status") {
   const auto simple = io::run_command({"sh", "-c", "echo out; echo err >&2; exit 3"});
   CHECK(simple.error == std::error_code{});
   CHECK(simple.value.output == "out\n");
@@ -182,7 +182,7 @@ FIBER_TEST_CASE("a command's output is collected, with its status") {
         std::errc::no_such_file_or_directory);
 }
 
-FIBER_TEST_CASE("a command has the environment and the folder that it is given") {
+FIBER_TEST_CASE("a command runs with the given environment and in the given folder") {
   ::setenv("WEFT_TEST_OLD", "old", 1);
   const auto told = io::run_command(
       {"sh", "-c", "pwd; echo $WEFT_TEST_OLD $WEFT_TEST_NEW $HOME"},
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a command has the environment and the folder that it is given")
         std::errc::no_such_file_or_directory);
 }
 
-FIBER_TEST_CASE("a command's output is received while the command runs") {
+FIBER_TEST_CASE("a command's output can be read while the command runs") {
   // The command ends only after its first line has been received.
   auto [gate, refused] = io::make_pipe();
   REQUIRE(refused == std::error_code{});
@@ -218,7 +218,7 @@ FIBER_TEST_CASE("a command's output is received while the command runs") {
   CHECK_THROWS_AS((void)io::run_command({"yes"}, options), std::runtime_error);
 }
 
-FIBER_TEST_CASE("a running command answers each line that it is sent, until its input is closed") {
+FIBER_TEST_CASE("a running command answers each line of its input until the input is closed") {
   auto [command, refused] = io::Command::start(
       {"sh", "-c", "while read line; do echo \"$line $NUMBER\"; done; pwd >&2; exit 3"},
       {.environment = {"NUMBER=7"}, .folder = "/proc"});
@@ -245,7 +245,7 @@ FIBER_TEST_CASE("a running command answers each line that it is sent, until its 
 FIBER_TEST_CASE("one fiber writes to a command while another fiber reads from the command") {
   auto [command, refused] = io::Command::start({"cat"});
   REQUIRE(refused == std::error_code{});
-  const std::string text(1'000'000, 'i');  // More than the pipes hold.
+  const std::string text(1'000'000, 'i');  // More than the pipes can hold.
   auto writer = spawn([&text, &input = command.input()] {
     CHECK(io::write_all(input, text).value == text.size());
     input.close();
@@ -259,14 +259,14 @@ FIBER_TEST_CASE("one fiber writes to a command while another fiber reads from th
   CHECK(command.wait().value.success());
 }
 
-FIBER_TEST_CASE("a running command is killed at the end of its owner, unless a signal ends it") {
+FIBER_TEST_CASE("a running command is killed at its owner's end unless a signal has ended it") {
   const auto is_gone = [](int process) { return ::kill(process, 0) != 0 && errno == ESRCH; };
   int process = 0;
   {
     io::Command command = io::Command::start({"sleep", "1000"}).value;
     process = command.process();
     CHECK_FALSE(is_gone(process));
-    // An assignment is the end of the former program.
+    // An assignment ends the former program.
     command = io::Command::start({"sleep", "1000"}).value;
     CHECK(is_gone(process));
     process = command.process();
@@ -285,8 +285,8 @@ FIBER_TEST_CASE("a running command is killed at the end of its owner, unless a s
   CHECK(command.wait().value.signal == SIGTERM);
 }
 
-FIBER_TEST_CASE("a command that exceeds its time or its output limit is killed") {
-  // On a busy machine the time may be up before the shell has begun; then there is more of it.
+FIBER_TEST_CASE("a command that exceeds its time limit or its output limit is killed") {
+  // On a busy machine, the time may pass before the shell has begun; a retry has more time.
   std::string output;
   for (auto patience = 100ms; output.empty(); patience *= 2) {
     const auto slow =
@@ -311,7 +311,7 @@ FIBER_TEST_CASE("a stop request kills a running command") {
   CHECK(ran.value.status.signal == SIGKILL);
 }
 
-FIBER_TEST_CASE("a command whose end cannot be observed returns everything except its status") {
+FIBER_TEST_CASE("a command whose end cannot be observed returns its output without a status") {
   const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
   const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
   ::signal(SIGCHLD, before);
@@ -321,7 +321,7 @@ FIBER_TEST_CASE("a command whose end cannot be observed returns everything excep
   CHECK(!ran.value.status.success());
 }
 
-THREAD_TEST_CASE("a plain thread waits for a signal and for a child process") {
+THREAD_TEST_CASE("a plain thread can wait for a signal and for a child process") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1});
   CHECK(error == std::error_code{});
   std::thread sender([] { send_signal(SIGUSR1); });
@@ -337,13 +337,13 @@ THREAD_TEST_CASE("a plain thread waits for a signal and for a child process") {
   killer.join();
 }
 
-THREAD_TEST_CASE("a plain thread runs a command") {
+THREAD_TEST_CASE("run_command() runs a command on a plain thread") {
   const auto result = io::run_command({"echo", "thread"});
   CHECK(result.error == std::error_code{});
   CHECK(result.value.output == "thread\n");
 }
 
-THREAD_TEST_CASE("a plain thread talks to a running command, and limits end its wait") {
+THREAD_TEST_CASE("a plain thread talks to a running command until a deadline or a stop request") {
   auto [command, refused] = io::Command::start({"cat"});
   CHECK(refused == std::error_code{});
   CHECK(io::write_all(command.input(), "thread\n").error == std::error_code{});
@@ -355,7 +355,7 @@ THREAD_TEST_CASE("a plain thread talks to a running command, and limits end its 
   CHECK(command.kill().signal == SIGKILL);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's wait for a signal, which the next wait gets") {
+THREAD_TEST_CASE("a plain thread loses no signal when a deadline ends its wait for the signal") {
   std::stop_source stop;
   go([stop]() mutable { (void)stop.request_stop(); });
   {
@@ -370,8 +370,7 @@ THREAD_TEST_CASE("limits end a plain thread's wait for a signal, which the next 
   CHECK(io::wait_signal({SIGUSR1}, stop.get_token()).error == Errc::cancelled);
 }
 
-THREAD_TEST_CASE(
-    "limits end a plain thread's wait for a child process, and a later wait is possible") {
+THREAD_TEST_CASE("a plain thread's wait for a child process can be repeated after a deadline") {
   const pid_t sleeps = ::fork();
   if (sleeps == 0) {
     ::pause();
@@ -385,7 +384,7 @@ THREAD_TEST_CASE(
   CHECK(io::wait_process(sleeps).value.signal == SIGKILL);
 }
 
-THREAD_TEST_CASE("limits kill a plain thread's command") {
+THREAD_TEST_CASE("a deadline or a stop request kills a command that a plain thread runs") {
   const auto late = io::run_command({"sleep", "1000"}, {}, Deadline::after(20ms));
   CHECK(late.error == Errc::timed_out);
   CHECK(late.value.status.signal == SIGKILL);

@@ -1,4 +1,4 @@
-// Requests of parked fibers to the kernel, by io_uring.
+// Tests the requests of parked fibers to the kernel, by io_uring.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -57,7 +57,7 @@ OneShot receive(int socket, char& byte, const Until& until = {}) {
   return detail::receive_once(socket, message, 0, until);
 }
 
-// The value is what has come.
+// The value contains the events that have come.
 OneShot poll_for(int descriptor, short events, const Until& until = {}) {
   pollfd polled{descriptor, events, 0};
   OneShot ended = detail::poll_once({&polled, 1}, until);
@@ -69,7 +69,7 @@ std::array<pollfd, 2> both(const Sockets& first, const Sockets& second) {
   return {{{first.ends[0], POLLIN, 7}, {second.ends[0], POLLIN, 7}}};
 }
 
-// On a fiber, with a Pin.
+// Call it on a fiber, with a Pin.
 bool has_ring() {
   const Sockets sockets;
   if (poll_for(sockets.ends[0], POLLOUT, {}).end != OneShotEnd::refused) return true;
@@ -82,8 +82,8 @@ bool is_done(const OneShot& ended, int value) {
 }
 
 #ifdef IORING_SQ_TASKRUN
-// Returns the word of each ring of this process in which the kernel notes work. All rings have one
-// layout, which a ring of the test's own tells.
+// Returns, for each ring of this process, the word in which the kernel notes work. All rings have
+// the same layout, which the test reads from its own ring.
 std::vector<std::uint32_t*> find_notes() {
   io_uring_params parameters{};
   const auto ring = static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters));
@@ -104,7 +104,8 @@ std::vector<std::uint32_t*> find_notes() {
 
 }  // namespace
 
-FIBER_TEST_CASE("a request returns what its system call returns, and holds its file") {
+FIBER_TEST_CASE(
+    "an io_uring request returns the result of its system call and keeps its file open meanwhile") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets sockets;
@@ -128,11 +129,12 @@ FIBER_TEST_CASE("a request returns what its system call returns, and holds its f
   CHECK(is_done(poll_for(sockets.ends[0], POLLIN, {}), POLLIN));
 }
 
-// The kernel notes work after it has queued it. A call that has done the work in between leaves the
-// note, which no later call clears either: a worker that called until the note was gone never
-// ended.
-FIBER_TEST_CASE_WITH("a flag of pending task work in the ring keeps no worker in a loop",
-                     {.workers = {1}}) {
+// The kernel notes work after it has queued it. A call that does the work in between does not clear
+// the note, and neither does a later call. A worker that repeated the call until the note was
+// cleared never ended.
+FIBER_TEST_CASE_WITH(
+    "a pending-task-work flag in the io_uring ring does not keep a worker in a loop",
+    {.workers = {1}}) {
 #ifdef IORING_SQ_TASKRUN
   const this_fiber::Pin pin;
   if (!has_ring()) return;
@@ -146,7 +148,8 @@ FIBER_TEST_CASE_WITH("a flag of pending task work in the ring keeps no worker in
 #endif
 }
 
-FIBER_TEST_CASE("a limit or a stop ends a request, which consumes nothing afterwards") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends an io_uring request, which then consumes no more data") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets sockets;
@@ -168,7 +171,7 @@ FIBER_TEST_CASE("a limit or a stop ends a request, which consumes nothing afterw
   CHECK(byte == 'a');
 }
 
-FIBER_TEST_CASE("requests that wait together end when the first request ends") {
+FIBER_TEST_CASE("a wait for several io_uring requests ends when the first request ends") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets first;
@@ -180,12 +183,13 @@ FIBER_TEST_CASE("requests that wait together end when the first request ends") {
   feeder.join();
   CHECK(polled[0].revents == POLLIN);
   CHECK(polled[1].revents == 0);
-  // No request has the other file any more, so that closing its last number ends the connection.
+  // No request refers to the other file any more, so closing its last descriptor ends the
+  // connection.
   ::close(second->ends[0]);
   char byte = 0;
   CHECK(::recv(second->ends[1], &byte, 1, MSG_DONTWAIT) == 0);
   second->ends[0] = -1;
-  // All that have ended count.
+  // All requests that have ended count.
   const Sockets third;
   third.feed();
   polled = both(first, third);
@@ -202,8 +206,9 @@ FIBER_TEST_CASE("requests that wait together end when the first request ends") {
   CHECK(detail::poll_once(many, {}).end == OneShotEnd::refused);
 }
 
-// The fibers of a worker share a ring: whichever ends first, the others go on.
-FIBER_TEST_CASE("requests of many fibers end in any order, by bytes, limits and stops") {
+// The fibers of a worker share a ring: whichever request ends first, the others continue.
+FIBER_TEST_CASE(
+    "io_uring requests of many fibers end in any order, by data, deadlines and stop requests") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   test::Random random;
@@ -244,8 +249,8 @@ FIBER_TEST_CASE("requests of many fibers end in any order, by bytes, limits and 
   }
 }
 
-// More than the ring has places for, in one moment.
-FIBER_TEST_CASE("one event ends the requests of more fibers than the ring has places") {
+// At one moment, more requests end than the ring has places.
+FIBER_TEST_CASE("one event ends the io_uring requests of more fibers than the ring has entries") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -264,7 +269,7 @@ FIBER_TEST_CASE("one event ends the requests of more fibers than the ring has pl
   ::close(event);
 }
 
-FIBER_TEST_CASE("without io_uring, and on a plain thread, a request is refused") {
+FIBER_TEST_CASE("a one-shot request is refused without io_uring and on a plain thread") {
   const this_fiber::Pin pin;
   const Sockets sockets;
   std::thread([&] {

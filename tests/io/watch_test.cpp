@@ -31,7 +31,7 @@ TEST_SUITE_BEGIN("io/watch");
 
 namespace {
 
-// A socket pair of a library that knows nothing of fibers: it blocks.
+// A blocking socket pair, as of a library that does not use fibers.
 class Foreign {
  public:
   Foreign() { CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == 0); }
@@ -58,7 +58,7 @@ class Foreign {
 
 }  // namespace
 
-FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
+FIBER_TEST_CASE("fibers can wait repeatedly for a borrowed descriptor") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   REQUIRE(error == std::error_code{});
@@ -67,7 +67,7 @@ FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
     auto waiter = spawn([&waited = watch] { return waited.wait(Ready::read); });
     foreign.feed();
     CHECK(waiter.join().value == Ready::read);
-    // The state of now counts, however often it is asked for.
+    // The result is the current state, however often a caller asks for it.
     CHECK(watch.wait(Ready::read).value == Ready::read);
     CHECK(watch.wait(Ready::either).value == Ready::either);
     foreign.eat();
@@ -76,14 +76,14 @@ FIBER_TEST_CASE("a borrowed descriptor can be waited for repeatedly") {
   }
 }
 
-FIBER_TEST_CASE("a wait for an edge ends with a new edge, and not because of an earlier state") {
+FIBER_TEST_CASE("wait_for_edge() ends with a new edge, not because of an earlier state") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   REQUIRE(error == std::error_code{});
   CHECK(watch.wait_for_edge(Ready::read).value == Ready::read);
   CHECK(watch.wait_for_edge(Ready::write).value == Ready::write);
-  // There is something to read, but nothing new.
+  // There are unread bytes, but no new ones.
   CHECK(watch.wait_for_edge(Ready::read, Deadline::after(100us)).error == Errc::timed_out);
   CHECK(watch.wait_for_edge(Ready::either).value == Ready::either);
   auto waiter = spawn([&waited = watch] { return waited.wait_for_edge(Ready::read); });
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a wait for an edge ends with a new edge, and not because of an 
   CHECK(watch.wait_for_edge(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a borrowed descriptor stays with its owner, and an adopted descriptor is closed") {
+FIBER_TEST_CASE("a watch leaves a borrowed descriptor open and closes an adopted descriptor") {
   Foreign foreign;
   {
     auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -118,7 +118,7 @@ FIBER_TEST_CASE("a borrowed descriptor stays with its owner, and an adopted desc
   CHECK(released.wait(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a second watch of a descriptor is refused") {
+FIBER_TEST_CASE("a second watch of the same descriptor is refused") {
   const Foreign foreign;
   auto [first, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -128,14 +128,14 @@ FIBER_TEST_CASE("a second watch of a descriptor is refused") {
   CHECK(Watch::borrow(foreign.descriptor()).error == std::error_code{});
 }
 
-FIBER_TEST_CASE("a hang-up, a stop, a deadline and a close end a wait for a descriptor") {
+FIBER_TEST_CASE("a hang-up, a stop request, a deadline or a close ends a wait for a descriptor") {
   Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
   std::stop_source stop;
   for (const Ready what : {Ready::read, Ready::either}) {
     if (what == Ready::either) {
-      // So full that nothing can be written either.
+      // Fills the socket, so that it is not writable either.
       ::fcntl(foreign.descriptor(), F_SETFL, O_NONBLOCK);
       const std::vector<char> much(1 << 20);
       while (::write(foreign.descriptor(), much.data(), much.size()) > 0) {
@@ -157,7 +157,8 @@ FIBER_TEST_CASE("a hang-up, a stop, a deadline and a close end a wait for a desc
   CHECK(watch.wait(Ready::read).error == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread waits for a descriptor, and closing the watch ends the wait") {
+THREAD_TEST_CASE(
+    "a plain thread waits for a watched descriptor, and closing the watch ends the wait") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -170,7 +171,7 @@ THREAD_TEST_CASE("a plain thread waits for a descriptor, and closing the watch e
   closer.join();
 }
 
-FIBER_TEST_CASE("a watch is a case of a select") {
+FIBER_TEST_CASE("a select can wait for a watched descriptor") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -181,7 +182,7 @@ FIBER_TEST_CASE("a watch is a case of a select") {
   CHECK(chooser.join() == 0);
 }
 
-FIBER_TEST_CASE("a regular file is always ready") {
+FIBER_TEST_CASE("a watch of a regular file is always ready") {
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   auto [watch, error] = Watch::adopt(file);
   CHECK(error == std::error_code{});
@@ -194,7 +195,7 @@ FIBER_TEST_CASE("a regular file is always ready") {
   CHECK(watch.wait(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a regular file and the null device are read and written by a watch") {
+FIBER_TEST_CASE("a watch reads and writes the data of a regular file and of the null device") {
   const Descriptor file(::memfd_create("watched", MFD_CLOEXEC));
   std::array<char, 8> buffer{};
   {
@@ -220,7 +221,7 @@ FIBER_TEST_CASE("a regular file and the null device are read and written by a wa
   ::close(released);
 }
 
-FIBER_TEST_CASE("a set waits for many descriptors and returns the ready descriptors") {
+FIBER_TEST_CASE("a WatchSet waits for many descriptors and returns the ready descriptors") {
   auto [set, error] = WatchSet::create();
   REQUIRE(error == std::error_code{});
   std::array<Foreign, 50> all;
@@ -252,7 +253,8 @@ FIBER_TEST_CASE("a set waits for many descriptors and returns the ready descript
   CHECK(waiter.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("a hang-up of a descriptor without requested events is reported once") {
+FIBER_TEST_CASE(
+    "a WatchSet reports a hang-up once when no events of the descriptor are requested") {
   Foreign foreign;
   auto [set, error] = WatchSet::create();
   CHECK(error == std::error_code{});
@@ -268,7 +270,7 @@ FIBER_TEST_CASE("a hang-up of a descriptor without requested events is reported 
   CHECK(events[0].key == 3);
 }
 
-FIBER_TEST_CASE("a stop ends the wait for a set, and a pipe's reads and writes") {
+FIBER_TEST_CASE("a stop request ends a wait for a WatchSet and a pipe's reads and writes") {
   auto [set, without_set] = WatchSet::create();
   CHECK(without_set == std::error_code{});
   auto [pipe, error] = io::make_pipe();
@@ -295,7 +297,7 @@ FIBER_TEST_CASE("a stop ends the wait for a set, and a pipe's reads and writes")
   CHECK(writes.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread waits for a set, and reads and writes pipes") {
+THREAD_TEST_CASE("a plain thread waits for a WatchSet, and reads and writes pipes") {
   const Foreign foreign;
   auto [set, without_set] = WatchSet::create();
   CHECK(without_set == std::error_code{});
@@ -319,7 +321,8 @@ THREAD_TEST_CASE("a plain thread waits for a set, and reads and writes pipes") {
   writer.join();
 }
 
-FIBER_TEST_CASE("a pipe carries bytes, reports its end, and raises no signal") {
+FIBER_TEST_CASE(
+    "a pipe carries bytes, reports its end, and raises no signal when its reader is gone") {
   auto [pipe, error] = io::make_pipe();
   REQUIRE(error == std::error_code{});
   const std::string sent(300'000, 'p');

@@ -1,6 +1,6 @@
-// <weft/detail/bounded_park.hpp>: a park that a notifier, the clock and a stop request may end. One
-// of them does, once, not before the park; and whatever a request still has to do when the park is
-// over, it is done before the parked stack is left.
+// <weft/detail/bounded_park.hpp>: a park that a notifier, the clock and a stop request may end.
+// Exactly one of them ends it, and not before the park has begun. A stop request finishes all its
+// steps before the caller leaves the parked stack.
 #include <weft/detail/bounded_park.hpp>
 
 #include <weft/detail/waiter.hpp>
@@ -39,9 +39,9 @@ enum Fault {
   kLeavesDuringRequest,
 };
 
-// std::stop_source and the stop_callback of one park, which the checker cannot look into: a request
-// runs the callback while it is there, and who takes it away waits for one that is running.
-// BoundedPark makes a callback itself, for a source without stop requests; this one stands for it.
+// Replaces std::stop_source and the stop_callback of one park, which the checker cannot inspect. A
+// request runs the callback while it is registered; its removal waits for a running callback.
+// BoundedPark also makes a real callback, for a source without stop requests.
 class StopCallback {
  public:
   void add(BoundedPark& park) {
@@ -78,7 +78,7 @@ class StopCallback {
 
 enum Kind { kStop, kStopAndNotifier, kAll, kThread };
 
-// One caller parks, `kRounds` times; others try to end that.
+// One caller parks `kRounds` times; other threads try to end its parks.
 template <int kRounds, Kind kKind>
 struct Parks : rl::test_suite<Parks<kRounds, kKind>, 5> {
   static constexpr bool kIsTimed = kKind == kAll || kKind == kThread;

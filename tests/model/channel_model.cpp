@@ -38,9 +38,10 @@ class Tracked {
 enum Kind { kUntimed, kThreads, kTimed, kClosedEarly, kTried, kStopped, kStoppedThreads };
 
 // `kSenders` callers send `kValues` values each; one caller receives until the channel is closed.
-// The last sender to finish closes; with kClosedEarly another thread does, at any moment. The last
-// sender or receiver to finish destroys the channel, even while close() has not returned. With
-// kStopped another thread requests a stop, which ends some of the waits, and deadlines end others.
+// The last sender to finish closes the channel; with kClosedEarly, another thread closes it at any
+// moment. The last sender or receiver to finish destroys the channel, even while close() has not
+// returned. With kStopped another thread requests a stop, which ends some of the waits, and
+// deadlines end others.
 template <unsigned kSenders, int kValues, std::size_t kCapacity, Kind kKind>
 struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
                               static_cast<int>(2 * (kSenders + 1) + 2)> {
@@ -102,10 +103,10 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
       if (is_open) ++sent;
       expect(is_open || kKind == kClosedEarly, "a send failed on an open channel");
     }
-    // In the case of kClosedEarly the closer is another one. Sends that precede a close() by their
-    // last sender may end after it: all is counted.
+    // With kClosedEarly, another thread closes. Sends that precede a close() by their last sender
+    // may end after that close, so all of them count.
     const bool closes = --senders_left == 0 && kKind != kClosedEarly && fault != kNobodyCloses;
-    leave();  // The receiver stays until it learns of the close.
+    leave();  // The receiver stays until it sees the close.
     if (closes) expect(channel->close(), "the channel had been closed before");
   }
 
@@ -135,7 +136,7 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
     leave();
   }
 
-  // False when the channel is closed and drained.
+  // Returns false if the channel is closed and drained.
   bool receive() {
     std::optional<Tracked> value;
     ChannelStatus status = ChannelStatus::timed_out;
@@ -159,7 +160,7 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
                ? Deadline::at_nanoseconds(weft::model::kSoon)
                : Deadline::never();
   }
-  // A stop request stays, and would end each later wait at once.
+  // A stop request persists, and would end each later wait at once.
   [[nodiscard]] Until until(const std::stop_token& token) const {
     if (!kHasStop || token.stop_requested() || !perhaps()) return deadline();
     return {deadline(), token};

@@ -7,11 +7,11 @@ namespace weft::model {
 
 namespace {
 
-// The test that is explored, and its place.
+// The explored test, and its storage.
 const Test* explored = nullptr;
 void* place = nullptr;
 
-// Any test of that many threads.
+// The checker's suite for any test with this many threads.
 template <rl::thread_id_t kThreads>
 struct AnyTest : rl::test_suite<AnyTest<kThreads>, kThreads> {
   AnyTest() { explored->make(place); }

@@ -1,5 +1,5 @@
-// The checker as the models see it. It is compiled once, in checker.cpp, and for each number of
-// threads, not for each test of each model.
+// The interface of the checker for models. The checker is compiled only in checker.cpp, once for
+// each number of threads, and not for each test.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -31,8 +31,8 @@ inline constexpr Test kTestOf = {
     .after = [](void* test) { static_cast<T*>(test)->after(); },
 };
 
-// Explores a test by the search that the parameters name. Returns false if an interleaving fails;
-// if `shows`, that one is run once more with its trace.
+// Explores the interleavings of a test with the search that the parameters select. Returns false if
+// an interleaving fails; if `shows` is set, runs that interleaving again with its trace.
 [[nodiscard]] bool simulate(const Test& test, rl::test_params& parameters, bool shows);
 
 }  // namespace weft::model

@@ -1,5 +1,5 @@
-// sync/condition_variable.cpp: no notify is lost, whether it comes before its waiter has parked or
-// after; a notified waiter sees what was written before; the last one may destroy it at once.
+// sync/condition_variable.cpp: no notify is lost, whether it comes before or after its waiter has
+// parked. A notified waiter sees earlier writes. The last caller may destroy it at once.
 #include "sync/condition_variable.cpp"
 
 #include <optional>
@@ -23,7 +23,7 @@ enum Fault { kNone, kUnlocksBefore, kForgetsOne, kDestroysEarly };
 
 enum Kind { kAll, kOne, kThreads, kTimed };
 
-// The user's lock: its unlock() takes as long as explorations like.
+// A user's lock, whose unlock() takes a time that explorations vary.
 struct SlowLock {
   Mutex mutex;
   bool is_unlocked_before = false;
@@ -36,8 +36,8 @@ struct SlowLock {
   }
 };
 
-// The last caller puts down a token for each of the others, which wait for one each. With kTimed
-// the first of them gives up, now and then. The last one to leave destroys the condition variable.
+// The last caller provides one token for each other caller; each other caller waits for a token.
+// With kTimed, the first waiter sometimes gives up. The last caller to leave destroys the variable.
 template <unsigned kWaiters, Kind kKind>
 struct Tokens : rl::test_suite<Tokens<kWaiters, kKind>,
                                static_cast<int>(2 * kWaiters + 2 + (kKind == kTimed ? 1 : 0))> {
@@ -93,7 +93,7 @@ struct Tokens : rl::test_suite<Tokens<kWaiters, kKind>,
     }
   }
 
-  // The lock is held.
+  // The caller holds the lock.
   void leave() {
     left.set(left.get() - 1);
     const bool is_last = left.get() == 0;

@@ -1,10 +1,10 @@
-// Tools of all models: data that races are looked for in, and the program around explorations.
+// Tools of all models: data that the checker examines for races, and the main program.
 //
 // A model is a program. Without arguments it explores the healthy protocol, which must pass, and
 // then each way of breaking it, which must be found:
 //   --healthy   the first only        --broken   the second only
-//   --mutate    relaxes each ordered place by itself and says which of them the model misses
-//   --trace     shows the checker's trace of what is found in broken runs too
+//   --mutate    relaxes each ordered place separately, and reports places that the model misses
+//   --trace     also shows the checker's trace of failures in broken runs
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -38,7 +38,7 @@ class Data {
   Mortal<rl::var<T>> value_;
 };
 
-// The checker does not align test suites, so what must be aligned is placed by itself.
+// The checker does not align test suites, so this class aligns a value.
 template <class T>
 class Aligned {
  public:
@@ -60,7 +60,7 @@ class Aligned {
   T* value_;
 };
 
-// Ends the interleaving as failed when `condition` is false; may be called from noexcept code.
+// If `condition` is false, ends the interleaving as failed. Code that is noexcept may call it.
 inline void expect(bool condition, const char* sentence, Where where = Where::current()) {
   if (!condition) {
     rl::ctx().fail_test(sentence, rl::test_result_user_assert_failed, info_of(where));
@@ -68,20 +68,19 @@ inline void expect(bool condition, const char* sentence, Where where = Where::cu
 }
 
 inline void let_others_run(Where where = Where::current()) { rl::yield(1, info_of(where)); }
-// A choice that explorations vary.
+// Returns a choice that explorations vary.
 [[nodiscard]] inline bool perhaps() { return rl::rand(2) == 0; }
 
-// A bug of the model's own stand-ins and sequences, for broken runs; 0 is none.
+// The number of a bug that broken runs put into the model's replacements and sequences; 0: no bug.
 inline int fault = 0;
 
 // --- Time ----------------------------------------------------------------------------------------
 
-// The time is early or late, and late from some moment on which explorations vary. kSoon is in
-// between.
+// The time is first early, and late from a moment that explorations vary. kSoon is in between.
 inline constexpr std::int64_t kEarly = std::int64_t{1} << 30;
 inline constexpr std::int64_t kSoon = std::int64_t{1} << 31;
 inline constexpr std::int64_t kLate = std::int64_t{1} << 32;
-inline bool time_passes = false;  // Set by a test whose time may become late.
+inline bool time_passes = false;  // Set by a test with a clock.
 inline bool is_late = false;
 
 [[nodiscard]] inline std::int64_t now() {
@@ -107,7 +106,7 @@ template <class T>
 [[nodiscard]] Exploration random_search(const char* name, unsigned interleavings) {
   return {name, kTestOf<T>, rl::sched_random, interleavings};
 }
-// All interleavings in which threads are preempted `bound` times at most.
+// Explores all interleavings with at most `bound` preemptions.
 template <class T>
 [[nodiscard]] Exploration bounded_search(const char* name, unsigned bound) {
   return {name, kTestOf<T>, rl::sched_bound, bound};
@@ -122,7 +121,7 @@ struct Break {
 [[nodiscard]] inline Break no_fences() { return {"no fences", {.fences = true}}; }
 [[nodiscard]] inline Break broken_by(int fault, const char* name) { return {name, {}, fault}; }
 
-// Writes what the checker says to stderr, or nowhere. Allocates nothing: the checker follows
+// Writes the checker's output to stderr, or drops it. Allocates nothing, because the checker tracks
 // allocations.
 class Output : public std::streambuf {
  public:
@@ -170,7 +169,8 @@ class Program {
   static constexpr unsigned kBeginning = 1'000;  // Interleavings of a random search.
   static constexpr unsigned kAll = ~0U;
 
-  // Interleavings until a failure, negative, or all, positive. A random search has `most` at most.
+  // Returns the number of explored interleavings: negative if the last one failed, otherwise
+  // positive. A random search explores at most `most`.
   long explore(const Exploration& exploration, bool shows, unsigned most = kAll) {
     Output output;
     output.is_shown = shows;
@@ -206,8 +206,8 @@ class Program {
     return true;
   }
 
-  // Whether an exploration fails; says which. Most breaks are found soon by one of them, so each
-  // random search begins before any is continued.
+  // Returns whether an exploration fails, and stores which one in `where`. Some exploration finds
+  // most bugs soon, so each random search begins before any search continues.
   bool is_found(std::string& where) {
     for (const unsigned most : {kBeginning, kAll}) {
       for (const Exploration& exploration : explorations_) {
@@ -259,12 +259,11 @@ class Program {
 
 }  // namespace weft::model
 
-// Deadlines ask the clock of the model.
+// Deadlines read the clock of the model.
 std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
   return time_point(duration(weft::model::now()));
 }
 
-// The checker replaces the other forms of delete, to find leaks; this library knows nothing of
-// that.
+// The checker replaces the other forms of delete, to find leaks, but not this form.
 void operator delete(void* memory, std::size_t) noexcept { ::operator delete(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { ::operator delete[](memory); }

@@ -1,8 +1,8 @@
-// The Atomic shim of the model build: the same interface, over the model checker's atomics.
+// The Atomic type of the model build: the same interface, with the model checker's atomics.
 //
-// <weft/detail/atomic.hpp> includes this as WEFT_ATOMIC_SHIM, so that production source
-// compiles unchanged. Every access becomes a point at which the checker may switch threads, and
-// a load may return any value that the memory order allows it to. README.md says what that covers.
+// <weft/detail/atomic.hpp> includes this file as WEFT_ATOMIC_SHIM, so that production source
+// compiles unchanged. At every access the checker may switch threads, and a load may return any
+// value that the memory order allows. README.md describes what that covers.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include <string>
 #include <type_traits>
 
-// relacy.hpp redefines words of the language and of headers; they get their meaning back behind it.
+// relacy.hpp redefines words of the language and of headers; their meaning is restored after it.
 #pragma push_macro("assert")
 #pragma push_macro("calloc")
 #pragma push_macro("delete")
@@ -58,7 +58,7 @@ namespace weft::model {
 
 using Where = std::source_location;
 
-// A place in the source that orders something: what the mutation run weakens one by one.
+// A place in the source that orders memory. The mutation run weakens these places one by one.
 struct Site {
   const char* file = nullptr;
   unsigned line = 0;
@@ -66,8 +66,8 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// How the memory model is weakened, to see that an exploration would notice. Plain globals: they
-// change between explorations only.
+// How the memory model is weakened, to check that an exploration notices it. These are plain
+// globals, because they change only between explorations.
 struct Weakening {
   bool orders = false;         // Every order is relaxed.
   bool fences = false;         // full_fence() does nothing.
@@ -84,7 +84,7 @@ inline rl::debug_info info_of(const Where& where) {
   return {where.function_name(), where.file_name(), where.line()};
 }
 
-// Whether the access here is to be made relaxed.
+// Returns whether the access at this place must be relaxed.
 inline bool is_weakened(const Where& where) {
   const Site here{where.file_name(), where.line(), where.column()};
   if (weakening.records_sites && site_count < kMaxSites &&
@@ -94,7 +94,7 @@ inline bool is_weakened(const Where& where) {
   return weakening.site.file != nullptr && here == weakening.site;
 }
 
-// A pause of the current thread is the last step that was made.
+// The last step was a pause of the current thread.
 inline bool has_paused = false;
 
 inline rl::memory_order checker_order(std::memory_order order, const Where& where) {
@@ -114,7 +114,8 @@ inline rl::memory_order checker_order(std::memory_order order, const Where& wher
   }
 }
 
-// The checker has no success order that is weaker than the failure order; success is strengthened.
+// The checker supports no success order that is weaker than the failure order, so this strengthens
+// the success order.
 inline rl::memory_order success_order(std::memory_order success, std::memory_order failure,
                                       const Where& where) {
   if (failure == std::memory_order::acquire) {
@@ -124,13 +125,13 @@ inline rl::memory_order success_order(std::memory_order success, std::memory_ord
   return checker_order(success, where);
 }
 
-// The sleepers on a 32-bit value in the kernel. Unlike the checker's own futex it orders no memory,
-// because the library does not rely on the kernel for that.
+// The sleepers on a 32-bit value in the kernel. Unlike the checker's own futex, it orders no
+// memory, because the library does not rely on the kernel for ordering.
 using Sleepers = rl::waitset<16>;
 struct NoSleepers {};
 
-// One of the checker's variables. The checker knows that one was destroyed by what the destructor
-// leaves behind, which compilers take for dead stores.
+// A variable of the checker. The checker detects a destroyed variable by values that the destructor
+// stores, which compilers treat as dead stores.
 template <class V>
 union Mortal {
   template <class T>
@@ -187,13 +188,13 @@ class Atomic {
     return value_.value.fetch_and(operand, checker_order(order, where), info_of(where));
   }
 
-  // Not the value's address, which does not exist here, but what futex_syscall() in
-  // model_futex.hpp takes for it.
+  // Returns a substitute for the value's address, which does not exist here. futex_syscall() in
+  // model_futex.hpp accepts it.
   [[nodiscard]] std::uint32_t* futex_address() requires(sizeof(T) == sizeof(std::uint32_t)) {
     return reinterpret_cast<std::uint32_t*>(this);
   }
 
-  // The newest value, for checks and for the kernel; not a step of the modelled program.
+  // Returns the newest value, for checks and for the kernel. It is no step of the modelled program.
   [[nodiscard]] T newest() const { return value_.value.debug_value(); }
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
 
@@ -208,8 +209,8 @@ inline void full_fence(Where where = Where::current()) {
   rl::atomic_thread_fence(rl::mo_seq_cst, info_of(where));
 }
 
-// Also tells the checker that this thread spins: systematic searches let the others go on. Many
-// pauses in a row are like one.
+// Informs the checker that this thread spins, so that systematic searches run other threads.
+// Several pauses in a row count as one.
 inline void pause_cpu(Where where = Where::current()) {
   static unsigned who = 0;
   if (has_paused && who == rl::thread_index()) return;

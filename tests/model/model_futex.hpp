@@ -1,5 +1,5 @@
-// The kernel's futex, for production source that calls it. Include it before that source, in
-// between #define syscall weft::model::futex_syscall and #undef syscall.
+// The kernel's futex, for production source that calls it. Include it before that source, between
+// #define syscall weft::model::futex_syscall and #undef syscall.
 #pragma once
 
 #include <linux/futex.h>
@@ -11,14 +11,14 @@
 
 namespace weft::model {
 
-// How a wait in the kernel may end besides by a wake: early for no reason, or at its deadline.
+// How a wait in the kernel may end without a wake: early for no reason, or at its deadline.
 enum class WaitEnd { by_wake, early, early_or_late };
 
 inline void wait_in_kernel(Atomic<std::uint32_t>& word, std::uint32_t expected, WaitEnd end,
                            Where where = Where::current()) {
   rl::context& context = rl::ctx();
   context.sched();
-  // The kernel compares and goes to sleep in one step, and sees the newest value.
+  // The kernel compares and sleeps in one step, and sees the newest value.
   if (word.newest() != expected) return;
   const rl::unpark_reason reason = word.sleepers().park_current(
       context, end == WaitEnd::early_or_late, end != WaitEnd::by_wake, false, info_of(where));
@@ -45,7 +45,7 @@ inline long futex_syscall(long number, std::uint32_t* address, int operation, st
   return 0;
 }
 
-// Another place to sleep: epoll_wait with its eventfd, which keeps an interrupt for the next wait.
+// Another way to sleep: epoll_wait with its eventfd, which keeps an interrupt for the next wait.
 class Elsewhere {
  public:
   void wait(bool timed) {

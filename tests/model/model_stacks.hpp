@@ -9,9 +9,9 @@
 
 namespace weft::model {
 
-// A waiter, its Claim and its Timer live on the stack of the waiting caller, and production source
-// does not say when they die. So a call that may wait runs on a stack of its own, which becomes
-// inaccessible when the call returns: a thread that touches the waiter later fails at once.
+// A waiter, its Claim and its Timer are on the stack of the waiting caller, and production source
+// does not mark the end of their lifetimes. So a call that may wait runs on a separate stack, which
+// becomes inaccessible when the call returns. A thread that touches the waiter later fails at once.
 class OwnStacks {
  public:
   static OwnStacks& get() {
@@ -19,7 +19,7 @@ class OwnStacks {
     return stacks;
   }
 
-  // At the start of each interleaving, the last of which may have failed half way.
+  // Call it at the start of each interleaving, because the previous one may have failed halfway.
   void reset() {
     if (used_ == 0) return;
     (void)::mprotect(begin_, used_ * kSize, PROT_READ | PROT_WRITE);
@@ -36,7 +36,7 @@ class OwnStacks {
     there.uc_stack.ss_sp = stack;
     there.uc_stack.ss_size = kSize;
     there.uc_link = &here;
-    // Read at once by the trampoline: no other thread of the model runs in between.
+    // The trampoline reads it at once: no other thread of the model runs in between.
     pending_ = &callable;
     ::makecontext(&there, &trampoline<std::remove_reference_t<Callable>>, 0);
     (void)::swapcontext(&here, &there);

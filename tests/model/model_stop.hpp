@@ -1,8 +1,8 @@
-// std::stop_token for models: the same calls, over the model checker's atomics.
+// std::stop_token for models: the same calls, with the model checker's atomics.
 //
-// Included before all headers of the library. The real one is out of the checker's sight, and knows
-// callers only by their thread, of which there is a single one here: it would never wait for a
-// callback that is under way.
+// Include it before all headers of the library. The checker cannot see the real class. Besides,
+// that class identifies callers by their thread, and a model has a single thread. So it would never
+// wait for a running callback.
 #pragma once
 
 #include <stop_token>
@@ -27,7 +27,7 @@ struct StopLink {
 // State that a stop source and its tokens share.
 // Order
 //   [requested]  request stores requested_ (release) -> is_requested loads it (acquire).
-//   [links]      who unlocks (release) -> who locks next (acquire).
+//   [links]      unlock (release) -> the next lock (acquire).
 class StopState {
  public:
   class Token {
@@ -47,7 +47,7 @@ class StopState {
   [[nodiscard]] Token token() { return Token(this); }
   [[nodiscard]] bool is_requested() const { return requested_.load(detail::acquire); }
 
-  // At most once. Calls back one after the other, without the lock.
+  // Call it at most once. It runs the callbacks one after the other, without the lock.
   void request() {
     lock();
     requested_.store(true, detail::release);
@@ -61,7 +61,7 @@ class StopState {
     }
     unlock();
   }
-  // False when a stop has been requested: the callback is the caller's to make.
+  // Returns false if a stop has been requested; the caller must then run the callback itself.
   [[nodiscard]] bool add(StopLink& link) {
     lock();
     const bool is_early = !is_requested();
@@ -124,7 +124,7 @@ class StopCallback {
 
 }  // namespace weft::model
 
-namespace std {  // Found by the library's headers from here on.
+namespace std {  // The library's headers find it from here on.
 using ModelStopToken = weft::model::StopState::Token;
 template <class Callback>
 using ModelStopCallback = weft::model::StopCallback<Callback>;

@@ -1,4 +1,4 @@
-// The waist for models of what stands above it: callers that park and wake, and a clock.
+// The waist for models of the layers above it: callers that park and wake, and a clock.
 #pragma once
 
 #include <weft/detail/turn.hpp>
@@ -33,18 +33,18 @@ struct ThreadSeat {};
 namespace weft::model {
 
 // A caller that may park: a fiber or a plain thread. A thread of the model runs its code. The After
-// of a fiber runs on another thread of the model, its other side, so that the fiber may already go
-// on, as on another worker, while the After is not finished.
-// To a Waker each is a thread's seat: nothing above the waist asks of which kind it is.
+// of a fiber runs on another thread of the model, its other side. So the fiber may continue, as on
+// another worker, before the After has finished. For a Waker, each caller is a thread's seat: no
+// layer above the waist distinguishes the kinds.
 struct Caller : detail::ThreadSeat {
   enum class Kind { fiber, thread };
 
   Kind kind = Kind::fiber;
-  Data<int> registers{0};  // Saved by a park; a wake must come after that.
+  Data<int> registers{0};  // A park saves them; a wake must come later.
   Atomic<std::uint32_t> other_side{0};
   Atomic<std::uint32_t> woken{0};
   detail::After after{};
-  base::Parker parker;  // A plain thread's.
+  base::Parker parker;  // Only plain threads use it.
   // Bookkeeping that is not part of the modelled program.
   bool is_parked = false;
   bool is_woken = false;
@@ -52,7 +52,7 @@ struct Caller : detail::ThreadSeat {
 };
 
 // The callers of one interleaving. The first `count` threads of a test are the callers, the next
-// `count` are their other sides, one more may be the clock; the rest are as the test likes.
+// `count` are their other sides, one more may be the clock; the test defines the others.
 class World {
  public:
   static constexpr unsigned kMost = 5;
@@ -65,10 +65,10 @@ class World {
   }
   [[nodiscard]] static World& current() { return *current_; }
 
-  // In before(): a plain thread instead of a fiber.
+  // Makes the caller a plain thread instead of a fiber. Call it in before().
   void make_thread(unsigned index) { callers[index].kind = Caller::Kind::thread; }
 
-  // Runs a thread of the test. `body` is called by the callers, with their index.
+  // Runs a thread of the test. Each caller calls `body` with its index.
   template <class Body>
   void run(unsigned index, Body&& body) {
     if (index < count_) {
@@ -79,9 +79,9 @@ class World {
       run_other_side(callers[index - count_]);
     }
   }
-  // As Clockwork::run, again and again while anybody may wait.
+  // Does the same as Clockwork::run, repeatedly, while any caller may wait.
   void run_clock() {
-    // Goes on when it is late: a timer that is added too late comes with the next tick.
+    // Continues when the time is late: a timer that is added too late expires at the next tick.
     std::int64_t time = kLate;
     while (finished_ < count_) {
       let_others_run();
@@ -101,18 +101,18 @@ class World {
     expect(index < 2 * count_, "one that is no caller has parked");
     return callers[index % count_];
   }
-  // How many callers are parked, not woken.
+  // Returns how many callers are parked and not woken.
   [[nodiscard]] unsigned parked() const {
     unsigned sum = 0;
     for (const Caller& caller : callers) sum += caller.is_parked && !caller.is_woken ? 1 : 0;
     return sum;
   }
-  // Lets other threads run until `count` callers are parked, or for a while: it steers explorations
-  // to the waits, which would be rare otherwise.
+  // Lets other threads run until `count` callers are parked, or for some steps. This steers
+  // explorations to waits, which would otherwise be rare.
   void await_parked(unsigned count) const {
     for (int i = 0; i < 60 && parked() < count; ++i) let_others_run();
   }
-  // Does the same until the clock has woken every parked caller, and for some steps more.
+  // Does the same until the clock has woken every parked caller, and for some further steps.
   void await_timeouts() const {
     for (int i = 0; i < 60 && (!is_late || parked() > 0); ++i) let_others_run();
     for (unsigned i = rl::rand(24); i > 0; --i) let_others_run();
@@ -153,13 +153,13 @@ class World {
  private:
   enum Signal : std::uint32_t { kNothing, kAfter, kLeave };
 
-  // Writes from before a signal are visible behind wait_for(), as through a run queue.
+  // Writes before a signal are visible after wait_for(), as through a run queue.
   static void signal(Atomic<std::uint32_t>& word, std::uint32_t value) {
     word.store(value, detail::release);
     wake_in_kernel(word, 1);
   }
   static std::uint32_t wait_for(Atomic<std::uint32_t>& word) {
-    // Exchanges see the newest value, so no search reads old ones forever.
+    // Exchanges see the newest value, so no search reads old values forever.
     std::uint32_t value = word.exchange(kNothing, detail::acquire);
     for (; value == kNothing; value = word.exchange(kNothing, detail::acquire)) {
       wait_in_kernel(word, kNothing, WaitEnd::by_wake);

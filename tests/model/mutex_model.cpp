@@ -1,6 +1,7 @@
-// sync/mutex.cpp: one owner at a time, whose writes the next one sees; no waiter is forgotten; a
-// waiter that was overtaken once is handed the mutex; a caller that knows that all others have
-// locked and unlocked it may destroy it, while their unlocks are still on their way out.
+// sync/mutex.cpp: the mutex has one owner at a time, and the next owner sees its writes. No waiter
+// is lost. A waiter that was overtaken once gets the mutex handed over. A caller may destroy the
+// mutex after all other callers have locked and unlocked it, even if their unlock() calls have not
+// returned.
 #include "sync/mutex.cpp"
 
 #include <optional>
@@ -22,7 +23,7 @@ enum Fault { kNone, kOwnsWithoutLock, kForgetsUnlock, kUnlockLooksBack };
 
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
-// Each caller locks and unlocks `kRounds` times. With kTimed the last one has deadlines.
+// Each caller locks and unlocks `kRounds` times. With kTimed, the last caller has deadlines.
 template <unsigned kCallers, int kRounds, Kind kKind>
 struct Locks : rl::test_suite<Locks<kCallers, kRounds, kKind>,
                               static_cast<int>(2 * kCallers + (kKind == kTimed ? 1 : 0))> {
@@ -64,7 +65,7 @@ struct Locks : rl::test_suite<Locks<kCallers, kRounds, kKind>,
 
   void own() {
     expect(++owners == 1, "two callers own the mutex");
-    // Now and then for so long that others give up spinning and park.
+    // Sometimes holds the mutex until others stop spinning and park.
     if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
     sum.set(sum.get() + 1);
     ++locked;
@@ -80,8 +81,8 @@ struct Locks : rl::test_suite<Locks<kCallers, kRounds, kKind>,
   }
 };
 
-// Each caller locks once, after `kTries` tries that it may give up; the last one to do so destroys
-// the mutex.
+// Each caller locks once, after `kTries` attempts with a deadline; the last caller to finish
+// destroys the mutex.
 template <unsigned kCallers, int kTries>
 struct Destroyed : rl::test_suite<Destroyed<kCallers, kTries>,
                                   static_cast<int>(2 * kCallers + (kTries > 0 ? 1 : 0))> {
@@ -94,7 +95,7 @@ struct Destroyed : rl::test_suite<Destroyed<kCallers, kTries>,
     if (index >= 2 * kCallers) return world.run_clock();
     world.run(index, [&](unsigned caller) {
       call_on_own_stack([&] { lock(caller); });
-      // For so long that others wait, and now and then until they have given up.
+      // Holds the mutex until others wait, and sometimes until they have given up.
       if (perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
       if (kTries > 0 && perhaps()) world.await_timeouts();
       left.set(left.get() - 1);

@@ -1,7 +1,7 @@
 // <weft/detail/waiter.hpp>, Claim, scheduler/timers/timers.cpp and JoinCore: a waiter is published
-// on the other side of the switch only, each park ends by one wake, by a notifier or by the clock,
-// and no thread touches a waiter whose owner has gone on.
-#include <stop_token>  // Before the checker's headers, which define words of it.
+// only on the other side of the switch. One wake ends each park, by a notifier or by the clock. No
+// thread touches a waiter whose owner has continued.
+#include <stop_token>  // Precedes the checker's headers, which define words of it.
 
 #include <weft/detail/join_state.hpp>
 
@@ -36,10 +36,10 @@ enum Fault {
 
 const Deadline kDeadline = Deadline::at_nanoseconds(weft::model::kSoon);
 
-// The smallest primitive: waiters stand in a row until a notifier takes one out.
+// The smallest primitive: waiters are in a list until a notifier removes one.
 class Row {
  public:
-  // False when the time was up.
+  // Returns false if the deadline passed.
   bool wait(Deadline deadline) {
     lock_.lock();
     Waiter self;
@@ -144,8 +144,8 @@ struct Waits : rl::test_suite<Waits<kWaiters, kRounds, kKind>, 2 * kWaiters + 2>
   void after() { expect(notified == notifications, "a notification was lost, or answered twice"); }
 };
 
-// The fiber that ends and the handle that joins it: the last one out destroys what they share. A
-// joiner that has seen the end may destroy the outcome.
+// A fiber ends and a handle joins it: the last of the two destroys their shared state. A joiner
+// that has seen the end may destroy the outcome.
 struct Join : rl::test_suite<Join, 6> {
   World world{2, true};
   std::optional<JoinCore> core;

@@ -1,4 +1,4 @@
-// base/parker.cpp: no token is lost, no thread sleeps forever, and what came before an unpark is
+// base/parker.cpp: no token is lost, no thread sleeps forever, and writes before an unpark are
 // visible after the park that it ends.
 #include "tests/model/model_futex.hpp"
 
@@ -40,7 +40,7 @@ struct Sleeper {
   }
 };
 
-// `kUnparkers` threads unpark the owner, who sleeps until it has seen them all.
+// `kUnparkers` threads unpark the owner, which sleeps until it has seen all of them.
 template <int kUnparkers, bool kTimed>
 struct Tokens : rl::test_suite<Tokens<kUnparkers, kTimed>, kUnparkers + 1> {
   Sleeper sleeper;
@@ -54,16 +54,16 @@ struct Tokens : rl::test_suite<Tokens<kUnparkers, kTimed>, kUnparkers + 1> {
     if (index < kUnparkers) return unpark_once(index);
     int tokens = 0;
     for (int known = 0; known < kUnparkers;) {
-      // The poller may return for another reason; only a true answer is a token.
+      // The poller may return for another reason; only `true` means a token.
       const auto soon = Deadline::at_nanoseconds(weft::model::kSoon);
       if (!sleeper.sleep(kTimed ? soon : Deadline::never())) continue;
       ++tokens;
       known = 0;
       for (const auto& flag : told) known += static_cast<int>(flag.load(relaxed));
-      // Each token comes from at least one unpark that no other token came from.
+      // Each token comes from at least one unpark that caused no other token.
       expect(known >= tokens, "a token came without what was written before it");
     }
-    // Others may be seen to have told before their unpark.
+    // With several unparkers, the owner may see a flag before the unpark.
     if (kUnparkers == 1) expect(data[0].get() == 1, "the token did not publish the data");
   }
 

@@ -1,5 +1,5 @@
-// io/poller.cpp and io/attempt.hpp: no byte waits for a reader that sleeps, closing and
-// deadlines end every wait, and no thread touches a waiter that has left.
+// io/poller.cpp and io/attempt.hpp: no byte stays unread while a reader sleeps. Closing and
+// deadlines end every wait. No thread touches a waiter that has left.
 #include "tests/model/model_stop.hpp"
 
 #include <weft/detail/waiter.hpp>
@@ -46,16 +46,16 @@ using weft::model::World;
 
 enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly, kWatchesOnce, kLeavesDrained };
 
-// A socket in the kernel and the epoll instance that watches it. Each access to it stands for a
-// section under its lock, as all calls about a socket have one.
+// A socket in the kernel and the epoll instance that watches it. Each access represents a section
+// under the socket's lock, which every call on a socket takes.
 class Kernel {
  public:
-  // A byte comes in and makes an edge.
+  // A byte arrives and causes an edge.
   void feed() {
     bytes_.fetch_add(1, acq_rel);
     edges_.fetch_add(1, acq_rel);
   }
-  // Whether there was an event to fetch.
+  // Returns whether there was an event to fetch.
   [[nodiscard]] bool fetch() { return edges_.exchange(0, acq_rel) != 0; }
   // Does the same as poll().
   [[nodiscard]] bool is_readable() { return bytes_.fetch_add(0, acq_rel) != 0; }
@@ -76,7 +76,7 @@ class Kernel {
   Atomic<std::uint32_t> edges_{0};
 };
 
-// A socket of which one caller reads.
+// A socket that one caller reads.
 struct Stream {
   Kernel kernel;
   IoDirection direction;
@@ -103,7 +103,8 @@ struct Stream {
 
 enum Kind { kPatient, kThread, kTimed };
 
-// One caller reads `kBytes` bytes, which as many others bring; each of them then polls.
+// One caller reads `kBytes` bytes. The same number of other threads each bring one byte and then
+// poll.
 template <unsigned kBytes, Kind kKind>
 struct Reads
     : rl::test_suite<Reads<kBytes, kKind>, static_cast<int>(2 + kBytes + (kKind == kTimed))> {
@@ -139,8 +140,8 @@ struct Reads
   }
 };
 
-// Waits as a socket's case of a select does: a watch notes edges and reaches a list, and the kernel
-// is asked what they mean. It does as IoCase in io/io_case.cpp, with a wait for this case alone.
+// Waits like a select with one socket: a watch notes edges and notifies a list, and a call to the
+// kernel checks them. It does the same as IoCase in io/io_case.cpp, but waits for this case alone.
 class Watcher : weft::detail::IoWatch {
  public:
   explicit Watcher(Stream& stream) : IoWatch{&Watcher::note_edge}, stream_(stream) {}
@@ -195,8 +196,8 @@ class Watcher : weft::detail::IoWatch {
   Data<bool> told_{false};
 };
 
-// One caller watches for each second byte, which a read then finds without an edge of its own, and
-// waits for the others in a read. Each watcher is gone after its wait.
+// One caller watches for every second byte, which a read then finds without a separate edge, and
+// waits for the other bytes in a read. Each watcher is destroyed after its wait.
 template <unsigned kBytes>
 struct Watches : rl::test_suite<Watches<kBytes>, static_cast<int>(2 + kBytes)> {
   World world{1, false};
@@ -254,7 +255,7 @@ struct Closes : rl::test_suite<Closes<kIsTimed>, 4 + kIsTimed> {
   }
 };
 
-// A deadline that is set while a caller may wait ends its wait, though an edge may hide it.
+// A deadline that is set during a wait ends that wait, even if an edge comes at the same time.
 struct SetsDeadline : rl::test_suite<SetsDeadline, 4> {
   World world{1, false};
   Stream stream;

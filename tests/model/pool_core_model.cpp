@@ -1,14 +1,14 @@
-// pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, who destroys the
-// pool as soon as it is joined. An accepted task runs once, or is dropped by a close that says so;
-// no caller waits forever, and no caller touches the pool after its end.
+// pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, which destroys
+// the pool as soon as the pool is joined. An accepted task runs once, or a close drops and reports
+// it. No caller waits forever, and no caller touches the pool after its end.
 #include <cstdlib>
-#include <stop_token>  // Before the checker, whose words it shares.
+#include <stop_token>  // Precedes the checker, which redefines words of it.
 
 #include <weft/detail/atomic.hpp>
 
-// A task's own word is only the owner's, and queues move it without a destructor, which the checker
-// would take for a leak: plain here. That owners follow one another in order is seen by what the
-// tasks touch.
+// Only its owner uses a task's word, and queues move the word without a destructor, which the
+// checker would report as a leak. So the word is plain here. The data that tasks touch shows that
+// owners follow one another in order.
 namespace weft::detail {
 template <class T>
 class PlainAtomic {
@@ -27,7 +27,7 @@ class PlainAtomic {
 
 #include "tests/model/model_waist.hpp"
 
-// Nothing is traced: the flag would be a variable of no interleaving.
+// Nothing is traced, because the flag would belong to no interleaving.
 #include <weft/detail/trace_event.hpp>
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
@@ -80,7 +80,7 @@ struct Spawned {
     signal.store(value, release);
     weft::model::wake_in_kernel(signal, 1);
   }
-  // Whether there is something to run.
+  // Waits for work; returns whether there is any.
   bool wait() {
     std::uint32_t value = kNothing;
     while ((value = signal.exchange(kNothing, acquire)) == kNothing) {
@@ -92,13 +92,13 @@ struct Spawned {
   weft::detail::Task task;
   Atomic<std::uint32_t> signal{kNothing};
 };
-// The workers of the interleaving that is under way.
+// The workers of the current interleaving.
 Spawned* spawned = nullptr;
-unsigned spawn_count = 0;  // Not part of the modelled program: a spawner has counted itself.
+unsigned spawn_count = 0;  // Not modelled: the spawner has counted itself.
 
 }  // namespace
 
-// The calls of the core, in short.
+// Short replacements for functions that the core calls.
 namespace weft {
 std::uint64_t this_fiber::id() noexcept { return 0; }
 void this_fiber::set_name(std::string_view /*name*/) noexcept {}
@@ -154,7 +154,7 @@ constexpr PoolCore::Bodies kBodies{.worker = run_worker,
 
 struct Fate {
   Data<int> runs{0};
-  bool accepted = false;  // The rest is not part of the modelled program.
+  bool accepted = false;  // This member and the next are not modelled.
   bool began = false;
 };
 
@@ -185,7 +185,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
 
   void run_task(Fate& fate) {
     if (close_has_returned && kMode != Close::drain) {
-      // Only tasks that a worker had taken by then.
+      // Only tasks that a worker had already taken may start.
       expect(may_begin > 0, "a task was started after the close");
       --may_begin;
     }
@@ -214,7 +214,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
     core->close(kMode);
     may_begin = core->locked(&weft::pool::PoolState::read).busy;
     close_has_returned = true;
-    // A call to a pool that may be destroyed would be the caller's mistake.
+    // Waits for submitters: a call to a destroyed pool would be a misuse by the caller.
     for (std::uint32_t left = 0; (left = submitting.load(acquire)) != 0;) {
       weft::model::wait_in_kernel(submitting, left, weft::model::WaitEnd::by_wake);
     }

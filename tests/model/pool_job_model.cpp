@@ -1,6 +1,6 @@
-// pool/queue/pool_job.cpp and the wait for a job: a job runs once or is dropped, and not both,
-// whatever callers request. A waiter is woken, sees the outcome, and may leave at once: with the
-// stack that the job was on, or as the last one who knows of it.
+// pool/queue/pool_job.cpp and the wait for a job: a job either runs once or is dropped, whatever
+// callers request. A waiter is woken, sees the outcome, and may leave at once, even if the job is
+// on the waiter's stack, or the waiter holds the last reference to it.
 #include "pool/queue/pool_job.cpp"
 
 #include <optional>
@@ -8,7 +8,8 @@
 #include "base/error.cpp"
 #include "tests/model/model_waist.hpp"
 
-// The calls of these, in short: no task of the model runs on a pool, and none has attributes.
+// Short replacements for functions that these sources call: no task of the model runs on a pool,
+// and none has attributes.
 namespace weft::detail {
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
 // Does the same as nested/blocking_scope.cpp, without the scope.
@@ -40,10 +41,10 @@ using weft::model::World;
 
 enum Fault { kNone, kLooksInsteadOfWaiting, kDoesNotWait, kLeavesTwice, kRunsWithoutAsking };
 
-// Never followed.
+// The pointer is never dereferenced.
 alignas(std::max_align_t) unsigned char no_pool[1];
 
-// The fate of the callables. Not part of the modelled program.
+// Counts what happens to the callables. Not part of the modelled program.
 struct Count {
   int runs = 0;
   int drops = 0;
@@ -54,7 +55,7 @@ class Job final : public PoolJob {
  public:
   Job(Kind kind, Count& count)
       : PoolJob(reinterpret_cast<weft::pool::PoolCore&>(no_pool), kind), count_(count) {}
-  // A use of all that the job is.
+  // The destructor accesses the job's data.
   ~Job() override { result_.set(0); }
 
   [[nodiscard]] int result() const { return result_.get(); }
@@ -82,7 +83,7 @@ class Job final : public PoolJob {
   Data<int> result_{0};
 };
 
-// As a worker, or as a pool that drops what is queued.
+// Acts as a worker, or as a pool that drops queued jobs.
 void end(Job& job) {
   if (perhaps()) return job.abandon();
   if (fault == kRunsWithoutAsking) job.run_without_asking();
@@ -91,7 +92,7 @@ void end(Job& job) {
   if (settled.is_last) job.release_reference();
 }
 
-// A caller waits for the end of `job`, in one or two tries.
+// A caller waits for the end of `job`, in one or two attempts.
 void wait_for(Job& job, bool is_timed) {
   if (fault == kDoesNotWait) return;
   if (fault == kLooksInsteadOfWaiting) {
@@ -143,8 +144,8 @@ struct OnStack : rl::test_suite<OnStack<kIsThread>, 3> {
   void after() { expect(count.runs + count.drops == 1, "a job did not end, or twice"); }
 };
 
-// FiberPool::async(): a caller or two that wait and one that cancels share a handle, and the last
-// of them to leave lets go of it; the pool lets go of the job at any moment.
+// FiberPool::async(): one or two callers that wait and one that cancels share a handle, and the
+// last of them to leave destroys it. The pool releases the job at any moment.
 template <unsigned kWaiters, bool kIsTimed>
 struct OnHeap : rl::test_suite<OnHeap<kWaiters, kIsTimed>,
                                static_cast<int>(2 * kWaiters + 2 + (kIsTimed ? 1 : 0))> {

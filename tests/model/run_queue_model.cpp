@@ -1,11 +1,11 @@
-// scheduler/queues/run_queue.cpp: whatever the owner and the thieves do, each fiber comes out once,
-// and what was written before its push is visible to the thread that takes it.
+// scheduler/queues/run_queue.cpp: whatever the owner and the thieves do, each fiber is taken once,
+// and the thread that takes it sees writes from before its push.
 #include "scheduler/queues/run_queue.cpp"
 
 #include "tests/model/model.hpp"
 
 namespace weft::fibers {
-// An item of a queue: something written before it is queued, and a count of who took it.
+// An item of a queue: data written before the push, and a count of how often it was taken.
 struct Fiber {
   model::Data<int> written{0};
   int taken = 0;  // Not part of the modelled program: the checker runs one thread at a time.
@@ -31,15 +31,15 @@ void drain(RunQueue& queue) {
   while (Fiber* fiber = queue.pop()) take(*fiber);
 }
 
-// A thief calls it, with an empty queue of its own.
+// A thief calls it with its own empty queue.
 void steal(RunQueue& victim, RunQueue& own) {
   RunQueue::Batch batch;
   const std::uint32_t count = victim.take_half(batch);
   for (std::uint32_t i = 0; i < count; ++i) expect(own.push(*batch[i]), "a thief's queue was full");
 }
 
-// The owner pushes and pops; each thief steals twice and runs what it got. With kRobThieves the
-// second thief knows only the first, whose queue was filled by stealing.
+// The owner pushes and pops; each thief steals twice and runs the stolen fibers. With kRobThieves,
+// the second thief steals only from the first thief, which has filled its queue by stealing.
 template <int kThieves, int kFibers, bool kRobThieves>
 struct Thieves : rl::test_suite<Thieves<kThieves, kFibers, kRobThieves>, kThieves + 1> {
   Aligned<RunQueue> queues[kThieves + 1];
@@ -77,7 +77,7 @@ struct Thieves : rl::test_suite<Thieves<kThieves, kFibers, kRobThieves>, kThieve
   }
 };
 
-// The owner takes its newest fibers back, perhaps from behind others, while thieves steal.
+// The owner takes its newest fibers back, perhaps from between others, while thieves steal.
 template <int kThieves, int kFibers>
 struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1> {
   Aligned<RunQueue> queues[kThieves + 1];
@@ -109,7 +109,7 @@ struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1
     Fiber* taken = owners().take_recent([&](const Fiber& fiber) { return &fiber == &wanted; },
                                         [&](const Fiber&) { return is_meant; });
     if (taken != nullptr) take(*taken);
-    // As if what was found in the queue were the owner's without a withdrawal.
+    // Imitates an owner that takes a fiber from the queue without a withdrawal.
     if (weft::model::fault == kTakesUnasked && !is_meant) take(const_cast<Fiber&>(wanted));
   }
 
@@ -119,8 +119,8 @@ struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1
   }
 };
 
-// A full queue: the owner makes room by spilling, or by a pop, and writes slots again that a thief
-// may be reading.
+// A full queue: the owner makes room by a spill or a pop, and overwrites slots that a thief may be
+// reading.
 struct Full : rl::test_suite<Full, 2> {
   static constexpr std::uint32_t kMore = 3;
   static constexpr std::uint32_t kFibers = RunQueue::kCapacity + kMore;

@@ -1,7 +1,6 @@
-// sync/select.cpp over <weft/channel.hpp>: one case of a select is completed, once; selects that
-// meet on several channels never wait for each other in a circle, and none misses what it waits
-// for; close(), deadlines and stop requests end them; no thread touches a case that its select has
-// left.
+// sync/select.cpp over <weft/channel.hpp>: exactly one case of a select is completed, once. Selects
+// that meet on several channels never deadlock, and none misses its event. close(), deadlines and
+// stop requests end selects. No thread touches a case after its select has left it.
 #include "tests/model/model_stop.hpp"
 
 #include <weft/select.hpp>
@@ -54,7 +53,7 @@ class Tracked {
 };
 using Source = Channel<Tracked>;
 
-// A receive that breaks the rules of a case when the model is to be broken.
+// A receive that breaks the rules of a case in broken runs.
 class BreakableReceive final : public weft::SelectCase {
  public:
   explicit BreakableReceive(Source& source)
@@ -81,8 +80,8 @@ class BreakableReceive final : public weft::SelectCase {
   std::optional<Tracked> value_;
 };
 
-// The cast: callers 0 and 1 select, the others send; a thread may close or stop, and one is
-// the clock.
+// The threads: callers 0 and 1 select, and other callers send. One thread may close or stop, and
+// one is the clock.
 template <class Test, unsigned kCallers>
 struct Selects : rl::test_suite<Test, static_cast<int>(2 * kCallers + 2)> {
   World world;
@@ -112,7 +111,7 @@ struct Selects : rl::test_suite<Test, static_cast<int>(2 * kCallers + 2)> {
       world.run_clock();
     }
   }
-  // The channels are destroyed by the last of their users.
+  // The last user of the channels destroys them.
   void leave() {
     if (--users_left > 0) return;
     a.reset();
@@ -142,7 +141,7 @@ struct Selects : rl::test_suite<Test, static_cast<int>(2 * kCallers + 2)> {
 };
 
 // Two selects that would both receive from one channel and send to the other, crosswise and in
-// opposite order: they meet in exactly one of the two.
+// opposite order: they meet in exactly one of the two channels.
 template <bool kThreads>
 struct Crosswise : Selects<Crosswise<kThreads>, 2> {
   using Base = Selects<Crosswise, 2>;
@@ -167,8 +166,8 @@ struct Crosswise : Selects<Crosswise<kThreads>, 2> {
   }
 };
 
-// Two selects receive from two channels, which they name in opposite order, and a sender for each;
-// with one place the values may wait there.
+// Two selects receive from two channels, which they name in opposite order. Each channel has a
+// sender; with one place, the values may wait in the channel.
 template <std::size_t kCapacity>
 struct Opposite : Selects<Opposite<kCapacity>, 4> {
   using Base = Selects<Opposite, 4>;
@@ -240,7 +239,7 @@ struct SendsClosed : Selects<SendsClosed, 3> {
       select(on_send(*b, Tracked(number), sends), on_send(*a, Tracked(number), sends));
     });
   }
-  // The receiver may be left without a sender, and then waits for this.
+  // Ends the wait of a receiver that has no sender left.
   void interfere() {
     (void)b->close();
     if (fault != kNobodyCloses) (void)a->close();
@@ -248,7 +247,7 @@ struct SendsClosed : Selects<SendsClosed, 3> {
   }
 };
 
-// Both ends of two channels are given up when time is up; a plain send and receive, too.
+// Selects at both ends of two channels end at their deadlines, as do a plain send and receive.
 template <bool kThreads>
 struct Timed : Selects<Timed<kThreads>, 3> {
   using Base = Selects<Timed, 3>;
@@ -278,7 +277,7 @@ struct Timed : Selects<Timed<kThreads>, 3> {
   }
 };
 
-// A stop request ends selects that have a case for it, or are given its token.
+// A stop request ends selects that have a case for it, or that take its token.
 struct Stopped : Selects<Stopped, 3> {
   Stopped() : Selects(3) {}
   void take_part(unsigned caller) {
@@ -302,8 +301,8 @@ struct Stopped : Selects<Stopped, 3> {
   }
 };
 
-// A value wanders from a channel to another while at each moment one of them has one: a default is
-// never right.
+// A value moves from one channel to another, and at each moment one of them has a value. So a
+// default is never right.
 struct NeverNothing : Selects<NeverNothing, 2> {
   NeverNothing() : Selects(2) {}
   void before() {

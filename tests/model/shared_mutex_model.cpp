@@ -1,6 +1,6 @@
-// sync/shared_mutex.cpp: a writer is alone, readers see what the writers before them wrote; no
-// waiter is forgotten, also when waiters in front of it give up; no caller waits twice for one
-// lock; who knows that all others have locked and unlocked it may destroy it.
+// sync/shared_mutex.cpp: a writer is alone, and readers see what earlier writers wrote. No waiter
+// is lost, even if waiters before it give up. No caller waits twice for one lock. A caller may
+// destroy the mutex after all others have locked and unlocked it.
 #include "sync/shared_mutex.cpp"
 
 #include <optional>
@@ -22,9 +22,9 @@ enum Fault { kNone, kReadsWithoutLock, kReaderWrites, kForgetsUnlock, kUnlockLoo
 
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
-// Each caller locks and unlocks `kRounds` times, to write or to read. With kTimed all callers
-// except the first have deadlines; a caller that gives up then tries without one, so that each
-// round is done. The last caller to have done its rounds destroys the mutex.
+// Each caller locks and unlocks `kRounds` times, to write or to read. With kTimed, all callers
+// except the first have deadlines. A caller that gives up then tries without a deadline, so that it
+// completes each round. The last caller to complete its rounds destroys the mutex.
 template <unsigned kCallers, int kRounds, Kind kKind>
 struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
                                static_cast<int>(2 * kCallers + (kKind == kTimed ? 1 : 0))> {
@@ -76,7 +76,7 @@ struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
   }
 
   void stay() {
-    // Now and then for so long that others park, or give up.
+    // Sometimes holds the mutex until others park or give up.
     if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
     if (kKind == kTimed && perhaps()) world.await_timeouts();
   }
@@ -103,8 +103,7 @@ struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
     call_on_own_stack([&] { mutex->unlock_shared(); });
     look_back();
     if (!is_last) return;
-    // Readers other than this caller may not have begun their unlock yet: a writer comes after
-    // them.
+    // Other readers may not have begun their unlock yet: a writer comes after them.
     call_on_own_stack([&] { mutex->lock(); });
     expect(sum.get() == written, "a write under the mutex was lost");
     call_on_own_stack([&] { mutex->unlock(); });

@@ -1,9 +1,9 @@
-// scheduler/sleep/sleep_protocol.hpp, with idle_set and watch: work that comes from outside is not
-// left lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
-// clock bring is seen by an idle worker, whether others compute or sleep.
+// scheduler/sleep/sleep_protocol.hpp, with idle_set and watch. Work from outside does not wait
+// while all workers sleep, and a burst of it wakes one searcher. An idle worker sees events of the
+// kernel and the clock, whether other workers compute or sleep.
 //
-// The workers here have no stacks, fibers or descriptors; all steps of the protocol are the shipped
-// ones.
+// The workers here have no stacks, fibers or descriptors; all steps of the protocol are the
+// library's own code.
 #include "scheduler/sleep/sleep_protocol.hpp"
 
 #include <utility>
@@ -36,8 +36,8 @@ using weft::model::perhaps;
 using weft::scheduler::IdleSet;
 using weft::scheduler::Watch;
 
-// Fibers made runnable from outside, of which only the number matters. The weakest queue that the
-// protocol may be used with: a look may be stale, and pushing orders nothing else.
+// Fibers made runnable from outside, of which only the number matters. This is the weakest queue
+// that the protocol permits: a look may be stale, and a push orders nothing else.
 class Injected {
  public:
   void push() { count_.fetch_add(1, release); }
@@ -56,7 +56,7 @@ class Injected {
 
 struct Worker;
 
-// What the workers share: the part of Shared that concerns sleeping.
+// The state that workers share: the part of Shared that concerns sleeping.
 class Shared {
  public:
   Shared(Worker* first, unsigned count, unsigned fibers)
@@ -74,7 +74,7 @@ class Shared {
     return watches.load(relaxed) != 0 || timer.load(relaxed) != 0;
   }
 
-  // Shared::make_ready_from_outside.
+  // Does the same as Shared::make_ready_from_outside.
   void make_ready_from_outside() {
     injected.push();
     if (fault == kAdderWithoutFence) return weft::scheduler::wake_one(*this);
@@ -85,13 +85,13 @@ class Shared {
     watches.fetch_add(1, relaxed);
     if (fault != kDescriptorUntold) weft::scheduler::announce_event(*this);
   }
-  // Called before any work is added, as by Scheduler::call_workers.
+  // Call it before any work is added, as Scheduler::call_workers does.
   void let_leave(unsigned worker);
   void bring_event() {
     event.store(1, release);  // The kernel's part.
     poller.interrupt();
   }
-  // The worker that runs the last fiber calls it, as Shared::stop.
+  // The worker that runs the last fiber calls it. Does the same as Shared::stop.
   void stop();
 
   Injected injected;
@@ -99,7 +99,7 @@ class Shared {
   Atomic<std::uint32_t> watches{0};
   Atomic<std::uint32_t> event{0};
   Elsewhere poller;
-  // A timer: which worker has set it, counted from 1, or 0.
+  // A timer: the number of the worker that has set it, counted from 1, or 0.
   Atomic<std::uint32_t> timer{0};
   // Bookkeeping that is not part of the modelled program.
   unsigned fibers_left;
@@ -117,7 +117,7 @@ class Shared {
 };
 
 struct Worker {
-  // Loop::run.
+  // Does the same as Loop::run.
   void run() {
     while (find_work()) {
       leave_search();
@@ -130,7 +130,7 @@ struct Worker {
       if (!is_event) prepare_event(kind);
     }
   }
-  // By a fiber whose worker may sleep then.
+  // A fiber calls it, whose worker may sleep afterwards.
   void prepare_event(Kind kind) {
     Shared& shared = *shared_;
     if (kind == kClockOfSleeper || kind == kClockOfLeaver || kind == kPinned)
@@ -148,9 +148,9 @@ struct Worker {
     if (fault != kSearcherLooksAway) return weft::scheduler::end_search(*this);
     if (std::exchange(searching_, false)) (void)shared_->idle().end_search();
   }
-  // A fiber that keeps its worker until the last fiber runs too, on another worker. The worker, or
-  // the monitor on its behalf, minds the watch now and then; what one look misses for want of a
-  // fence the next one sees, so here is one look with a fence.
+  // A fiber keeps its worker until the last fiber also runs, on another worker. The worker, or the
+  // monitor on its behalf, checks the watch from time to time. Without a fence, one look may miss
+  // an event, which the next look sees. So the model makes one look with a fence.
   void meet(bool last, bool is_event) {
     Shared& shared = *shared_;
     if (last) shared.last_runs.store(1, relaxed);
@@ -167,7 +167,8 @@ struct Worker {
       weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
   }
-  // Loop::find_work, which also looks at the worker's own queue of fibers that others may take.
+  // Does the same as Loop::find_work, which also examines the worker's queue from which others may
+  // steal.
   [[nodiscard]] bool find_work() {
     for (;;) {
       if (must_leave_.load(relaxed) != 0) {
@@ -181,7 +182,7 @@ struct Worker {
     }
   }
 
-  // Loop::rest; nothing calls it up again.
+  // Does the same as Loop::rest; nothing calls the worker back.
   void leave() {
     if (shared_->event_fetched_by == this) {
       shared_->event_fetched_by = nullptr;
@@ -192,13 +193,13 @@ struct Worker {
     weft::scheduler::leave(*this);
   }
 
-  // --- The functions that sleep_protocol.hpp asks for ---
+  // --- The functions that sleep_protocol.hpp requires ---
 
   [[nodiscard]] Shared& shared() { return *shared_; }
   [[nodiscard]] unsigned index() const { return index_; }
   [[nodiscard]] bool& searching() { return searching_; }
   [[nodiscard]] bool search_for_a_while() { return run_event() || shared_->injected.pop(); }
-  // Left to chance.
+  // Explorations vary the result.
   [[nodiscard]] bool is_search_worthwhile() const { return perhaps(); }
   void begin_idling() { leave_search(); }
   void note_sleep() { has_dozed_ = false; }
@@ -231,7 +232,7 @@ struct Worker {
     }
     return true;
   }
-  // Desks::send_home.
+  // Does the same as Desks::send_home.
   void send_home(Worker& home) {
     home.pinned_.store(1, release);
     if (&home != this) home.unpark();
@@ -270,7 +271,7 @@ struct Worker {
     shared_->event_fetched_by = this;
     return true;
   }
-  // The fiber that waited for the event, if this worker has fetched it, or can.
+  // Runs the fiber that waited for the event, if this worker has fetched the event or can fetch it.
   [[nodiscard]] bool run_event() {
     if (shared_->watches.load(relaxed) != 0) (void)fetch_event();
     (void)run_events_of_all();
@@ -278,11 +279,11 @@ struct Worker {
     shared_->event_fetched_by = nullptr;
     return runs_event_ = true;
   }
-  // The fiber that is pinned here, if it is ready. A search does not look there.
+  // Takes the fiber that is pinned here, if it is ready. A search does not look there.
   [[nodiscard]] bool take_pinned() {
     return pinned_.exchange(0, acquire) != 0 && (runs_event_ = true);
   }
-  // Bookkeeping: from IdleSet::end_search() on another one may be woken.
+  // Bookkeeping: after IdleSet::end_search(), another searcher may be woken.
   void leave_search() {
     if (std::exchange(woken_for_work_, false)) --shared_->woken_searchers;
   }
@@ -294,7 +295,7 @@ struct Worker {
   Atomic<std::uint32_t> pinned_{0};  // Whether a fiber that may only run here is ready.
   Parker parker_;
   // Bookkeeping that is not part of the modelled program.
-  bool has_dozed_ = false;  // Since S3.
+  bool has_dozed_ = false;  // Since step S3.
   bool woken_for_work_ = false;
   bool runs_event_ = false;
 };
@@ -312,8 +313,8 @@ void Shared::stop() {
   for (unsigned i = 0; i < worker_count_; ++i) workers_[i].unpark();
 }
 
-// Each adder adds kFibers fibers from outside; the workers run them all and stop. A wake-up that is
-// lost leaves everybody asleep, which the checker reports as a deadlock.
+// Each adder adds kFibers fibers from outside; the workers run them all and stop. After a lost
+// wakeup, all workers sleep, which the checker reports as a deadlock.
 template <int kWorkers, int kAdders, int kFibers, Kind kKind = kUntimed>
 struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWorkers + kAdders> {
   static constexpr unsigned kEvents = kKind > kFibersMeet ? 1 : 0;
@@ -351,7 +352,7 @@ int main(int count, char** arguments) {
   return weft::model::Program(
              "sleep",
              {bounded_search<Outside<1, 1, 1>>("one worker", 2),
-              // First, as only these find what is wrong with a worker that leaves.
+              // First, because only these tests find faults of a worker that leaves.
               random_search<Outside<2, 1, 1, kLeaver>>("one leaves", 10'000),
               random_search<Outside<3, 1, 1, kLeaver>>("three workers, one leaves", 10'000),
               random_search<Outside<3, 1, 1, kClockOfLeaver>>("one leaves a timer", 10'000),

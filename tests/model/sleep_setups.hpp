@@ -21,20 +21,20 @@ enum Fault {
 // The setup of a test.
 enum Kind {
   kUntimed,
-  kFibersMeet,  // Two of them need two workers at the same time.
-  // One computes until the fiber has run that an event of a descriptor wakes, which it has just
-  // registered, or which was there from the start;
+  kFibersMeet,  // Two fibers need two workers at the same time.
+  // One fiber computes until another fiber has run, which an event of a descriptor wakes. The
+  // descriptor is new, or was registered from the start;
   kKernel,
   kOldDescriptor,
   kClock,  // or that a timer wakes.
-  // Nothing computes: each worker that has run a fiber sleeps. The first one has set a timer;
+  // No fiber computes: each worker that has run a fiber sleeps. The first worker has set a timer;
   kClockOfSleeper,
   kTimerReplaced,       // in place of another worker's, which it has cancelled;
   kDescriptorReplaced,  // or it has closed the last descriptor, and begun to watch another;
   kPlainThread,         // or a plain thread begins to watch a descriptor;
-  kLeaver,              // or a worker takes part no more, while a descriptor is watched;
-  kClockOfLeaver,       // or one that has set a timer takes part no more.
-  // The first one has set a timer that wakes a fiber pinned to it, and any worker may run it.
+  kLeaver,              // or a worker leaves while a descriptor is watched;
+  kClockOfLeaver,       // or a worker that has set a timer leaves.
+  // The first worker has set a timer that wakes a fiber pinned to it; any worker may run the timer.
   kPinned,
 };
 

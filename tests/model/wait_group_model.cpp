@@ -1,5 +1,5 @@
-// sync/wait_group.cpp: a wait ends when and only when all is done, what was done is visible then,
-// and the group may be destroyed as soon as its last wait has returned true.
+// sync/wait_group.cpp: a wait ends exactly when all work is done, and the results are visible then.
+// The group may be destroyed as soon as its last wait has returned true.
 #include "sync/wait_group.cpp"
 
 #include <optional>
@@ -21,9 +21,8 @@ enum Fault { kNone, kWakesTwice, kDestroysEarly, kForgetsToWait };
 
 enum Kind { kSmall, kPlain, kThreads, kTimed, kGivenUp };
 
-// Callers: `kWaiters` wait. Others: `kDoers` threads each finish one thing. The last waiter to
-// return destroys the group at once.
-// kGivenUp: the doers come when timed waits have just been given up.
+// `kWaiters` callers wait, and `kDoers` threads each finish one item. The last waiter to return
+// destroys the group at once. kGivenUp: the doers finish when timed waits have just been given up.
 template <unsigned kWaiters, unsigned kDoers, Kind kKind>
 struct Waits : rl::test_suite<Waits<kWaiters, kDoers, kKind>,
                               static_cast<int>(2 * kWaiters + kDoers + (kKind >= kTimed ? 1 : 0))> {
@@ -65,7 +64,7 @@ struct Waits : rl::test_suite<Waits<kWaiters, kDoers, kKind>,
 
   void wait_in_some_way() {
     if (kIsTimed) {
-      // A wait that was given up, and then one that is not.
+      // First a wait that may be given up, then a wait without a limit.
       for (int i = 0; i < (kKind == kGivenUp ? 1 : 2); ++i) {
         if (group->wait_until(Deadline::at_nanoseconds(weft::model::kSoon))) return;
       }
@@ -74,7 +73,7 @@ struct Waits : rl::test_suite<Waits<kWaiters, kDoers, kKind>,
   }
 };
 
-// A group is used again as soon as wait() has returned.
+// A group is reused as soon as wait() has returned.
 struct Again : rl::test_suite<Again, 4> {
   World world{1, false};
   WaitGroup group;

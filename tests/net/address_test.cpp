@@ -10,7 +10,7 @@ using weft::net::Address;
 
 TEST_SUITE_BEGIN("net/address");
 
-TEST_CASE("an address is parsed from its own text") {
+TEST_CASE("Address::parse() parses the text that Address::to_string() returns") {
   for (const char* text : {"127.0.0.1:8080", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80",
                            "[::]:0", "[2001:db8::7]:443", "[fe80::1%2]:80"}) {
     const auto [address, error] = Address::parse(text);
@@ -20,13 +20,13 @@ TEST_CASE("an address is parsed from its own text") {
   }
 }
 
-TEST_CASE("a scope may be an interface's name") {
+TEST_CASE("Address::parse() accepts an interface name as an IPv6 scope") {
   const auto [address, error] = Address::parse("[fe80::1%lo]:80");
   CHECK(!error);
   CHECK(address.to_string() == "[fe80::1%1]:80");
 }
 
-TEST_CASE("text that is no address is an invalid argument") {
+TEST_CASE("Address::parse() returns invalid_argument for text that is not an address") {
   for (const char* text : {"",
                            ":",
                            ":80",
@@ -54,7 +54,7 @@ TEST_CASE("text that is no address is an invalid argument") {
   }
 }
 
-TEST_CASE("the usual addresses have factory functions") {
+TEST_CASE("factory functions return the loopback and wildcard addresses") {
   CHECK(Address().to_string() == "0.0.0.0:0");
   CHECK(Address::any_v4(1).to_string() == "0.0.0.0:1");
   CHECK(Address::any_v6(2).to_string() == "[::]:2");
@@ -73,7 +73,7 @@ TEST_CASE("addresses with different ports are not equal") {
   CHECK(first == second.with_port(80));
 }
 
-TEST_CASE("the system's form is converted back unchanged, and other families are refused") {
+TEST_CASE("an address converts to a sockaddr and back unchanged, and other families are refused") {
   const Address address = Address::loopback_v4(80);
   CHECK(address.system_size() == sizeof(sockaddr_in));
   CHECK(Address::from_system(address.system_data(), address.system_size()).value == address);
@@ -85,7 +85,7 @@ TEST_CASE("the system's form is converted back unchanged, and other families are
         std::errc::address_family_not_supported);
 }
 
-TEST_CASE("padding of the system's form does not affect equality") {
+TEST_CASE("padding in a sockaddr does not affect the equality of addresses") {
   sockaddr_in system{};
   system.sin_family = AF_INET;
   system.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -22,7 +22,7 @@ TEST_SUITE_BEGIN("net/buffered");
 
 namespace {
 
-// A stream that returns these pieces, one by each read, and takes `room` bytes in all.
+// A stream that returns one of these pieces per read, and accepts `room` bytes in total.
 struct Script {
   std::deque<std::string> pieces;
   std::size_t room = 1000;
@@ -50,7 +50,8 @@ struct Script {
 
 }  // namespace
 
-TEST_CASE("a reader returns lines without their ends, however the stream splits them") {
+TEST_CASE(
+    "a BufferedReader returns lines without their ends, however the stream splits the lines") {
   Script script{.pieces = {"PI", "NG\r", "\nECHO\n\n", "a\rb\r\nmore"}};
   BufferedReader reader(script);
   CHECK(reader.read_line().value == "PING");
@@ -65,7 +66,7 @@ TEST_CASE("a reader returns lines without their ends, however the stream splits 
   CHECK(reader.read_line().error == Errc::end_of_stream);
 }
 
-TEST_CASE("a reader refuses a line above its limit, and keeps the bytes") {
+TEST_CASE("a BufferedReader refuses a line above its limit and keeps the bytes") {
   const net::ReaderOptions options{.capacity = 3, .longest = 8};
   Script script{.pieces = {"12345678\n123456789\n"}};
   BufferedReader reader(script, options);
@@ -81,14 +82,14 @@ TEST_CASE("a reader refuses a line above its limit, and keeps the bytes") {
   CHECK(std::error_code(ReadErrc::too_long).message().starts_with("the line or the size exceeds"));
 }
 
-TEST_CASE("a reader without a limit reads a line of any length") {
+TEST_CASE("a BufferedReader without a limit reads a line of any length") {
   Script script{.pieces = {std::string(50'000, 'x'), std::string(50'000, 'y'), "\nz"}};
   BufferedReader reader(script, {.capacity = 1, .longest = ~std::size_t{0}});
   CHECK(reader.read_line().value.size() == 100'000);
   CHECK(reader.read_line().error == ReadErrc::truncated);
 }
 
-TEST_CASE("a reader distinguishes an end within the requested bytes from an end before them") {
+TEST_CASE("a BufferedReader distinguishes a truncated read from an end of stream before the read") {
   Script script{.pieces = {"ab", "cd", "e"}};
   BufferedReader reader(script);
   CHECK(reader.peek(3).value == "abc");
@@ -105,7 +106,7 @@ TEST_CASE("a reader distinguishes an end within the requested bytes from an end 
   CHECK(reader.peek(1).error == Errc::end_of_stream);
 }
 
-TEST_CASE("a large read returns buffered bytes first, and then bypasses the buffer") {
+TEST_CASE("a large read returns the buffered bytes first and then bypasses the buffer") {
   Script script{.pieces = {"head\n123", std::string(100, 'x')}};
   BufferedReader reader(script, {.capacity = 16});
   CHECK(reader.read_until('\n').value == "head");
@@ -116,7 +117,7 @@ TEST_CASE("a large read returns buffered bytes first, and then bypasses the buff
   CHECK(reader.buffered().empty());
 }
 
-TEST_CASE("a read whose wait ended may be repeated") {
+TEST_CASE("a buffered read that timed out can be repeated without losing bytes") {
   Script script{.pieces = {"hal"}};
   BufferedReader reader(script);
   CHECK(reader.read_line(Deadline::past()).error == Errc::timed_out);
@@ -125,7 +126,7 @@ TEST_CASE("a read whose wait ended may be repeated") {
   CHECK(reader.read_line().value == "half");
 }
 
-TEST_CASE("a writer gathers small writes, and passes large writes on without a copy") {
+TEST_CASE("a BufferedWriter gathers small writes and passes large writes on without a copy") {
   Script script{.pieces = {}};
   BufferedWriter writer(script, 8);
   CHECK(writer.capacity() == 8);
@@ -143,7 +144,7 @@ TEST_CASE("a writer gathers small writes, and passes large writes on without a c
   CHECK(script.writes == 4);
 }
 
-TEST_CASE("a writer keeps bytes that its stream has not taken") {
+TEST_CASE("a BufferedWriter keeps the bytes that its stream has not accepted") {
   Script script{.pieces = {}, .room = 3};
   BufferedWriter writer(script, 8);
   CHECK(writer.write("12345").value == 5);
@@ -157,7 +158,8 @@ TEST_CASE("a writer keeps bytes that its stream has not taken") {
   CHECK(script.written == "12345");
 }
 
-FIBER_TEST_CASE("a reader and a writer carry lines over a connection to a peer that answers") {
+FIBER_TEST_CASE(
+    "a BufferedReader and a BufferedWriter exchange lines with a peer over a connection") {
   auto [pair, error] = net::UnixStream::pair();
   CHECK_FALSE(error);
   auto answering = spawn([&peer = pair.second] {
@@ -180,7 +182,7 @@ FIBER_TEST_CASE("a reader and a writer carry lines over a connection to a peer t
   CHECK(answering.join() == 100);
 }
 
-FIBER_TEST_CASE("a reader and a writer work over the descriptors of a pipe") {
+FIBER_TEST_CASE("a BufferedReader and a BufferedWriter read and write the descriptors of a pipe") {
   auto [pipe, error] = io::make_pipe();
   CHECK_FALSE(error);
   BufferedReader reader(pipe.read);

@@ -25,7 +25,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/cancel");
 
-FIBER_TEST_CASE("a stop ends every call that waits and the stream stays usable") {
+FIBER_TEST_CASE("a stop request ends every waiting call of a stream, and the stream stays usable") {
   auto [client, server] = connected_pair();
   TcpListener listener = listen_anywhere();
   std::stop_source source;
@@ -55,7 +55,7 @@ FIBER_TEST_CASE("a stop ends every call that waits and the stream stays usable")
   CHECK(other_client.is_open_hint());
 }
 
-FIBER_TEST_CASE("calls without a limit end with the caller's context") {
+FIBER_TEST_CASE("network calls without a deadline or a stop token end with the caller's context") {
   auto [client, server] = connected_pair();
   TcpListener listener = listen_anywhere();
   Context context;
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("calls without a limit end with the caller's context") {
 }
 
 FIBER_TEST_CASE(
-    "a stop ends waits for bytes, scattered reads, gathered writes and the sending of a file") {
+    "a stop request ends readiness waits, scattered reads, gathered writes and file transfers") {
   auto [client, server] = connected_pair();
   auto [other_client, other_server] = connected_pair();
   for (net::ByteStream* stream : {&client, &server, &other_client, &other_server}) {
@@ -113,7 +113,7 @@ FIBER_TEST_CASE(
   CHECK(send.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("an earlier stop request ends only calls that wait") {
+FIBER_TEST_CASE("an earlier stop request ends only network calls that would have to wait") {
   auto [client, server] = connected_pair();
   Context context;
   context.cancel();
@@ -121,11 +121,11 @@ FIBER_TEST_CASE("an earlier stop request ends only calls that wait") {
   for (int i = 0; i < 3; ++i) CHECK(client.read_some(buffer, context).error == Errc::cancelled);
   CHECK(server.write_all(bytes("here"), context).value == 4);
   CHECK(read_text(client, 0).empty());
-  // It is there already, or will be after a wait without a limit.
+  // The text has arrived already, or arrives during a wait without a limit.
   CHECK(client.read_exactly(buffer).value == 4);
 }
 
-FIBER_TEST_CASE("a deadline that passes before the stop is reported as a timeout") {
+FIBER_TEST_CASE("a deadline that passes before the stop request is reported as a timeout") {
   auto [client, server] = connected_pair();
   const std::stop_source source;
   const std::stop_token token = source.get_token();
@@ -134,7 +134,7 @@ FIBER_TEST_CASE("a deadline that passes before the stop is reported as a timeout
   CHECK(server.is_open_hint());
 }
 
-THREAD_TEST_CASE("a fiber ends a plain thread's wait by a stop request") {
+THREAD_TEST_CASE("a stop request from a fiber ends a plain thread's network call") {
   auto [client, server] = connected_pair();
   std::stop_source source;
   const std::stop_token token = source.get_token();
@@ -144,7 +144,7 @@ THREAD_TEST_CASE("a fiber ends a plain thread's wait by a stop request") {
   CHECK(server.is_open_hint());
 }
 
-FIBER_TEST_CASE("no byte is lost when bytes, deadlines and stops coincide") {
+FIBER_TEST_CASE("no byte is lost when data, deadlines and stop requests coincide") {
   auto [client, server] = connected_pair();
   const int rounds = static_cast<int>(2000 / kSlowdown);
   auto writer = spawn([&server = server, rounds] {

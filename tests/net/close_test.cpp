@@ -20,7 +20,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/close");
 
-FIBER_TEST_CASE("closing a stream ends a read that waits") {
+FIBER_TEST_CASE("closing a stream ends a waiting read") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -31,7 +31,7 @@ FIBER_TEST_CASE("closing a stream ends a read that waits") {
   CHECK(reader.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("closing a stream ends a waiting read with a deadline") {
+FIBER_TEST_CASE("closing a stream ends a waiting read that has a deadline") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -42,7 +42,7 @@ FIBER_TEST_CASE("closing a stream ends a waiting read with a deadline") {
   CHECK(reader.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("closing a stream ends a write that waits") {
+FIBER_TEST_CASE("closing a stream ends a waiting write") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   auto writer = spawn([&stream = client] {
@@ -54,7 +54,7 @@ FIBER_TEST_CASE("closing a stream ends a write that waits") {
   CHECK(writer.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("closing a listener ends an accept that waits") {
+FIBER_TEST_CASE("closing a listener ends a waiting accept") {
   TcpListener listener = listen_anywhere();
   auto acceptor = spawn([&] { return listener.accept().error; });
   await_parked(1);
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("closing a listener ends an accept that waits") {
   CHECK(acceptor.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("closing ends a read and a write that wait at the same time") {
+FIBER_TEST_CASE("closing a stream ends a read and a write that wait at the same time") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   auto reader = spawn([&stream = client] {
@@ -79,7 +79,7 @@ FIBER_TEST_CASE("closing ends a read and a write that wait at the same time") {
   CHECK(writer.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("a closed stream stays closed and can be closed again") {
+FIBER_TEST_CASE("a closed stream stays closed and may be closed again") {
   auto [client, server] = connected_pair();
   client.close();
   client.close();
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a closed stream stays closed and can be closed again") {
   CHECK(listener.local_address().error == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread closes a stream for which a fiber waits") {
+THREAD_TEST_CASE("a close by a plain thread ends a fiber's wait for the stream") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -106,7 +106,7 @@ THREAD_TEST_CASE("a plain thread closes a stream for which a fiber waits") {
   CHECK(reader.join() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a fiber closes a stream for which a plain thread waits") {
+THREAD_TEST_CASE("a close by a fiber ends a plain thread's wait for the stream") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&stream = client] {
     this_fiber::sleep_for(1ms);
@@ -117,9 +117,10 @@ THREAD_TEST_CASE("a fiber closes a stream for which a plain thread waits") {
   closer.join();
 }
 
-FIBER_TEST_CASE("closing a stream during a transfer never affects the next stream") {
-  // Numbers of descriptors and records of handles are reused at once: were a late reader of a
-  // closed stream let loose on the next one, it would steal the byte meant for that.
+FIBER_TEST_CASE(
+    "closing a stream during a transfer does not affect the next stream with the same descriptor") {
+  // Descriptor numbers and records of handles are reused at once: a late reader of a closed stream
+  // must not take a byte of the next stream.
   const unsigned rounds = 2000 / kSlowdown;
   TcpListener listener = listen_anywhere();
   for (unsigned i = 0; i < rounds; ++i) {
@@ -144,21 +145,23 @@ FIBER_TEST_CASE("closing a stream during a transfer never affects the next strea
   }
 }
 
-FIBER_TEST_CASE_WITH("10 000 consecutive connections with late events are all served",
-                     {.workers = {1, 8}}) {
+FIBER_TEST_CASE_WITH(
+    "10 000 consecutive connections are all served although events of earlier connections arrive "
+    "late",
+    {.workers = {1, 8}}) {
   const unsigned rounds = 10'000 / kSlowdown;
   TcpListener listener = listen_anywhere();
   for (unsigned i = 0; i < rounds; ++i) {
     auto [client, server] = connect_to(listener);
     CHECK(client.write_all(bytes("x")).value == 1);
     CHECK(read_text(server, 1) == "x");
-    // The answer, and the end of the stream, arrive when the client's handle is gone already.
+    // The answer and the end of the stream arrive after the client's handle is destroyed.
     CHECK(server.write_all(bytes("yz")).value == 2);
   }
 }
 
-// No CHECK from here on: there is no test framework in the process that is to die.
-DEATH_TEST_CASE("two readers of one stream end the process",
+// No CHECK from here on: the process that must die has no test framework.
+DEATH_TEST_CASE("two concurrent reads of one stream end the process",
                 "two callers wait for the same direction of one descriptor") {
   run([] {
     TcpListener listener = TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -174,7 +177,7 @@ DEATH_TEST_CASE("two readers of one stream end the process",
   });
 }
 
-DEATH_TEST_CASE("a socket that outlives its runtime ends the process",
+DEATH_TEST_CASE("a socket that is destroyed after its runtime ends the process",
                 "a socket outlives the runtime that it belongs to") {
   TcpListener listener;
   run([&] { listener = TcpListener::listen(net::Address::loopback_v4(0)).value; });

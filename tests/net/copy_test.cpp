@@ -40,7 +40,7 @@ struct Wrapped {
   net::Result<void> shutdown(net::Shutdown direction) { return stream.shutdown(direction); }
 };
 
-// Sends much through a copy to a reader with small buffers.
+// Sends much data through a copy to a reader with small buffers.
 template <class From, class To>
 void copy_much(net::UnixStreamPair& in, net::UnixStreamPair& out, From& from, To& to) {
   const std::string much(300'000, 'x');
@@ -60,20 +60,20 @@ void copy_much(net::UnixStreamPair& in, net::UnixStreamPair& out, From& from, To
 }  // namespace
 
 FIBER_TEST_CASE(
-    "a copy between sockets carries all bytes to a slow reader, and returns the count") {
+    "net::copy() transfers all bytes to a slow reader and returns the number of bytes") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   copy_much(in, out, in.second, out.first);
 }
 
-FIBER_TEST_CASE("a copy between streams without descriptors passes through a buffer") {
+FIBER_TEST_CASE("net::copy() between streams without descriptors uses a buffer") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   Wrapped from{in.second};
   copy_much(in, out, from, out.first);
 }
 
-FIBER_TEST_CASE("a copy from a buffered reader begins with the buffered bytes") {
+FIBER_TEST_CASE("net::copy() from a BufferedReader begins with the buffered bytes") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   CHECK(in.first.write_all(bytes("head\nbody")).value == 9);
@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a copy from a buffered reader begins with the buffered bytes") 
   CHECK(read_text(out.second, 4) == "body");
 }
 
-FIBER_TEST_CASE("a copy to a file without splice uses a buffer") {
+FIBER_TEST_CASE("net::copy() uses a buffer for a file that does not support splice") {
   std::string path = "/tmp/weft_copy_XXXXXX";
   Descriptor made(::mkstemp(path.data()));
   Descriptor appending(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
@@ -103,7 +103,7 @@ FIBER_TEST_CASE("a copy to a file without splice uses a buffer") {
   CHECK(text.starts_with("appended"));
 }
 
-FIBER_TEST_CASE("a copy whose wait ended leaves both streams usable") {
+FIBER_TEST_CASE("net::copy() leaves both streams usable when a deadline ends its wait") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   CHECK(in.first.write_all(bytes("one")).value == 3);
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a copy whose wait ended leaves both streams usable") {
   CHECK(read_text(in.second, 3) == "two");
 }
 
-FIBER_TEST_CASE("a copy to a closed peer fails without a signal") {
+FIBER_TEST_CASE("net::copy() to a closed peer fails and raises no signal") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
   out.second.close();
@@ -123,13 +123,13 @@ FIBER_TEST_CASE("a copy to a closed peer fails without a signal") {
   CHECK(net::copy(in.second, out.first).error == std::errc::broken_pipe);
 }
 
-FIBER_TEST_CASE("a relay continues in one direction after the other has ended") {
+FIBER_TEST_CASE("net::relay() continues in one direction after the other direction has ended") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   auto relaying = spawn([&] { return net::relay(client.second, server.first); });
   CHECK(client.first.write_all(bytes("question")).value == 8);
   CHECK(client.first.shutdown(net::Shutdown::write));
-  CHECK(read_text(server.second, 9) == "question");  // And the end.
+  CHECK(read_text(server.second, 9) == "question");  // The end follows.
   CHECK(server.second.write_all(bytes("an answer")).value == 9);
   CHECK(read_text(client.first, 9) == "an answer");
   CHECK(server.second.shutdown(net::Shutdown::write));
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a relay continues in one direction after the other has ended") 
   CHECK(relayed.value.backward == 9);
 }
 
-FIBER_TEST_CASE("a buffered relay ends both directions when one direction fails") {
+FIBER_TEST_CASE("a buffered net::relay() ends both directions when one direction fails") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   Wrapped first{client.second};
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("a buffered relay ends both directions when one direction fails"
   CHECK(relayed.value.forward == 1);
 }
 
-FIBER_TEST_CASE("a stop request ends a relay that waits in both directions") {
+FIBER_TEST_CASE("a stop request ends a net::relay() that waits in both directions") {
   net::UnixStreamPair client = make_pair();
   net::UnixStreamPair server = make_pair();
   std::stop_source stop;

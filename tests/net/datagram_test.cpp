@@ -69,12 +69,12 @@ void exchange_datagrams() {
   CHECK(first.send_to({}, there));
   CHECK(first.send_to(bytes("three"), there));
   CHECK(receiving.join() == "three");
-  // Connected: no address with each, and nothing from others.
+  // A connected socket needs no address per datagram, and receives from no other peer.
   CHECK(second.connect(here));
   CHECK(second.peer_address().value == here);
   CHECK(second.send(bytes("answer")));
   CHECK(text_of(first) == "answer");
-  // The part that does not fit into the buffer is lost, and said to be.
+  // The part that does not fit into the buffer is lost, and the result reports that.
   CHECK(first.send_to(bytes("too long"), there));
   std::array<std::byte, 3> small;
   const auto [received, error] = second.receive(small);
@@ -83,7 +83,7 @@ void exchange_datagrams() {
   CHECK(received.truncated);
 }
 
-// Lets others run until one of them waits for a datagram.
+// Lets other fibers run until one of them waits for a datagram.
 void await_receiver() { await_parked(1); }
 
 template <class Where>
@@ -108,7 +108,7 @@ void end_waits() {
   CHECK(socket.send(bytes("x")) == Errc::closed);
 }
 
-// The texts of a batch.
+// Returns the texts of a batch.
 template <class Where>
 std::vector<std::string> receive_all(net::DatagramSocket<Where>& socket, std::size_t count,
                                      const Where& from) {
@@ -130,7 +130,7 @@ std::vector<std::string> receive_all(net::DatagramSocket<Where>& socket, std::si
 
 template <class Where>
 void exchange_batches() {
-  constexpr std::size_t kCount = 100;  // Of a Unix socket, more than the receiver has room for.
+  constexpr std::size_t kCount = 100;  // More than a receiving Unix socket has room for.
   auto sender = bound<Where>();
   auto receiver = bound<Where>();
   const Where here = sender.local_address().value;
@@ -154,18 +154,17 @@ void exchange_batches() {
 
 }  // namespace
 
-FIBER_TEST_CASE("datagrams arrive whole, with their sender's address") {
+FIBER_TEST_CASE("a datagram arrives whole, with its sender's address") {
   exchange_datagrams<Address>();
   exchange_datagrams<UnixAddress>();
 }
 
-FIBER_TEST_CASE(
-    "a deadline, a stop or a close ends a wait for a datagram, which may be a case of a select") {
+FIBER_TEST_CASE("a deadline, a stop request, a close or a select ends a wait for a datagram") {
   end_waits<Address>();
   end_waits<UnixAddress>();
 }
 
-FIBER_TEST_CASE("batches are sent and received in their order") {
+FIBER_TEST_CASE("batches of datagrams are sent and received in order") {
   exchange_batches<Address>();
   exchange_batches<UnixAddress>();
 }
@@ -181,7 +180,7 @@ FIBER_TEST_CASE("a connected UDP socket returns an error if no peer listens") {
   CHECK(socket.send_to(std::vector<std::byte>(70'000), nobody) == std::errc::message_size);
 }
 
-FIBER_TEST_CASE("sending a Unix datagram waits for a full receiver until a limit") {
+FIBER_TEST_CASE("sending a Unix datagram to a full receiver waits for room or a deadline") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);
@@ -196,7 +195,8 @@ FIBER_TEST_CASE("sending a Unix datagram waits for a full receiver until a limit
   CHECK(patient.join() == std::error_code{});
 }
 
-SIM_TEST_CASE("a stopped wait for a Unix datagram reports the stop, even near the end of a pause") {
+SIM_TEST_CASE(
+    "a stopped send of a Unix datagram reports the stop even near the end of a retry pause") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);
@@ -214,7 +214,8 @@ SIM_TEST_CASE("a stopped wait for a Unix datagram reports the stop, even near th
   }
 }
 
-FIBER_TEST_CASE("a deadline or a stop ends a batch, which counts the datagrams that were sent") {
+FIBER_TEST_CASE(
+    "a batch that a deadline or a stop request ends returns the number of sent datagrams") {
   auto receiver = bound<UnixAddress>();
   auto sender = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
@@ -228,7 +229,7 @@ FIBER_TEST_CASE("a deadline or a stop ends a batch, which counts the datagrams t
   await_receiver();
   (void)source.request_stop();
   CHECK(receives.join() == Errc::cancelled);
-  // More than the receiver has room for.
+  // These are more datagrams than the receiver has room for.
   const std::vector<net::Outgoing<UnixAddress>> much(10'000, {bytes("x"), there});
   const auto [sent, late] = sender.send_batch_to(much, Deadline::after(2ms));
   CHECK(late == Errc::timed_out);
@@ -242,7 +243,7 @@ FIBER_TEST_CASE("a deadline or a stop ends a batch, which counts the datagrams t
   for (std::size_t i = 0; i < sent; ++i) CHECK(text_of(receiver) == "x");
 }
 
-THREAD_TEST_CASE("plain threads exchange datagrams, and socket options take effect") {
+THREAD_TEST_CASE("plain threads exchange datagrams, set socket options and adopt a socket") {
   auto receiver = bound<Address>();
   const Address there = receiver.local_address().value;
   std::thread thread([&] { CHECK(text_of(receiver) == "thread"); });
@@ -259,7 +260,9 @@ THREAD_TEST_CASE("plain threads exchange datagrams, and socket options take effe
   CHECK(text_of(receiver) == "again");
 }
 
-THREAD_TEST_CASE("plain threads exchange batches, and limits end their waits") {
+THREAD_TEST_CASE(
+    "plain threads exchange batches of datagrams, and a deadline or a stop request ends their "
+    "waits") {
   auto receiver = bound<UnixAddress>();
   auto sender = bound<UnixAddress>();
   const UnixAddress here = sender.local_address().value;
@@ -271,7 +274,7 @@ THREAD_TEST_CASE("plain threads exchange batches, and limits end their waits") {
   std::stop_source stop;
   go([stop]() mutable { (void)stop.request_stop(); });
   CHECK(receiver.receive_batch(slots, stop.get_token()).error == Errc::cancelled);
-  // More than the receiver has room for.
+  // These are more datagrams than the receiver has room for.
   const std::vector<net::Outgoing<UnixAddress>> much(10'000, {bytes("x"), there});
   const auto [sent, late] = sender.send_batch_to(much, Deadline::after(1ms));
   CHECK(late == Errc::timed_out);

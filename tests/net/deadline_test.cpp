@@ -19,7 +19,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/deadline");
 
-FIBER_TEST_CASE("a read without an answer ends at its deadline and the stream stays usable") {
+FIBER_TEST_CASE("a read without data ends at its deadline, and the stream stays usable") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   const Deadline deadline = Deadline::after(2ms);
@@ -30,7 +30,7 @@ FIBER_TEST_CASE("a read without an answer ends at its deadline and the stream st
   CHECK(read_text(client, 4) == "here");
 }
 
-SIM_TEST_CASE("an accept without a client ends at its deadline and the listener stays usable") {
+SIM_TEST_CASE("an accept without a client ends at its deadline, and the listener stays usable") {
   TcpListener listener = listen_anywhere();
   const Deadline deadline = Deadline::after(24h);
   CHECK(listener.accept(deadline).error == Errc::timed_out);
@@ -39,7 +39,8 @@ SIM_TEST_CASE("an accept without a client ends at its deadline and the listener 
   CHECK(client.is_open_hint());
 }
 
-FIBER_TEST_CASE("a write without a reader ends at its deadline and returns the number of bytes") {
+FIBER_TEST_CASE(
+    "a write without a reader ends at its deadline and returns the number of written bytes") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::vector<std::byte> much(std::size_t{16} << 20);
@@ -47,7 +48,7 @@ FIBER_TEST_CASE("a write without a reader ends at its deadline and returns the n
   CHECK(error == Errc::timed_out);
   CHECK(count > 0);
   CHECK(count < much.size());
-  // There may be room again a moment later: the system passes on what it holds as it sees fit.
+  // There may be room again a moment later, because the system transfers buffered data at any time.
   std::size_t sent = count;
   std::error_code full;
   while (!full) {
@@ -65,13 +66,13 @@ FIBER_TEST_CASE("a write without a reader ends at its deadline and returns the n
       total += bytes_read;
     }
   });
-  // With a reader there is room again.
+  // A reader makes room again.
   CHECK(client.write_all(std::span(much).first(100'000)).value == 100'000);
   client.close();
   CHECK(drain.join() == sent + 100'000);
 }
 
-SIM_TEST_CASE("connecting to a listener that is full ends at the deadline") {
+SIM_TEST_CASE("connecting to a listener with a full backlog ends at the deadline") {
   TcpListener listener = listen_anywhere({.backlog = 0});
   std::vector<TcpStream> accepted_by_nobody;
   std::error_code error;
@@ -84,7 +85,7 @@ SIM_TEST_CASE("connecting to a listener that is full ends at the deadline") {
   CHECK(error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a deadline in the past makes a call poll") {
+FIBER_TEST_CASE("a network call with a deadline in the past does not wait") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   CHECK(client.read_some(buffer, Deadline::past()).error == Errc::timed_out);
@@ -94,7 +95,7 @@ FIBER_TEST_CASE("a deadline in the past makes a call poll") {
   CHECK(listener.accept(Deadline::past()).error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a stream's deadline bounds every later read until the deadline is lifted") {
+SIM_TEST_CASE("a stream's read deadline ends every later read until the deadline is removed") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   client.set_read_deadline(Deadline::after(1h));
@@ -106,10 +107,10 @@ SIM_TEST_CASE("a stream's deadline bounds every later read until the deadline is
   CHECK(read_text(client, 5) == "waits");
 }
 
-FIBER_TEST_CASE("bytes that came after the deadline had passed are not lost") {
+FIBER_TEST_CASE("bytes that arrive after the deadline has passed are not lost") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
-  // A short read: the stream believes that nothing is there until it hears of more.
+  // After a short read, the stream assumes that it is empty until the next edge.
   CHECK(server.write_all(bytes("one")).value == 3);
   CHECK(client.read_some(buffer).value == 3);
   for (int i = 0; i < 100; ++i) {
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("bytes that came after the deadline had passed are not lost") {
   }
 }
 
-FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
+FIBER_TEST_CASE("a deadline that another fiber sets ends a waiting read") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -140,7 +141,7 @@ FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
   CHECK(second.join() == 0);
 }
 
-SIM_TEST_CASE("a deadline that is extended in time does not end a read") {
+SIM_TEST_CASE("a deadline that is extended before it passes does not end a read") {
   auto [client, server] = connected_pair();
   client.set_read_deadline(Deadline::after(1h));
   auto reader = spawn([&stream = client] { return read_text(stream, 4); });
@@ -152,7 +153,7 @@ SIM_TEST_CASE("a deadline that is extended in time does not end a read") {
   CHECK(reader.join() == "done");
 }
 
-FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
+FIBER_TEST_CASE("a stream's write deadline ends a waiting write") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   auto writer = spawn([&stream = client] {
@@ -164,7 +165,7 @@ FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
   CHECK(writer.join() == Errc::timed_out);
 }
 
-FIBER_TEST_CASE_WITH("no byte is lost when bytes and deadlines coincide", {.workers = {1, 3}}) {
+FIBER_TEST_CASE_WITH("no byte is lost when data and read deadlines coincide", {.workers = {1, 3}}) {
   // The reader's deadlines are about as long as the pauses of the writer, so that the clock and
   // the poller often compete for the same wait.
   const unsigned bytes = 2000 / kSlowdown;

@@ -28,7 +28,7 @@ namespace {
 // Returns a port without a listener.
 std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
 
-// A listener that never accepts, and whose queue is full: a connection hangs.
+// A listener with a full queue that never accepts: a connection hangs.
 class FullListener {
  public:
   FullListener() : listener_(listen_anywhere({.backlog = 0})) {
@@ -47,7 +47,7 @@ class FullListener {
   std::vector<TcpStream> crowd_;
 };
 
-// Tells some addresses at once, and others once it is allowed to.
+// Returns some addresses at once, and other addresses when the test permits.
 class LateResolver final : public net::AnyResolver {
  public:
   LateResolver(const Address& first, const Address& late) : first_(first), late_(late) {}
@@ -72,7 +72,7 @@ class LateResolver final : public net::AnyResolver {
 
 }  // namespace
 
-FIBER_TEST_CASE("a name is resolved to its addresses, and an address is resolved to itself") {
+FIBER_TEST_CASE("net::Resolver resolves a name to its addresses, and an address to itself") {
   net::Resolver resolver;
   const auto [local, error] = resolver.resolve("localhost", 80);
   CHECK(error == std::error_code{});
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("a name is resolved to its addresses, and an address is resolved
   (void)stop.request_stop();
   CHECK(resolver.resolve("localhost", 80, stop.get_token()).error == Errc::cancelled);
   CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);
-  // None of them is taken for what stands before the zero.
+  // None of them is truncated at the zero byte.
   constexpr std::string_view kCut[] = {{"localhost\0.example.org", 22}, {"127.0.0.1\0x", 11}};
   for (const std::string_view host : kCut) {
     CHECK(resolver.resolve(host, 80).error == std::errc::invalid_argument);
@@ -110,7 +110,7 @@ TEST_CASE("a text with a host and a port is parsed, and any other text is refuse
   }
 }
 
-FIBER_TEST_CASE("dial connects to the first address that answers") {
+FIBER_TEST_CASE("dial() connects to the first address that answers") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const std::uint16_t port = closed_port();
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("dial connects to the first address that answers") {
   CHECK(net::dial(std::span(addresses).first(0)).error == std::errc::invalid_argument);
 }
 
-SIM_TEST_CASE("an address that does not answer delays the next address only by the pause") {
+SIM_TEST_CASE("dial() tries the next address after attempt_delay when an address does not answer") {
   TcpListener listener = listen_anywhere();
   const FullListener full;
   const std::vector<Address> addresses{full.address(), listener.local_address().value};
@@ -142,7 +142,7 @@ SIM_TEST_CASE("an address that does not answer delays the next address only by t
   CHECK(caller.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("dial accepts a name and a port") {
+FIBER_TEST_CASE("dial() accepts a name with a port") {
   TcpListener listener = listen_anywhere();
   const std::uint16_t port = listener.local_address().value.port();
   auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(port));
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("dial accepts a name and a port") {
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
 
-SIM_TEST_CASE("dial also tries addresses that arrive late") {
+SIM_TEST_CASE("dial() also tries addresses that the resolver returns late") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const FullListener full;
@@ -163,7 +163,7 @@ SIM_TEST_CASE("dial also tries addresses that arrive late") {
   auto [stream, error] = dialled.join();
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == alive);
-  // A dial that has an answer does not wait for them, and one that has none does.
+  // A dial that has a connection does not wait for late addresses; a dial without one does.
   LateResolver never(alive, full.address());
   CHECK_FALSE(dial(never).error);
   CHECK(never.ended == Errc::cancelled);
@@ -176,7 +176,7 @@ SIM_TEST_CASE("dial also tries addresses that arrive late") {
   CHECK_THROWS_AS((void)dial(broken), std::bad_alloc);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's resolving and dialling") {
+THREAD_TEST_CASE("a deadline or a stop request ends a plain thread's resolve() and dial()") {
   net::Resolver resolver;
   CHECK(!resolver.resolve("localhost", 80).value.empty());
   CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);
@@ -193,7 +193,7 @@ THREAD_TEST_CASE("limits end a plain thread's resolving and dialling") {
   CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);
 }
 
-SIM_TEST_CASE("a stop ends connecting to a full listener") {
+SIM_TEST_CASE("a stop request ends a connect to a listener with a full backlog") {
   const FullListener full;
   std::stop_source stop;
   auto caller = spawn([&] { return TcpStream::connect(full.address(), stop.get_token()).error; });

@@ -1,4 +1,4 @@
-// Two ends of a connection within this machine.
+// Makes two ends of a connection within this machine.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ struct Pair {
   return text;
 }
 
-// Sends back what comes, until the peer has finished. The number of bytes.
+// Sends back what it receives until the peer has finished; returns the number of bytes.
 inline std::size_t echo(net::ByteStream& stream) {
   std::byte buffer[4096];
   std::size_t total = 0;
@@ -61,7 +61,7 @@ inline std::size_t echo(net::ByteStream& stream) {
   }
 }
 
-// So small that a sender soon has to wait.
+// Makes the buffers so small that a sender soon has to wait.
 inline void shrink_buffers(net::ByteStream& stream, int size = 4096) {
   CHECK(stream.set_send_buffer(size));
   CHECK(stream.set_receive_buffer(size));

@@ -1,4 +1,4 @@
-// Servers under load, and peers that do not behave.
+// Tests servers under load, and misbehaving peers.
 #include <signal.h>
 
 #include <array>
@@ -22,7 +22,7 @@ namespace {
 
 const int kMany = 300 / static_cast<int>(kSlowdown);
 
-// The question to a server at the end: whether it is as it was.
+// Checks at the end that a server works as before.
 void check_that_it_lives(const Serving& serving) {
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "alive") == "alive");
@@ -30,7 +30,7 @@ void check_that_it_lives(const Serving& serving) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a burst of resets ends only the reset connections") {
+FIBER_TEST_CASE("a burst of connection resets ends only the reset connections") {
   Serving serving({}, answer_one);
   TcpStream steady = serving.connect();
   std::vector<JoinHandle<void>> attackers;
@@ -39,7 +39,8 @@ FIBER_TEST_CASE("a burst of resets ends only the reset connections") {
       for (int round = 0; round < kMany / 10; ++round) {
         TcpStream stream = serving.connect();
         CHECK(stream.set_reset_on_close(true));
-        // Before a byte, with a request that is not answered, in the middle of several, and idle.
+        // The client leaves before its first byte, with an unanswered request, in the middle of
+        // several requests, and when idle.
         if ((i + round) % 4 >= 1) CHECK(!stream.write_all(bytes("request")).error);
         if ((i + round) % 4 >= 2) CHECK(read_text(stream, 7) == "request");
         if ((i + round) % 4 == 2) (void)stream.write_all(bytes("request"));
@@ -49,7 +50,7 @@ FIBER_TEST_CASE("a burst of resets ends only the reset connections") {
   for (int round = 0; round < 50; ++round) CHECK(ask(steady, "steady") == "steady");
   for (auto& attacker : attackers) attacker.join();
   check_that_it_lives(serving);
-  // Accepted in their order: all of them have been by now.
+  // The server accepts in order, so it has accepted all clients by now.
   wait_for([&] { return serving->stats().open == 1; });
   CHECK(ask(steady, "still") == "still");
   CHECK(serving->stats().refused == 0);
@@ -78,7 +79,7 @@ SIM_TEST_CASE("a read deadline disconnects silent or stalled peers, and other pe
   CHECK(gave_up == kSilent);
 }
 
-FIBER_TEST_CASE("a write deadline disconnects peers that do not read") {
+FIBER_TEST_CASE("a write deadline disconnects peers that do not read their answers") {
   std::atomic<int> gave_up = 0;
   const std::string much(1'000'000, 'm');
   Serving serving({}, [&](TcpStream& stream) {
@@ -96,7 +97,7 @@ FIBER_TEST_CASE("a write deadline disconnects peers that do not read") {
   CHECK(gave_up == kPeers);
 }
 
-FIBER_TEST_CASE("after SIGTERM under load, every request that was read is answered") {
+FIBER_TEST_CASE("a server that stops on SIGTERM under load answers every request that was read") {
   std::atomic<int> handled = 0;
   std::atomic<int> answered = 0;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
@@ -119,7 +120,7 @@ FIBER_TEST_CASE("after SIGTERM under load, every request that was read is answer
       for (bool goes_on = true; goes_on;) {
         auto [stream, refused] = TcpStream::connect(serving.address());
         if (refused) return;
-        // Some keep their connection, some come with a new one for each request.
+        // Some clients keep their connection; others make a new one for each request.
         for (int round = 0; goes_on && round < (i % 2 == 0 ? 1 : 1000); ++round) {
           if (stream.write_all(bytes("please")).error) goes_on = false;
           std::array<std::byte, 6> answer;

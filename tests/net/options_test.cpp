@@ -38,7 +38,7 @@ int option(const TcpStream& stream, int level, int name) {
 
 }  // namespace
 
-FIBER_TEST_CASE("the system returns each socket option that was set") {
+FIBER_TEST_CASE("getsockopt() returns each socket option that was set") {
   auto pair = connected_pair();
   TcpStream& stream = pair.client;
   CHECK(stream.set_keep_alive(net::KeepAlive{.idle = 30s, .interval = 5s, .probes = 3}));
@@ -51,7 +51,7 @@ FIBER_TEST_CASE("the system returns each socket option that was set") {
   CHECK(stream.set_keep_alive(net::KeepAlive{.idle = 0s}) == std::errc::invalid_argument);
   CHECK(stream.set_user_timeout(1500ms));
   CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == 1500);
-  // A time too long for the system's count is not cut off to a short one.
+  // A time that exceeds the system's range must not be truncated to a short time.
   const long long beyond = (1LL << 32) + 5;
   CHECK(stream.set_user_timeout(std::chrono::milliseconds(beyond)));
   CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == std::numeric_limits<int>::max());
@@ -69,7 +69,7 @@ FIBER_TEST_CASE("the system returns each socket option that was set") {
   CHECK(stream.set_user_timeout(1s) == Errc::closed);
 }
 
-FIBER_TEST_CASE("a stream with reset-on-close resets, and another stream ends normally") {
+FIBER_TEST_CASE("closing a stream resets the connection only when reset-on-close is set") {
   for (const bool resets : {false, true}) {
     auto pair = connected_pair();
     CHECK(pair.server.set_reset_on_close(resets));
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("a stream with reset-on-close resets, and another stream ends no
   }
 }
 
-FIBER_TEST_CASE("a connection uses the requested local address, even with fast open") {
+FIBER_TEST_CASE("a connection uses the requested local address, even with TCP fast open") {
   for (const bool fast_open : {false, true}) {
     net::TcpListener listener = listen_anywhere({.fast_open_queue = fast_open ? 16 : 0});
     const auto local = net::Address::parse("127.0.0.2:0").value;
@@ -99,9 +99,9 @@ FIBER_TEST_CASE("a connection uses the requested local address, even with fast o
   }
 }
 
-FIBER_TEST_CASE("gathered pieces arrive in order, and are read into scattered buffers") {
+FIBER_TEST_CASE("gathered writes arrive in order and can be read into scattered buffers") {
   auto pair = connected_pair();
-  // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
+  // With smaller buffers, the kernel itself stalls for 200 ms at a time.
   shrink_buffers(pair.client, 32'768);
   shrink_buffers(pair.server, 32'768);
   std::vector<std::string> texts;
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("gathered pieces arrive in order, and are read into scattered bu
   CHECK(pair.client.read_scattered({}).value == 0);
 }
 
-FIBER_TEST_CASE("a gathered write that gives up returns the number of bytes") {
+FIBER_TEST_CASE("a gathered write that times out returns the number of written bytes") {
   auto pair = connected_pair();
   shrink_buffers(pair.client, 32'768);
   shrink_buffers(pair.server, 32'768);
@@ -153,7 +153,7 @@ FIBER_TEST_CASE("a gathered write that gives up returns the number of bytes") {
   CHECK(pair.server.read_exactly(buffer).value == count);
 }
 
-FIBER_TEST_CASE("a scattered read that gives up has consumed nothing") {
+FIBER_TEST_CASE("a scattered read that times out consumes no bytes") {
   auto pair = connected_pair();
   std::array<std::byte, 3> first;
   std::array<std::byte, 5> second;
@@ -167,7 +167,7 @@ FIBER_TEST_CASE("a scattered read that gives up has consumed nothing") {
   CHECK(pair.client.read_scattered(buffers).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a file is sent over a connection from an offset to its end") {
+FIBER_TEST_CASE("a file is sent over a connection from a given offset to the end of the file") {
   std::string text(2'000'000, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * 7 % 25);
   const Descriptor file(::memfd_create("sent", MFD_CLOEXEC));
@@ -185,7 +185,8 @@ FIBER_TEST_CASE("a file is sent over a connection from an offset to its end") {
   CHECK(client.read_exactly(std::as_writable_bytes(std::span(received))).value == received.size());
   sending.join();
   CHECK(received == text + text.substr(1'000, 10) + text.substr(text.size() - 5));
-  // The peer reads no more: a limit, a close and a broken connection end it, and no signal does.
+  // The peer stops reading: a limit, a close and a broken connection end the send, without a
+  // signal.
   const auto send = [&, &stream = server](const Until& until = {}) {
     return stream.send_file(file.get(), 0, text.size(), until).error;
   };
@@ -203,7 +204,7 @@ FIBER_TEST_CASE("a file is sent over a connection from an offset to its end") {
   CHECK(send() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread sends pieces and files, and reads into scattered buffers") {
+THREAD_TEST_CASE("a plain thread uses gathered writes, file transfers and scattered reads") {
   auto [ends, refused] = net::UnixStream::pair();
   CHECK(refused == std::error_code{});
   const std::string text(1'000'000, 't');
@@ -228,7 +229,7 @@ THREAD_TEST_CASE("a plain thread sends pieces and files, and reads into scattere
   CHECK(ended == Errc::end_of_stream);
   CHECK(total == 3 * text.size());
   sender.join();
-  // And they end by limits.
+  // Limits also end these calls.
   auto [silent, failed] = net::UnixStream::pair();
   CHECK(failed == std::error_code{});
   CHECK(silent.first.read_scattered(buffers, Deadline::after(1ms)).error == Errc::timed_out);

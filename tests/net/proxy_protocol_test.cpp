@@ -29,7 +29,7 @@ namespace {
 
 const std::string kLine = "PROXY TCP4 192.0.2.1 198.51.100.22 4711 443\r\n";
 
-// A header of version 2 whose size is that of `block`.
+// Returns a header of version 2 with the size of `block`.
 std::string binary(char command, char family, const std::string& block) {
   const auto size = static_cast<unsigned>(block.size());
   return "\r\n\r\n\0\r\nQUIT\n"s + command + family + static_cast<char>(size >> 8U) +
@@ -39,10 +39,10 @@ std::string binary(char command, char family, const std::string& block) {
 const std::string kV4 = "\xc0\x00\x02\x01\xc6\x33\x64\x16\x12\x67\x01\xbb"s;
 const std::string kV6 = "\x20\x01\x0d\xb8"s + std::string(11, '\0') + '\1' + std::string(15, '\0') +
                         '\1' + "\x12\x67\x01\xbb"s;
-// Another extension, and one that says that the client uses TLS.
+// An unrelated extension, and the extension of a client that uses TLS.
 const std::string kTls = "\x04\x00\x01x\x20\x00\x05\x01\x00\x00\x00\x00"s;
 
-// The source, "none" or "wrong", and what follows.
+// Returns the source, "none" or "wrong", and the text after the header.
 std::string read_header(const std::string& bytes) {
   auto [client, server] = connected_pair();
   CHECK_FALSE(client.write_all(bytes + "rest").error);
@@ -69,7 +69,7 @@ std::string say_peer(Connection& connection) {
 
 TEST_SUITE_BEGIN("net/proxy_protocol");
 
-TEST_CASE("an address is in a network if it shares the bits of its prefix") {
+TEST_CASE("a network contains the addresses that share the bits of its prefix") {
   const Networks networks = {"10.16.0.0/12", "192.0.2.1", "2001:db8::/33", "::1/128"};
   for (const char* inside : {"10.16.0.0:0", "10.31.255.255:1", "192.0.2.1:80", "[2001:db8::5]:0",
                              "[2001:db8:7fff::5]:0", "[::1]:0", "[::ffff:10.17.0.1]:0"}) {
@@ -87,7 +87,7 @@ TEST_CASE("an address is in a network if it shares the bits of its prefix") {
   CHECK_FALSE(Networks({"unix:"}).empty());
 }
 
-TEST_CASE("text that is not a network, or has bits beyond its prefix, is refused") {
+TEST_CASE("a network is refused if the text is invalid or has bits beyond the prefix") {
   for (const char* text :
        {"", "a", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "10.1.0.0/8", "::1/129",
         "2001:db8::1/64", "fe80::1%1", "[::1]", "10.0.0", "10.0.0.0:80", "0.0.0.1/0"}) {
@@ -97,7 +97,7 @@ TEST_CASE("text that is not a network, or has bits beyond its prefix, is refused
   CHECK_THROWS_AS(Networks({"10.0.0.0/8", "b"}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a PROXY header of either version is read, and no byte after it") {
+FIBER_TEST_CASE("a PROXY header of version 1 or 2 is read without any byte after the header") {
   CHECK(read_header(kLine) == "192.0.2.1:4711 rest");
   CHECK(read_header("PROXY TCP6 2001:db8::1 ::1 4711 443\r\n") == "[2001:db8::1]:4711 rest");
   CHECK(read_header("PROXY TCP4 1.1.1.1 2.2.2.2 0 443\r\n") == "1.1.1.1:0 rest");
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a PROXY header of either version is read, and no byte after it"
   CHECK(read_header(binary('\x20', '\x11', kV4)) == "none rest");
 }
 
-FIBER_TEST_CASE("bytes that are not a PROXY header are refused") {
+FIBER_TEST_CASE("a server refuses bytes that are not a PROXY header") {
   for (const std::string& bytes : std::vector<std::string>{
            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
            "proxy TCP4 1.1.1.1 2.2.2.2 1 443\r\n",
@@ -145,7 +145,8 @@ FIBER_TEST_CASE("bytes that are not a PROXY header are refused") {
   }
 }
 
-FIBER_TEST_CASE("a server takes the client's address from trusted proxies only") {
+FIBER_TEST_CASE(
+    "a server uses a PROXY header's client address only if a trusted proxy sent the header") {
   const auto answer_peer = [](Connection& connection) {
     const std::string request = read_text(connection.bytes(), 4);
     CHECK_FALSE(connection.bytes().write_all(say_peer(connection) + "\n").error);
@@ -181,7 +182,7 @@ FIBER_TEST_CASE("a server takes the client's address from trusted proxies only")
                     return answer_peer(connection);
                   });
   TcpStream stranger = careful.connect();
-  CHECK_FALSE(stranger.write_all("PROX").error);  // Bytes of the server's own protocol.
+  CHECK_FALSE(stranger.write_all("PROX").error);  // Bytes of another protocol.
   CHECK(receive_line(stranger) == "127.0.0.1:0\n");
 
   const auto path = net::UnixAddress::abstract("weft-proxied-" + std::to_string(::getpid())).value;
@@ -195,7 +196,7 @@ FIBER_TEST_CASE("a server takes the client's address from trusted proxies only")
   CHECK(loop.join() == std::error_code{});
 }
 
-SIM_TEST_CASE("a connection whose PROXY header does not come in time is refused") {
+SIM_TEST_CASE("a server refuses a connection whose PROXY header does not arrive in time") {
   Serving serving({.proxy_protocol = {.networks = {"0.0.0.0/0", "::/0"}, .wait = 1min}},
                   [](TcpStream&) { CHECK(false); });
   TcpStream stream = serving.connect();

@@ -1,4 +1,4 @@
-// The shape of results.
+// Tests the interface of results.
 #include <weft/result.hpp>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace net = weft::net;
 
 TEST_SUITE_BEGIN("net/result");
 
-FIBER_TEST_CASE("a result of a stream converts to true only after success") {
+FIBER_TEST_CASE("a result of a stream operation converts to true only after success") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 1> byte{};
   CHECK_FALSE(client.wait_readable(Deadline::past()));

@@ -21,13 +21,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Whether a caller is parked in a select with sockets.
+// Returns whether a caller is parked in a select with sockets.
 bool somebody_selects(const Runtime& runtime) {
   std::ostringstream text;
   runtime.dump(text);
   return text.str().find("select with sockets") != std::string::npos;
 }
-// Lets others run until one is.
+// Lets other fibers run until a caller is parked in a select.
 void wait_for_select(const Runtime& runtime) {
   while (!somebody_selects(runtime)) this_fiber::yield();
 }
@@ -35,7 +35,7 @@ void wait_for_select(const Runtime& runtime) {
 void write_text(TcpStream& stream, std::string_view text) {
   CHECK(stream.write_all(bytes(text)).error == std::error_code{});
 }
-// Reads the bytes that are there now: does not wait.
+// Reads the bytes that have arrived, without waiting.
 std::string read_now(TcpStream& stream, std::size_t most = 100) {
   std::string text(most, '\0');
   const auto [count, error] =
@@ -49,12 +49,12 @@ std::string read_now(TcpStream& stream, std::size_t most = 100) {
 
 TEST_SUITE_BEGIN("net/select");
 
-FIBER_TEST_CASE("a stream is writable at once, and readable when bytes arrive") {
+FIBER_TEST_CASE("a select finds a stream writable at once, and readable when bytes arrive") {
   auto [client, server] = connected_pair();
   CHECK(select(on_writable(client), otherwise()) == 0);
   CHECK(select(on_readable(client), otherwise()) == 1);
   write_text(server, "hello");
-  // On its way, in the same machine: no other event ends this select.
+  // The byte is in transit on this machine: no other event ends this select.
   int handled = 0;
   CHECK(select(on_readable(client, [&] { ++handled; })) == 0);
   CHECK(handled == 1);
@@ -63,7 +63,7 @@ FIBER_TEST_CASE("a stream is writable at once, and readable when bytes arrive") 
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a waiting select sees later bytes, and its handler reads them without waiting") {
+FIBER_TEST_CASE("a waiting select sees later bytes, and the handler reads them without waiting") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
   for (int round = 0; round < 20; ++round) {
@@ -83,13 +83,14 @@ FIBER_TEST_CASE("a waiting select sees later bytes, and its handler reads them w
   }
 }
 
-FIBER_TEST_CASE("an edge before the select is not lost") {
+FIBER_TEST_CASE("data that arrives before a select makes the stream readable") {
   auto [client, server] = connected_pair();
   write_text(server, "0123456789");
   CHECK(read_text(client, 4) == "0123");
   CHECK(select(on_readable(client)) == 0);
   CHECK(read_now(client) == "456789");
-  // Drained now. A select takes the next edge, and the read afterwards knows.
+  // The stream is drained now. A select takes the next edge, and a later read must take account of
+  // it.
   for (int round = 0; round < 10; ++round) {
     CHECK(select(on_readable(client), on_timeout(1us)) == 1);
     write_text(server, "more");
@@ -98,7 +99,7 @@ FIBER_TEST_CASE("an edge before the select is not lost") {
   }
 }
 
-FIBER_TEST_CASE("a select that times out leaves nothing behind: the next read waits as usual") {
+FIBER_TEST_CASE("a select that times out does not disturb the next read of the stream") {
   auto [client, server] = connected_pair();
   for (int round = 0; round < 5; ++round) {
     CHECK(select(on_readable(client), on_timeout(1ms)) == 1);
@@ -108,7 +109,7 @@ FIBER_TEST_CASE("a select that times out leaves nothing behind: the next read wa
   }
 }
 
-FIBER_TEST_CASE("a stream is readable at its end") {
+FIBER_TEST_CASE("a stream is readable for a select when the peer has closed") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&, peer = std::move(server)]() mutable {
     wait_for_select(runtime);
@@ -121,7 +122,7 @@ FIBER_TEST_CASE("a stream is readable at its end") {
   closer.join();
 }
 
-FIBER_TEST_CASE("closing a stream ends waiting and later selects") {
+FIBER_TEST_CASE("closing a stream ends waiting and later selects on the stream") {
   for (int round = 0; round < 100; ++round) {
     auto [client, server] = connected_pair();
     auto closer = spawn([&, &stream = client] {
@@ -137,12 +138,12 @@ FIBER_TEST_CASE("closing a stream ends waiting and later selects") {
   CHECK(select(on_readable(none), otherwise()) == 0);
 }
 
-FIBER_TEST_CASE("a stream is writable when its peer has read") {
+FIBER_TEST_CASE("a stream is writable for a select after the peer has read") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::string block(1 << 16, 'x');
   std::size_t written = 0;
-  // There may be room again a moment later: the system passes on what it holds as it sees fit.
+  // There may be room again a moment later, because the system transfers buffered data at any time.
   do {
     for (;;) {
       const auto [count, error] = client.write_some(bytes(block), Deadline::past());
@@ -161,7 +162,7 @@ FIBER_TEST_CASE("a stream is writable when its peer has read") {
   CHECK(reader.join() == written);
 }
 
-FIBER_TEST_CASE("a listener is readable when accept would not wait") {
+FIBER_TEST_CASE("a listener is readable for a select when accept() would not wait") {
   TcpListener listener = listen_anywhere();
   CHECK(select(on_readable(listener), otherwise()) == 1);
   auto client = spawn([&] {
@@ -190,13 +191,13 @@ FIBER_TEST_CASE("a stream's deadline that is set before or during a select ends 
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a handler may read every socket of its select") {
+FIBER_TEST_CASE("a handler of a select may read every socket of the select") {
   auto [first_client, first_server] = connected_pair();
   auto [second_client, second_server] = connected_pair();
   auto writer = spawn([&, &first = first_server, &second = second_server] {
     wait_for_select(runtime);
     write_text(first, "a");
-    // The handler reads, so it waits, and for the one that was not chosen.
+    // The handler reads, and so waits for the stream that was not chosen.
     write_text(second, "b");
   });
   std::string both;
@@ -208,7 +209,7 @@ FIBER_TEST_CASE("a handler may read every socket of its select") {
   writer.join();
 }
 
-FIBER_TEST_CASE("one fiber serves two streams and receives each byte once") {
+FIBER_TEST_CASE("one fiber serves two streams with selects and receives each byte once") {
   const int rounds = static_cast<int>(500 / kSlowdown);
   std::array<Pair, 2> pairs{connected_pair(), connected_pair()};
   std::array<JoinHandle<void>, 2> writers;
@@ -246,7 +247,7 @@ FIBER_TEST_CASE("one fiber serves two streams and receives each byte once") {
   }
 }
 
-FIBER_TEST_CASE("timeouts of 0 to 2 us race with bytes, reads and closes, and nothing is lost") {
+FIBER_TEST_CASE("no byte is lost when timeouts of 0 to 2 us race with data, reads and closes") {
   const int rounds = static_cast<int>(5000 / kSlowdown);
   auto [client, server] = connected_pair();
   auto writer = spawn([&, peer = std::move(server)]() mutable {
@@ -261,7 +262,7 @@ FIBER_TEST_CASE("timeouts of 0 to 2 us race with bytes, reads and closes, and no
   for (bool open = true; open;) {
     const auto wait = std::chrono::nanoseconds(random.below(2000));
     const bool readable = select(on_readable(client), on_timeout(wait)) == 0;
-    // Now and then a plain read that has to wait comes in between.
+    // Sometimes a plain read comes in between, and has to wait.
     if (!readable && random.below(8) != 0) continue;
     std::array<std::byte, 8> buffer{};
     const auto [count, error] =
@@ -274,7 +275,7 @@ FIBER_TEST_CASE("timeouts of 0 to 2 us race with bytes, reads and closes, and no
   writer.join();
 }
 
-FIBER_TEST_CASE("closes race with selects that begin and end") {
+FIBER_TEST_CASE("selects on a stream return when closes race with their begin and end") {
   const int rounds = static_cast<int>(300 / kSlowdown);
   Random random(3);
   for (int i = 0; i < rounds; ++i) {
@@ -292,7 +293,7 @@ FIBER_TEST_CASE("closes race with selects that begin and end") {
   }
 }
 
-THREAD_TEST_CASE("a plain thread may select on sockets") {
+THREAD_TEST_CASE("a plain thread may use select() on sockets") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
   weft::go([&channel] { (void)channel.send(1); });

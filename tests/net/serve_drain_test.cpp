@@ -1,4 +1,4 @@
-// The end of a server: who is still served, who is not, and when it comes.
+// Tests the end of a server: which clients it still serves, and when it ends.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -37,12 +37,14 @@ void read_on(TcpStream& stream) {
 
 }  // namespace
 
-SIM_TEST_CASE("the end of the grace ends a server whose pool has no room for the next connection") {
+SIM_TEST_CASE(
+    "a server ends at its grace period when the pool has no room for the next connection") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, read_on);
   std::vector<TcpStream> streams;
   for (int i = 0; i < 3; ++i) streams.push_back(serving.connect());
-  wait_for([&] { return serving->stats().accepted == 2; });  // One served, one waits for the pool.
+  wait_for([&] { return serving->stats().accepted == 2; });  // One is served, one waits for the
+                                                             // pool.
   const auto drained = Clock::now();
   CHECK(serving.end() == std::error_code{});
   CHECK(Clock::now() - drained >= 1h);
@@ -52,7 +54,8 @@ SIM_TEST_CASE("the end of the grace ends a server whose pool has no room for the
   for (TcpStream& stream : streams) CHECK(has_ended(stream));
 }
 
-SIM_TEST_CASE("a drain reaches idle connections while another connection waits for the pool") {
+SIM_TEST_CASE(
+    "a server that drains ends idle connections while another connection waits for the pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [](Connection& connection) {
     CHECK(connection.wait_readable() == Errc::cancelled);
@@ -66,7 +69,8 @@ SIM_TEST_CASE("a drain reaches idle connections while another connection waits f
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("a client that connected before the drain is served, even without a free place") {
+FIBER_TEST_CASE(
+    "a server that drains serves clients that connected earlier, even at max_connections") {
   Event goes_on;
   Event begun;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
@@ -90,7 +94,7 @@ FIBER_TEST_CASE("a client that connected before the drain is served, even withou
   CHECK(serving->stats().refused == 0);
 }
 
-SIM_TEST_CASE("a client without a place at the end of the grace is refused") {
+SIM_TEST_CASE("a server refuses a waiting client when the grace period of a drain ends") {
   Event begun;
   Serving serving(
       {.max_connections = 1,
@@ -111,7 +115,7 @@ SIM_TEST_CASE("a client without a place at the end of the grace is refused") {
   CHECK(serving->stats().closed_late == 1);
 }
 
-FIBER_TEST_CASE("a stream that its handler has taken is not closed at the end of the grace") {
+FIBER_TEST_CASE("a stream that its handler has taken stays open when the grace period ends") {
   TcpStream kept;
   Event taken;
   Event goes_on;
@@ -131,7 +135,8 @@ FIBER_TEST_CASE("a stream that its handler has taken is not closed at the end of
   CHECK(read_text(stream, 11) == "still there");
 }
 
-FIBER_TEST_CASE("shutdown waits for connections, and closes the rest at its deadline") {
+FIBER_TEST_CASE(
+    "shutdown() waits for connections, and closes the remaining connections at its deadline") {
   Event begun;
   Event goes_on;
   Serving serving({.grace = 0s}, [&](Connection&) {
@@ -141,7 +146,7 @@ FIBER_TEST_CASE("shutdown waits for connections, and closes the rest at its dead
   TcpStream stream = serving.connect();
   begun.wait();
   auto stopped = spawn([&] { return serving->shutdown(Deadline::never()); });
-  await_parked(runtime, "wait group", 2);  // In serve(), too: the grace is shutdown's.
+  await_parked(runtime, "wait group", 2);  // serve() waits, too: shutdown() has the grace.
   CHECK(serving->stats().closed_late == 0);
   goes_on.set();
   CHECK(stopped.join());
@@ -156,7 +161,7 @@ FIBER_TEST_CASE("shutdown waits for connections, and closes the rest at its dead
 }
 
 FIBER_TEST_CASE(
-    "a handler's shutdown waits neither for its own connection nor for other handlers' shutdowns") {
+    "shutdown() called by a handler does not wait for that handler or for other such handlers") {
   Server* server = nullptr;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;
@@ -176,7 +181,7 @@ FIBER_TEST_CASE(
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("a server that is shut down before it serves gives clients only the grace") {
+FIBER_TEST_CASE("a server that is shut down before serve() gives clients only the grace period") {
   Server server(&read_on, {.grace = 1ms});
   TcpListener listener = listen_anywhere();
   auto [stream, error] = TcpStream::connect(listener.local_address().value);
@@ -186,8 +191,7 @@ FIBER_TEST_CASE("a server that is shut down before it serves gives clients only 
   CHECK(has_ended(stream));
 }
 
-FIBER_TEST_CASE(
-    "a handler's shutdown closes all connections except its own, which a later shutdown closes") {
+FIBER_TEST_CASE("shutdown() called by a handler closes all connections except the handler's own") {
   Event others_are_closed;
   std::atomic<int> begun{0};
   Server* server = nullptr;
@@ -213,7 +217,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a handler's shutdown does not wait for connections that wait for a place in the pool") {
+    "shutdown() called by a handler does not wait for connections that wait for the pool") {
   Server* server = nullptr;
   FiberPool pool({.capacity = 1});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [&](Connection& connection) {
@@ -232,7 +236,7 @@ FIBER_TEST_CASE(
 }
 
 SIM_TEST_CASE(
-    "a connection accepted after a handler's shutdown ends at the deadline of that call") {
+    "a connection accepted after a handler's shutdown() ends at the deadline of that call") {
   Server* server = nullptr;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;

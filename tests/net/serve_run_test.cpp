@@ -1,5 +1,5 @@
-// The fibers that serve a connection: ServerOptions::run and stack_size, for the first request and
-// for requests after a time without a fiber.
+// Tests the fibers that serve a connection: ServerOptions::run and stack_size, for the first
+// request and for requests after an idle time without a fiber.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -30,7 +30,7 @@ TEST_SUITE_BEGIN("net/serve_run");
 
 namespace {
 
-// Answers one request; one that begins with `t` by an exception.
+// Answers one request; throws if the request begins with `t`.
 Next answer_or_throw(Connection& connection) {
   std::array<std::byte, 1> request;
   if (connection.stream().read_exactly(request).error) return Next::close;
@@ -38,7 +38,7 @@ Next answer_or_throw(Connection& connection) {
   return connection.stream().write_all(request).error ? Next::close : Next::idle;
 }
 
-// A message ends with a point, and may come in parts.
+// A message ends with a period, and may come in parts.
 struct Message {
   Message(net::ByteStream& connected, std::atomic<int>& count) : stream(connected), alive(count) {
     ++alive;
@@ -61,7 +61,8 @@ struct Message {
 
 }  // namespace
 
-FIBER_TEST_CASE("a handler that takes a stream keeps its connection when it returns Next::idle") {
+FIBER_TEST_CASE(
+    "a handler with a stream parameter keeps the connection when it returns Next::idle") {
   Serving serving({}, [](net::ByteStream& stream) {
     std::array<std::byte, 1> request;
     if (stream.read_exactly(request).error) return Next::close;
@@ -72,7 +73,7 @@ FIBER_TEST_CASE("a handler that takes a stream keeps its connection when it retu
 }
 
 FIBER_TEST_CASE(
-    "the state of an idle connection is kept, and ends before the connection's stream") {
+    "the state of an idle connection is kept and is destroyed before the connection's stream") {
   std::atomic<int> calls{0};
   std::atomic<int> alive{0};
   Serving serving({}, [&](Connection& connection) {
@@ -102,7 +103,7 @@ FIBER_TEST_CASE(
   CHECK(alive == 0);
 }
 
-FIBER_TEST_CASE("run starts each request after an idle time, like the first request") {
+FIBER_TEST_CASE("ServerOptions::run starts the task of each request that follows an idle time") {
   constexpr int kClients = 6;
   constexpr int kRounds = 3;
   FiberPool pool({.capacity = 2, .on_full = OnFull::block});
@@ -136,7 +137,7 @@ FIBER_TEST_CASE("run starts each request after an idle time, like the first requ
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("an idle connection without room for its next request is refused") {
+FIBER_TEST_CASE("an idle connection is refused when the pool has no room for its next request") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   Event goes_on;
   std::atomic<int> calls{0};
@@ -162,7 +163,7 @@ FIBER_TEST_CASE("an idle connection without room for its next request is refused
   goes_on.set();
 }
 
-FIBER_TEST_CASE("a spurious event on an idle connection takes no place in the pool") {
+FIBER_TEST_CASE("a spurious event on an idle connection starts no task in the pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   std::atomic<int> calls{0};
   std::atomic<io::IoHandle*> handle{nullptr};
@@ -182,7 +183,7 @@ FIBER_TEST_CASE("a spurious event on an idle connection takes no place in the po
   CHECK(ask(idle, "third") == "third");
 }
 
-FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not the server") {
+FIBER_TEST_CASE("an exception of a handler is reported and ends the connection, not the server") {
   std::atomic<int> told{0};
   FiberPool pool({.capacity = 2});
   for (const bool in_a_pool : {false, true}) {
@@ -193,7 +194,7 @@ FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not 
     }};
     if (in_a_pool) options.run = net::in_pool(pool);
     Serving serving(std::move(options), answer_or_throw);
-    // In the first request, and in one after an idle time.
+    // Tests the first request, and a request after an idle time.
     TcpStream first = serving.connect();
     CHECK(!first.write_all(bytes("t")).error);
     CHECK(has_ended(first));
@@ -208,7 +209,7 @@ FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not 
   CHECK(told == 4);
 }
 
-FIBER_TEST_CASE("a server without on_exception continues when a handler throws") {
+FIBER_TEST_CASE("a server without on_exception continues after an exception of a handler") {
   Serving serving({}, answer_or_throw);
   TcpStream stream = serving.connect();
   CHECK(!stream.write_all(bytes("t")).error);
@@ -217,7 +218,7 @@ FIBER_TEST_CASE("a server without on_exception continues when a handler throws")
   CHECK(ask(other, "b") == "b");
 }
 
-FIBER_TEST_CASE("a request after an idle time has the server's stack size and name") {
+FIBER_TEST_CASE("a request after an idle time runs with the server's stack size and fiber name") {
   Serving serving({.stack_size = 512 * 1024, .name = "mail"}, [](Connection& connection) {
     CHECK(use_stack(128) == 128);
     CHECK(this_fiber::name() == "mail");
@@ -226,11 +227,12 @@ FIBER_TEST_CASE("a request after an idle time has the server's stack size and na
   const std::uint64_t finished = runtime.stats().finished;
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "first") == "first");
-  wait_for([&] { return runtime.stats().finished > finished; });  // It is idle.
+  wait_for([&] { return runtime.stats().finished > finished; });  // The connection is idle.
   CHECK(ask(stream, "second") == "second");
 }
 
-FIBER_TEST_CASE("an exception of run ends the server, once its connections have ended") {
+FIBER_TEST_CASE(
+    "an exception of ServerOptions::run ends the server after its connections have ended") {
   for (const bool when_idle : {false, true}) {
     std::atomic<bool> fails{false};
     FiberPool pool({.capacity = 2});

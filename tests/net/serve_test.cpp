@@ -33,7 +33,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/serve");
 
-FIBER_TEST_CASE("each connection is served, until the server drains") {
+FIBER_TEST_CASE("a server serves each connection until the server drains") {
   Serving serving({}, [](TcpStream& stream) { (void)echo(stream); });
   constexpr int kClients = 20;
   std::vector<JoinHandle<void>> clients;
@@ -50,7 +50,7 @@ FIBER_TEST_CASE("each connection is served, until the server drains") {
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("a stop request, or the close of its listener, ends serve") {
+FIBER_TEST_CASE("a stop request or the close of the listener ends serve()") {
   std::stop_source stop;
   TcpListener listener = listen_anywhere();
   auto serving =
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a stop request, or the close of its listener, ends serve") {
   CHECK(again.join() == std::error_code{});
 }
 
-THREAD_TEST_CASE("a plain thread may call serve") {
+THREAD_TEST_CASE("a plain thread may call serve()") {
   Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
@@ -80,7 +80,7 @@ THREAD_TEST_CASE("a plain thread may call serve") {
   client.join();
 }
 
-FIBER_TEST_CASE("an idle connection is served by a new fiber when bytes arrive") {
+FIBER_TEST_CASE("a new fiber serves an idle connection when bytes arrive") {
   Serving serving({}, answer_one);
   std::vector<TcpStream> streams;
   for (int i = 0; i < 10; ++i) streams.push_back(serving.connect());
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("an idle connection is served by a new fiber when bytes arrive")
   wait_for([&] { return serving->stats().open == 0; });
 }
 
-FIBER_TEST_CASE("a drain ends idle connections at once, in every kind of idle wait") {
+FIBER_TEST_CASE("a drain ends idle connections at once, with and without a waiting fiber") {
   for (const bool keeps_fiber : {false, true}) {
     Serving serving({.grace = 1h}, [keeps_fiber](Connection& connection) {
       if (answer_one(connection) == Next::close) return Next::close;
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a drain ends idle connections at once, in every kind of idle wa
   }
 }
 
-FIBER_TEST_CASE("between two requests a connection waits until a deadline or a stop request") {
+FIBER_TEST_CASE("a connection waits for its next request until a deadline or a stop request") {
   Serving serving({}, [](Connection& connection) {
     CHECK(connection.wait_readable(Deadline::after(1ms)) == Errc::timed_out);
     std::stop_source source;
@@ -132,7 +132,7 @@ FIBER_TEST_CASE("between two requests a connection waits until a deadline or a s
   CHECK(serving.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a request that arrived before the drain is answered") {
+FIBER_TEST_CASE("a server that drains answers a request that has already arrived") {
   Event goes_on;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     const Next next = answer_one(connection);
@@ -145,7 +145,7 @@ FIBER_TEST_CASE("a request that arrived before the drain is answered") {
   // A client that has connected, but perhaps has not been accepted.
   TcpStream late = serving.connect();
   CHECK(!late.write_all(bytes("late")).error);
-  // A busy system brings bytes, and connections, later than it says.
+  // A busy system delivers bytes and connections later than it reports them.
   wait_for([&] { return has_arrived(stream) && has_arrived(late); });
   serving->stop();
   goes_on.set();
@@ -154,7 +154,7 @@ FIBER_TEST_CASE("a request that arrived before the drain is answered") {
   CHECK(read_text(late, 4) == "late");
 }
 
-SIM_TEST_CASE("a connection that exceeds the grace is closed") {
+SIM_TEST_CASE("a server closes a connection that exceeds the grace period") {
   Event begun;
   Serving serving({.grace = 1min}, [&](TcpStream& stream) {
     begun.set();
@@ -169,7 +169,8 @@ SIM_TEST_CASE("a connection that exceeds the grace is closed") {
   CHECK(serving->stats().closed_late == 1);
 }
 
-SIM_TEST_CASE("connections that exceed the idle time are closed, and other connections continue") {
+SIM_TEST_CASE(
+    "a server closes connections that exceed the idle time, and other connections continue") {
   Serving serving({.idle_timeout = 1h}, answer_one);
   TcpStream idle = serving.connect();
   TcpStream busy = serving.connect();
@@ -192,7 +193,7 @@ SIM_TEST_CASE("connections that exceed the idle time are closed, and other conne
   CHECK(serving->stats().timed_out == 2);
 }
 
-SIM_TEST_CASE("each of many connections is closed when its own idle time ends") {
+SIM_TEST_CASE("a server closes each of many connections when the connection's own idle time ends") {
   Serving serving({.idle_timeout = 1h}, answer_one);
   WaitGroup clients;
   for (int i = 0; i < 100; ++i) {
@@ -213,7 +214,7 @@ SIM_TEST_CASE("each of many connections is closed when its own idle time ends") 
   CHECK(serving->stats().timed_out == 100);
 }
 
-FIBER_TEST_CASE("connections at the limit wait for the end of earlier connections") {
+FIBER_TEST_CASE("connections beyond max_connections wait for the end of earlier connections") {
   Event goes_on;
   Serving serving({.max_connections = 2}, [&](TcpStream& stream) {
     goes_on.wait();
@@ -232,7 +233,7 @@ FIBER_TEST_CASE("connections at the limit wait for the end of earlier connection
   CHECK(serving->stats().accepted == 6);
 }
 
-FIBER_TEST_CASE("connections beyond the limit are refused if the options request that") {
+FIBER_TEST_CASE("a server with AtLimit::refuse refuses connections beyond max_connections") {
   Serving serving(
       {.max_connections = 2,
        .at_limit = AtLimit::refuse,
@@ -249,7 +250,7 @@ FIBER_TEST_CASE("connections beyond the limit are refused if the options request
   CHECK(serving->stats().refused == 1);
 }
 
-FIBER_TEST_CASE("a pool serves connections, and its refusal of a task refuses the connection") {
+FIBER_TEST_CASE("a server in a pool refuses a connection when the pool refuses the task") {
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
   Serving serving(
       {.on_refused =
@@ -268,7 +269,7 @@ FIBER_TEST_CASE("a pool serves connections, and its refusal of a task refuses th
   CHECK(serving->stats().refused == 1);
 }
 
-FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
+FIBER_TEST_CASE("one server serves TCP and Unix connections, and drains all of them") {
   TcpListener over_tcp = listen_anywhere();
   auto [over_unix, error] = net::UnixListener::listen(net::UnixAddress());
   REQUIRE(error == std::error_code{});
@@ -300,7 +301,7 @@ FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
   CHECK(server.stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("a server serves a Unix listener alone or together with TCP") {
+FIBER_TEST_CASE("one server serves a Unix listener alone or together with a TCP listener") {
   auto [listener, error] = net::UnixListener::listen(net::UnixAddress());
   REQUIRE(error == std::error_code{});
   const net::UnixAddress address = listener.local_address().value;
@@ -316,7 +317,7 @@ FIBER_TEST_CASE("a server serves a Unix listener alone or together with TCP") {
   CHECK(running.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("listeners that share a port serve together") {
+FIBER_TEST_CASE("one server serves several listeners that share a port") {
   auto [listeners, error] = net::listen_shared(net::Address::loopback_v4(0), 3);
   REQUIRE(error == std::error_code{});
   const net::Address address = listeners.front().local_address().value;
@@ -332,11 +333,11 @@ FIBER_TEST_CASE("listeners that share a port serve together") {
   CHECK(server.stats().accepted == 30);
 }
 
-FIBER_TEST_CASE("a server survives more connections than it has descriptors") {
+FIBER_TEST_CASE("a server continues when more clients connect than it has descriptors") {
   Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
-  // Connected before the server begins, so that these have their descriptors.
+  // The clients connect before the server begins, so that they get descriptors.
   std::vector<TcpStream> clients;
   for (int i = 0; i < 100; ++i) {
     auto [stream, error] = TcpStream::connect(address);

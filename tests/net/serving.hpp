@@ -1,4 +1,4 @@
-// A server in the same process, and what its clients and handlers do.
+// A server in the same process, and functions for its clients and handlers.
 #pragma once
 
 #include <linux/sockios.h>
@@ -25,7 +25,7 @@ using net::ServerOptions;
 using net::TcpListener;
 using net::TcpStream;
 
-// A server in a fiber of its own.
+// Runs a server in a separate fiber.
 class Serving {
  public:
   template <class H>
@@ -47,7 +47,7 @@ class Serving {
     return std::move(stream);
   }
   [[nodiscard]] const net::Address& address() const noexcept { return address_; }
-  // Stops it, and waits for its end.
+  // Stops the server, and waits for its end.
   std::error_code end() {
     server_.stop();
     return running_.join();
@@ -60,14 +60,15 @@ class Serving {
   JoinHandle<Result<void>> running_;
 };
 
-// Whether the peer has closed, without another byte.
+// Returns whether the peer has closed without sending another byte.
 inline bool has_ended(TcpStream& stream) {
   std::array<std::byte, 8> buffer;
   const std::error_code error = stream.read_some(buffer).error;
   return error == Errc::end_of_stream || error == std::errc::connection_reset;
 }
 
-// Whether the other side's system has all that was written. (An emulator may not know.)
+// Returns whether the other side's system has received all written bytes. (An emulator may not
+// report that.)
 inline bool has_arrived(const TcpStream& stream) {
   int left = 0;
   return ::ioctl(stream.native_handle(), SIOCOUTQ, &left) != 0 || left == 0;

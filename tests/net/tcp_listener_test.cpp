@@ -32,7 +32,7 @@ FIBER_TEST_CASE("listening on a port in use returns an error") {
   CHECK(TcpListener::listen(listener.local_address().value).error == std::errc::address_in_use);
 }
 
-FIBER_TEST_CASE("listeners can share a port when each of them requests it") {
+FIBER_TEST_CASE("listeners share a port when each of them requests port sharing") {
   TcpListener first = listen_anywhere({.reuse_port = true});
   const Address address = first.local_address().value;
   auto [second, error] = TcpListener::listen(address, {.reuse_port = true});
@@ -41,7 +41,7 @@ FIBER_TEST_CASE("listeners can share a port when each of them requests it") {
   CHECK(refused == std::error_code{});
 }
 
-FIBER_TEST_CASE("a port can be listened on again at once") {
+FIBER_TEST_CASE("a port can be listened on again immediately after a close") {
   TcpListener listener = listen_anywhere();
   const Address address = listener.local_address().value;
   {
@@ -55,7 +55,7 @@ FIBER_TEST_CASE("a port can be listened on again at once") {
   CHECK(!TcpListener::listen(address).error);
 }
 
-FIBER_TEST_CASE("IPv6 works like IPv4") {
+FIBER_TEST_CASE("a listener and a stream exchange data over IPv6") {
   auto [listener, error] = TcpListener::listen(Address::loopback_v6(0));
   if (error == std::errc::address_not_available ||
       error == std::errc::address_family_not_supported) {
@@ -68,7 +68,7 @@ FIBER_TEST_CASE("IPv6 works like IPv4") {
   CHECK(read_text(server, 3) == "six");
 }
 
-FIBER_TEST_CASE("connections that came before the accept are accepted") {
+FIBER_TEST_CASE("accept() returns connections that were made before the call") {
   constexpr std::size_t kConnections = 20;
   TcpListener listener = listen_anywhere();
   std::vector<TcpStream> clients;
@@ -78,7 +78,7 @@ FIBER_TEST_CASE("connections that came before the accept are accepted") {
   for (std::size_t i = 0; i < kConnections; ++i) CHECK(!listener.accept().error);
 }
 
-FIBER_TEST_CASE("a connection that was reset while it waited is skipped") {
+FIBER_TEST_CASE("accept() skips a connection that was reset while the connection waited") {
   TcpListener listener = listen_anywhere();
   const Address address = listener.local_address().value;
   {
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a connection that was reset while it waited is skipped") {
   }
   auto [client, error] = TcpStream::connect(address);
   CHECK(client.write_all(bytes("alive")).value == 5);
-  // Linux hands out the dead connection, other systems skip it.
+  // Linux returns the dead connection; other systems skip it.
   std::string text;
   while (text.empty()) {
     auto [server, failed] = listener.accept();
@@ -100,12 +100,13 @@ FIBER_TEST_CASE("a connection that was reset while it waited is skipped") {
 }
 
 FIBER_TEST_CASE(
-    "an accept without descriptors returns the error at its deadline, and the listener continues") {
+    "an accept without free descriptors returns the error at its deadline, and the listener "
+    "continues") {
   TcpListener listener = listen_anywhere();
   auto [client, refused] = TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});
   {
-    // The lowest free number is the one that accept would be given.
+    // An accept would get the lowest free number.
     const DescriptorLimit limit(limit_that_leaves(0));
     CHECK(listener.accept(Deadline::past()).error == std::errc::too_many_files_open);
     CHECK(listener.accept(Deadline::after(5ms)).error == std::errc::too_many_files_open);
@@ -123,7 +124,7 @@ FIBER_TEST_CASE(
   CHECK(read_text(server, 7) == "at last");
 }
 
-THREAD_TEST_CASE("a plain thread accepts a connection from another thread") {
+THREAD_TEST_CASE("a plain thread accepts a connection that another thread makes") {
   TcpListener listener = listen_anywhere();
   const Address address = listener.local_address().value;
   std::thread connector([address] {

@@ -44,13 +44,13 @@ FIBER_TEST_CASE("an echo server returns the bytes that it receives") {
   CHECK(echoed.join() == 1 + 5 + 10'000);
 }
 
-FIBER_TEST_CASE("both ends agree on their addresses") {
+FIBER_TEST_CASE("both ends of a connection report the same pair of addresses") {
   auto [client, server] = connected_pair();
   CHECK(client.local_address().value == server.peer_address().value);
   CHECK(client.peer_address().value == server.local_address().value);
 }
 
-// Serves `connections` connections, a fiber each.
+// Serves `connections` connections, each in a fiber.
 static void serve(TcpListener& listener, int connections) {
   WaitGroup served;
   for (int i = 0; i < connections; ++i) {
@@ -66,7 +66,7 @@ static void serve(TcpListener& listener, int connections) {
   served.wait();
 }
 
-FIBER_TEST_CASE("500 connections are served by a fiber each") {
+FIBER_TEST_CASE("500 connections are served by one fiber each") {
   constexpr int kConnections = 500;
   constexpr int kMessages = 10;
   const DescriptorLimit limit(4096);
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("500 connections are served by a fiber each") {
   server.join();
 }
 
-FIBER_TEST_CASE("a side that has finished writing can still read") {
+FIBER_TEST_CASE("a stream whose sending side is shut down can still read") {
   auto [client, server] = connected_pair();
   CHECK(client.write_all(bytes("question")).value == 8);
   CHECK(client.shutdown(net::Shutdown::write));
@@ -105,8 +105,8 @@ FIBER_TEST_CASE("a side that has finished writing can still read") {
   CHECK(client.write_some(bytes("more")).error == std::errc::broken_pipe);
 }
 
-FIBER_TEST_CASE("an end directly after the last bytes is not missed") {
-  // The first read is short, which says that the socket is empty; the end must still be seen.
+FIBER_TEST_CASE("a read returns the end of the stream even directly after the last bytes") {
+  // The first read is short, which indicates an empty socket; the reader must still see the end.
   TcpListener listener = listen_anywhere();
   for (unsigned i = 0; i < 500 / kSlowdown; ++i) {
     auto [client, server] = connect_to(listener);
@@ -132,12 +132,12 @@ FIBER_TEST_CASE("writing to a closed peer returns an error and raises no signal"
   auto [client, server] = connected_pair();
   server.close();
   std::error_code error;
-  // The first writes may still go out: the refusal is on its way.
+  // The first writes may still succeed, while the refusal is in transit.
   while (!error) error = client.write_some(bytes("is anybody there?")).error;
   CHECK((error == std::errc::broken_pipe || error == std::errc::connection_reset));
 }
 
-FIBER_TEST_CASE("a waiting reader sees a connection reset") {
+FIBER_TEST_CASE("a waiting read returns the error when the peer resets the connection") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 16> buffer;
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a waiting reader sees a connection reset") {
   CHECK(reader.join() == std::errc::connection_reset);
 }
 
-FIBER_TEST_CASE("connecting without a listener is refused") {
+FIBER_TEST_CASE("connecting to a port without a listener is refused") {
   Address address;
   {
     TcpListener listener = listen_anywhere();
@@ -161,7 +161,7 @@ FIBER_TEST_CASE("connecting without a listener is refused") {
         std::errc::connection_refused);
 }
 
-FIBER_TEST_CASE("calls with empty buffers return at once") {
+FIBER_TEST_CASE("reads and writes with empty buffers return at once") {
   auto [client, server] = connected_pair();
   CHECK(!client.read_some({}).error);
   CHECK(!client.read_exactly({}).error);
@@ -169,7 +169,7 @@ FIBER_TEST_CASE("calls with empty buffers return at once") {
   CHECK(!client.write_all("").error);
 }
 
-FIBER_TEST_CASE("a read that cannot be filled returns the number of bytes") {
+FIBER_TEST_CASE("a read_exactly() that ends early returns the number of bytes") {
   auto [client, server] = connected_pair();
   CHECK(server.write_all(bytes("half")).value == 4);
   server.close();
@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a read that cannot be filled returns the number of bytes") {
   CHECK(error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("shutting down the reading side ends a read that waits") {
+FIBER_TEST_CASE("shutting down the reading side ends a waiting read") {
   auto [client, server] = connected_pair();
   Event has_read;
   auto reader = spawn([&stream = client, &has_read] {
@@ -196,7 +196,7 @@ FIBER_TEST_CASE("shutting down the reading side ends a read that waits") {
   CHECK(reader.join() == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a stream that is empty or moved from is closed") {
+FIBER_TEST_CASE("a stream that is default-constructed or moved from is closed") {
   TcpStream empty;
   std::array<std::byte, 1> buffer;
   CHECK(empty.read_some(buffer).error == Errc::closed);
@@ -229,8 +229,8 @@ FIBER_TEST_CASE("streams disable Nagle's algorithm by default, and the option ca
   CHECK(client.set_no_delay(false));
 }
 
-// Bytes by chance, which are sent over and over: their number is a prime one, so that parts of a
-// stream that are lost, repeated or exchanged are noticed.
+// Returns random bytes, which tests send repeatedly. Their number is prime, so that tests detect
+// lost, repeated or exchanged parts of a stream.
 static std::vector<std::byte> make_noise(std::uint64_t state) {
   std::vector<std::byte> block(100'003);
   for (std::byte& byte : block) {
@@ -249,7 +249,7 @@ static void send_noise(TcpStream& stream, std::span<const std::byte> noise, std:
   CHECK(stream.shutdown(net::Shutdown::write));
 }
 
-// Returns how many bytes have come, up to the first one that is wrong.
+// Returns how many bytes have arrived before the first wrong one.
 static std::size_t receive_noise(TcpStream& stream, std::span<const std::byte> noise) {
   std::vector<std::byte> block(16'384);
   std::size_t received = 0;
@@ -263,7 +263,7 @@ static std::size_t receive_noise(TcpStream& stream, std::span<const std::byte> n
       const auto wanted = noise.subspan(received % noise.size());
       const std::size_t part = std::min(wanted.size(), rest.size());
       if (std::memcmp(rest.data(), wanted.data(), part) != 0) {
-        stream.close();  // So that its sender ends.
+        stream.close();  // Ends the sender.
         return received;
       }
       rest = rest.subspan(part);
@@ -272,13 +272,13 @@ static std::size_t receive_noise(TcpStream& stream, std::span<const std::byte> n
   }
 }
 
-FIBER_TEST_CASE_WITH("64 MiB pass unchanged through small buffers in both directions at once",
+FIBER_TEST_CASE_WITH("64 MiB pass through small buffers unchanged in both directions at once",
                      {.workers = {1, 8}}) {
   const std::size_t bytes = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
   const std::vector<std::byte> up = make_noise(1);
   const std::vector<std::byte> down = make_noise(2);
   auto [client, server] = connected_pair();
-  // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
+  // With smaller buffers, the kernel itself stalls for 200 ms at a time.
   shrink_buffers(client, 32'768);
   shrink_buffers(server, 32'768);
   auto up_sent = spawn([&, &stream = client] { send_noise(stream, up, bytes); });
@@ -290,7 +290,7 @@ FIBER_TEST_CASE_WITH("64 MiB pass unchanged through small buffers in both direct
   down_sent.join();
 }
 
-THREAD_TEST_CASE("plain threads read and write, and fibers answer them") {
+THREAD_TEST_CASE("plain threads and fibers exchange data over a connection") {
   TcpListener listener = listen_anywhere();
   auto server = spawn([&] { serve(listener, 1); });
   {
@@ -312,11 +312,11 @@ TEST_CASE("network calls without a runtime return an error") {
   CHECK(TcpListener::listen(Address::loopback_v4(0)).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE_WITH("a reader that always has data lets other fibers run",
+FIBER_TEST_CASE_WITH("a fiber that reads without ever waiting lets other fibers run",
                      {.workers = {1}, .monitored = true}) {
   auto [client, server] = connected_pair();
-  // A thread of its own keeps the stream full, and a byte is read at a time: there is always more,
-  // so the reader never has to wait.
+  // A separate thread keeps the stream full, and the reader takes one byte at a time. There are
+  // always more bytes, so the reader never has to wait.
   std::atomic<bool> other_ran{false};
   std::atomic<bool> all_written{false};
   std::thread writer([&, &from = client] {
@@ -328,20 +328,20 @@ FIBER_TEST_CASE_WITH("a reader that always has data lets other fibers run",
   CHECK(server.read_some(buffer).value == 1);
   go([&] { other_ran.store(true); });
   std::vector<std::byte> rest(10'000);
-  // If the stream was empty for once, the other has run, and the writer may stop without a byte.
+  // If the stream was empty once, the other fiber has run, and the writer may stop without a byte.
   while (!other_ran.load()) (void)server.read_some(buffer, Deadline::after(10ms));
   while (!all_written.load()) (void)server.read_some(rest, Deadline::after(1ms));
   writer.join();
 }
 
-FIBER_TEST_CASE("a read that may not wait returns available bytes, even after a short read") {
+FIBER_TEST_CASE("a read with a past deadline returns available bytes, even after a short read") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   for (int i = 0; i < 100; ++i) {
     CHECK(client.write_all(bytes("x")).value == 1);
     CHECK(server.read_some(buffer).value == 1);
     CHECK(client.write_all(bytes("12345")).value == 5);
-    // It may come a moment later. weft has not asked the kernel yet what has come.
+    // The bytes may arrive a moment later. weft has not polled the kernel yet.
     for (int there = 0; there < 5;) {
       CHECK(::ioctl(server.native_handle(), FIONREAD, &there) == 0);
       std::this_thread::yield();
@@ -351,20 +351,20 @@ FIBER_TEST_CASE("a read that may not wait returns available bytes, even after a 
   }
 }
 
-FIBER_TEST_CASE("a read continues after urgent data, even after a short read") {
-  // The system ends a read at urgent data, and tells of what stands behind it by no further event.
+FIBER_TEST_CASE("a read returns the bytes after urgent data, even after a short read") {
+  // The system ends a read at urgent data, and reports the bytes after it by no further event.
   auto [client, server] = connected_pair();
   for (int i = 0; i < 20; ++i) {
     const int sender = client.native_handle();
     CHECK(::send(sender, "abc", 3, 0) == 3);
     CHECK(::send(sender, "!", 1, MSG_OOB) == 1);
     CHECK(::send(sender, "def", 3, 0) == 3);
-    this_fiber::sleep_for(1ms);  // Mostly all events have come then, before the first read.
+    this_fiber::sleep_for(1ms);  // Usually all events have come by the first read.
     CHECK(read_text(server, 6) == "abcdef");
   }
 }
 
-FIBER_TEST_CASE("waiting for bytes consumes no byte") {
+FIBER_TEST_CASE("wait_readable() consumes no byte") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   CHECK(server.wait_readable(Deadline::past()) == Errc::timed_out);
@@ -381,7 +381,7 @@ FIBER_TEST_CASE("waiting for bytes consumes no byte") {
   CHECK(server.read_some(buffer).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a socket is adopted, and released without being closed") {
+FIBER_TEST_CASE("a stream adopts a socket and releases the socket without closing it") {
   auto [client, server] = connected_pair();
   const int descriptor = server.native_handle();
   CHECK(TcpStream::adopt(descriptor).error == Errc::already_watched);

@@ -32,7 +32,7 @@ TEST_SUITE_BEGIN("net/unix");
 
 namespace {
 
-// A folder of the test's own, for socket files.
+// A folder for the test's socket files.
 class Folder {
  public:
   Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
@@ -60,7 +60,7 @@ net::UnixStreamPair make_pair() {
   return std::move(pair);
 }
 
-// Writes until the kernel has no room for a byte more; how many there were.
+// Writes until the kernel has no room for another byte; returns the number of bytes.
 std::size_t fill(UnixStream& stream) {
   const std::vector<std::byte> piece(4096);
   std::size_t count = 0;
@@ -74,7 +74,7 @@ std::size_t fill(UnixStream& stream) {
 
 }  // namespace
 
-TEST_CASE("an address is a path, an abstract name, or unnamed") {
+TEST_CASE("a Unix address is a path, an abstract name, or unnamed") {
   CHECK(UnixAddress().is_unnamed());
   CHECK(UnixAddress().to_string().empty());
   const UnixAddress path = UnixAddress::path("/run/x").value;
@@ -95,7 +95,8 @@ TEST_CASE("an address is a path, an abstract name, or unnamed") {
   CHECK(UnixAddress::path(std::string_view("a\0b", 3)).error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("a connection by path or abstract name carries bytes and the peer's credentials") {
+FIBER_TEST_CASE(
+    "a Unix connection by path or abstract name carries bytes and the peer's credentials") {
   const Folder folder;
   for (const UnixAddress& address : {folder.socket(), UnixAddress()}) {
     UnixListener listener = listen_on(address);
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("a connection by path or abstract name carries bytes and the pee
   }
 }
 
-FIBER_TEST_CASE("a stale socket file is replaced, and the file of a running server is not") {
+FIBER_TEST_CASE("a stale socket file is replaced, and the socket file of a running server is not") {
   const Folder folder;
   { const UnixListener dead = listen_on(folder.socket()); }
   CHECK(UnixStream::connect(folder.socket()).error == std::errc::connection_refused);
@@ -133,7 +134,8 @@ FIBER_TEST_CASE("a stale socket file is replaced, and the file of a running serv
   CHECK(UnixListener::listen(folder.socket()).error == std::errc::address_in_use);
 }
 
-FIBER_TEST_CASE("while a backlog is full, connecting waits for its deadline or a stop") {
+FIBER_TEST_CASE(
+    "connecting to a Unix listener with a full backlog waits for a deadline or a stop request") {
   UnixListener listener = listen_on(UnixAddress(), {.backlog = 0});
   const UnixAddress address = listener.local_address().value;
   const UnixStream first = UnixStream::connect(address).value;
@@ -150,7 +152,8 @@ FIBER_TEST_CASE("while a backlog is full, connecting waits for its deadline or a
 }
 
 FIBER_TEST_CASE(
-    "descriptors arrive with their bytes, and an ordinary read drops only the descriptors") {
+    "passed descriptors arrive with their bytes, and an ordinary read discards only the "
+    "descriptors") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});
@@ -169,7 +172,8 @@ FIBER_TEST_CASE(
   CHECK(::write(received.descriptors[0].get(), "x", 1) == 1);
   std::array<std::byte, 4> buffer;
   CHECK(io::read_some(pipe.read, buffer).value == 1);
-  // An ordinary read ends at them, and so is short; what is behind them is read all the same.
+  // An ordinary read ends at the descriptors and so is short; the reader still gets the bytes after
+  // them.
   CHECK(!pair.first.write_all(bytes("ab")).error);
   CHECK(pair.first.send_descriptors(bytes("cd"), ends).value == 2);
   CHECK(!pair.first.write_all(bytes("ef")).error);
@@ -184,7 +188,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "sending descriptors waits for room until a deadline or a stop, and loses no descriptor") {
+    "no descriptor is lost when a deadline or a stop request ends a waiting send of descriptors") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});
@@ -208,12 +212,11 @@ FIBER_TEST_CASE(
   CHECK(received.size == 4);
   CHECK(received.descriptors.size() == 1);
   CHECK(patient.join() == 4);
-  // Nothing came from sends that gave up.
+  // Sends that gave up have sent nothing.
   CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE(
-    "a deadline, a stop or a close ends calls on a Unix socket, which a select may wait for") {
+FIBER_TEST_CASE("a deadline, a stop request, a close or a select ends waits on a Unix socket") {
   auto pair = make_pair();
   std::array<std::byte, 8> buffer;
   CHECK(pair.first.read_some(buffer, Deadline::after(1ms)).error == Errc::timed_out);
@@ -236,7 +239,7 @@ FIBER_TEST_CASE(
   CHECK(closed.join() == Errc::closed);
 }
 
-THREAD_TEST_CASE("plain threads use Unix sockets") {
+THREAD_TEST_CASE("plain threads connect, read and write over Unix sockets") {
   UnixListener listener = listen_on(UnixAddress());
   std::thread server([&] {
     auto [stream, error] = listener.accept();
@@ -249,7 +252,7 @@ THREAD_TEST_CASE("plain threads use Unix sockets") {
   CHECK(read_text(stream, 5) == "plain");
   stream.close();
   server.join();
-  // And one of somebody else's making.
+  // Tests also a pair that other code has made.
   std::array<int, 2> ends{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
   auto [ours, refused] = UnixStream::adopt(ends[0]);
@@ -259,7 +262,9 @@ THREAD_TEST_CASE("plain threads use Unix sockets") {
   ::close(ends[1]);
 }
 
-THREAD_TEST_CASE("plain threads send and receive descriptors, and limits end their waits") {
+THREAD_TEST_CASE(
+    "plain threads pass descriptors over Unix sockets, and a deadline or a stop request ends their "
+    "waits") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});

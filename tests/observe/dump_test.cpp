@@ -38,7 +38,7 @@ std::string written_by(void (*write)(std::ostream&)) {
 
 TEST_SUITE_BEGIN("observe/dump");
 
-FIBER_TEST_CASE("a dump in JSON has each living fiber, with a name that needs escaping") {
+FIBER_TEST_CASE("a JSON dump has each living fiber and escapes the fibers' names") {
   weft::Event event;
   for (int i = 0; i < 300; ++i) weft::go({.name = "a \"b\"\n"}, [&] { event.wait(); });
   weft::test::await_parked(300);
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a dump in JSON has each living fiber, with a name that needs es
   event.set();
 }
 
-FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
+FIBER_TEST_CASE("a dump of folded stacks counts the fibers with the same calls") {
   weft::Event event;
   weft::Mutex mutex;
   mutex.lock();
@@ -63,14 +63,14 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
     mutex.unlock();
   });
   weft::test::await_parked(6);
-  // A fiber is seen as parked a little earlier than its calls are seen.
+  // A dump may show a fiber as parked slightly before it can show the fiber's calls.
   std::string text;
   while (count_of(text, "[event] 5\n") != 1 || count_of(text, "[mutex] 1\n") != 1) {
     weft::this_fiber::yield();
     text = written_by(&weft::dump::write_folded);
   }
   CHECK(count_of(text, "\n") == 2);
-  // There are calls, except under sanitizers.
+  // The dump has calls, except under sanitizers.
   CHECK((count_of(text, ";") > 6) == !weft::test::kSanitized);
   event.set();
   mutex.unlock();
@@ -81,7 +81,7 @@ FIBER_TEST_CASE_WITH("a dump shows how long a fiber has been parked", {.workers 
   weft::Event event;
   weft::go([&] { event.wait(); });
   std::ostringstream dump;
-  // While all workers sleep, the monitor looks at the fibers before it sleeps, too.
+  // While all workers sleep, the monitor examines the fibers before it also sleeps.
   while (dump.str().find("parked: event, for ") == std::string::npos) {
     weft::this_fiber::sleep_for(700ms);
     dump.str("");
@@ -91,14 +91,15 @@ FIBER_TEST_CASE_WITH("a dump shows how long a fiber has been parked", {.workers 
   event.set();
 }
 
-FIBER_TEST_CASE_WITH("a dump shows how long a fiber has run and its current calls",
-                     {.workers = {2}}) {
+FIBER_TEST_CASE_WITH(
+    "a dump shows how long a fiber has been running, and the fiber's current calls",
+    {.workers = {2}}) {
   std::atomic<bool> is_seen = false;
   auto spinning = weft::spawn([&] {
     while (!is_seen) {
     }
   });
-  // The spinning thread tells its calls unless that takes long.
+  // The dump has the spinning thread's calls, unless they take too long to read.
   const auto shows_age_and_calls = [](const std::string& text) {
     const std::size_t line = text.find("is running, for ");
     if (line == std::string::npos) return false;
@@ -115,7 +116,7 @@ FIBER_TEST_CASE_WITH("a dump shows how long a fiber has run and its current call
   spinning.join();
 }
 
-TEST_CASE("fibers that wait for a long time, while more begin to wait, are reported as a leak") {
+TEST_CASE("a dump reports a group of fibers as a leak if many wait long and more join them") {
   const auto waiting = [](const char* reason, std::chrono::minutes age) {
     weft::observe::FiberEntry fiber;
     fiber.reason = reason;
@@ -131,9 +132,9 @@ TEST_CASE("fibers that wait for a long time, while more begin to wait, are repor
   add(5, waiting("channel receive", 0min));
   add(1'000, waiting("readable", 30min));  // Connections, whose number does not grow.
   add(10, waiting("readable", 2min));
-  add(63, waiting("mutex", 10min));  // Few.
+  add(63, waiting("mutex", 10min));  // Too few.
   add(63, waiting("mutex", 1min));
-  add(1'000, waiting("", 60min));  // They run.
+  add(1'000, waiting("", 60min));  // Running fibers.
   add(1'000, waiting("", 1min));
   const std::vector<weft::observe::Leak> leaks = weft::observe::find_leaks(fibers);
   REQUIRE(leaks.size() == 1);
@@ -144,7 +145,7 @@ TEST_CASE("fibers that wait for a long time, while more begin to wait, are repor
   CHECK(leaks[0].young == 10);
 }
 
-TEST_CASE("the list of fibers is empty without a runtime") {
+TEST_CASE("a dump is empty without a runtime") {
   CHECK(written_by(&weft::dump::write_json) == R"({"fibers":[]})");
   CHECK(written_by(&weft::dump::write_folded).empty());
 }

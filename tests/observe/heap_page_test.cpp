@@ -1,4 +1,4 @@
-// The page of the heap. tests/observe/check_heap runs the last case with jemalloc.
+// Tests the page of the heap. tests/observe/check_heap runs the last case with jemalloc.
 #include "observe/heap_page.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = std::size_t{64} << 20;
   return bytes;
 }
 
-// The largest number at the end of a line.
+// Returns the largest number at the end of a line.
 std::size_t largest_stack(const std::string& folded) {
   std::size_t largest = 0;
   for (std::size_t end = folded.find('\n'); end != std::string::npos;
@@ -39,7 +39,8 @@ std::size_t largest_stack(const std::string& folded) {
 
 TEST_SUITE_BEGIN("observe/heap_page");
 
-TEST_CASE("a profile of jemalloc is folded, and each sample counts as the bytes it represents") {
+TEST_CASE(
+    "a heap profile of jemalloc is folded, and each sample is scaled to the bytes it represents") {
   const std::string folded = fold_heap_profile(
       "heap_v2/4096\n"
       "  t*: 3: 5000 [0: 0]\n"
@@ -54,12 +55,12 @@ TEST_CASE("a profile of jemalloc is folded, and each sample counts as the bytes 
       "\n"
       "MAPPED_LIBRARIES:\n"
       "00400000-00401000 r-xp 00000000 00:00 1 @ /bin/program\n");
-  // A call is before the place that it returns to. 64 bytes in objects of 32: 64 / (1 - exp(-32 /
-  // 4096)).
+  // A call precedes its return address. 64 sampled bytes in objects of 32 bytes stand for 64 / (1 -
+  // exp(-32 / 4096)) bytes.
   CHECK(folded == "0x2f;0x1f;0xf 1048576\n0x3f;0xf 8224\n");
 }
 
-TEST_CASE("a profile of tcmalloc is folded") {
+TEST_CASE("a heap profile of tcmalloc is folded") {
   CHECK(fold_heap_profile("heap profile:      3:   1100 [     9:   3000] @ heapprofile\n"
                           "     2:   1000 [     5:   2500] @ 0x10 0x20\n"
                           "     1:    100 [     4:    500] @ 0x30\n"
@@ -67,7 +68,7 @@ TEST_CASE("a profile of tcmalloc is folded") {
                           "MAPPED_LIBRARIES:\n") == "0x1f;0xf 1000\n0x2f 100\n");
 }
 
-TEST_CASE("the heap page shows what a fiber holds, or how to enable heap profiles") {
+TEST_CASE("the heap page shows the memory that a fiber holds, or how to enable heap profiles") {
   weft::test::TestGuard guard("the page of the heap");
   const bool is_expected = std::getenv("WEFT_EXPECTS_HEAP") != nullptr;
   Answer answer;

@@ -20,7 +20,7 @@ std::string quoted(std::string_view text) {
 
 TEST_SUITE_BEGIN("observe/json");
 
-TEST_CASE("a string is escaped only where JSON requires it") {
+TEST_CASE("JsonWriter escapes a string only where JSON requires an escape") {
   CHECK(quoted("") == R"("")");
   CHECK(quoted("plain / text") == R"("plain / text")");
   CHECK(quoted(R"(a "b" \c)") == R"("a \"b\" \\c")");
@@ -28,20 +28,21 @@ TEST_CASE("a string is escaped only where JSON requires it") {
   CHECK(quoted(std::string_view("\0\x01\x1f\x7f", 4)) == R"("\u0000\u0001\u001f\u007f")");
 }
 
-TEST_CASE("valid UTF-8 is unchanged, and each invalid byte is replaced") {
+TEST_CASE("JsonWriter leaves valid UTF-8 unchanged and replaces each invalid byte") {
   CHECK(quoted("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80") ==
         "\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"");
   const std::string mark = "\xEF\xBF\xBD";
   CHECK(quoted("a\xFFz") == "\"a" + mark + "z\"");
   CHECK(quoted("\xC3") == "\"" + mark + "\"");                                   // Cut off.
-  CHECK(quoted("\xC0\xAF") == "\"" + mark + mark + "\"");                        // Too long a form.
-  CHECK(quoted("\xE0\x80\x80") == "\"" + mark + mark + mark + "\"");             // Likewise.
+  CHECK(quoted("\xC0\xAF") == "\"" + mark + mark + "\"");                        // An overlong
+                                                                                 // form.
+  CHECK(quoted("\xE0\x80\x80") == "\"" + mark + mark + mark + "\"");             // Also overlong.
   CHECK(quoted("\xED\xA0\x80") == "\"" + mark + mark + mark + "\"");             // A surrogate.
   CHECK(quoted("\xF4\x90\x80\x80") == "\"" + mark + mark + mark + mark + "\"");  // Too large.
   CHECK(quoted("\xE2\x82z") == "\"" + mark + mark + "z\"");
 }
 
-TEST_CASE("values are separated by commas, keys and values by colons") {
+TEST_CASE("JsonWriter separates values with commas, and keys from values with colons") {
   std::ostringstream out;
   JsonWriter json(out);
   json.begin_object().field("a", 1).key("b").begin_array().value("x").value(true);

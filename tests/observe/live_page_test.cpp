@@ -28,7 +28,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Each client gets `answer`, whatever it asks for.
+// Sends each client `answer`, whatever its request is.
 void answer_with(weft::net::TcpListener& listener, const std::string& answer) {
   (void)weft::net::serve(listener, [&](weft::net::TcpStream& stream) {
     std::string request;
@@ -42,7 +42,7 @@ void answer_with(weft::net::TcpListener& listener, const std::string& answer) {
   });
 }
 
-// The output of `weft-top --once` for a page, and its exit status.
+// Returns the output of `weft-top --once` for a page, and its exit status.
 std::pair<std::string, int> run_weft_top(const Address& address) {
   const std::string command =
       "no_proxy='*' " WEFT_TOOLS "/weft-top --once http://" + address.to_string() + " 2>&1";
@@ -61,7 +61,7 @@ std::pair<std::string, int> run_weft_top(const Address& address) {
 
 TEST_SUITE_BEGIN("observe/live_page");
 
-FIBER_TEST_CASE("each page is answered, and other paths get 404") {
+FIBER_TEST_CASE("the live page answers each of its paths, and other paths get 404") {
   weft::FiberPool pool({.capacity = 1, .name = "mail"});
   weft::Event event;
   for (int i = 0; i < 3; ++i) weft::go([&] { event.wait(); });
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("each page is answered, and other paths get 404") {
   event.set();
 }
 
-FIBER_TEST_CASE("names in the list of fibers have no control characters for a terminal") {
+FIBER_TEST_CASE("names in the live page's list of fibers have no terminal control characters") {
   weft::Event event;
   auto fiber = weft::spawn({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
   while (!contains(weft::live::answer("/fibers").body, "; 'red?[31m?' for one")) {
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("names in the list of fibers have no control characters for a te
   fiber.join();
 }
 
-FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("weft-top shows the pools and waits of a program", {.workers = {2}}) {
   weft::FiberPool pool({.capacity = 3, .name = "mail"});
   const weft::FiberPool same({.capacity = 4, .name = "mail"});
   auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
@@ -98,7 +98,7 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   const std::string answer = "HTTP/1.1 200 OK\r\n\r\n" + weft::live::answer("/data.json").body;
   auto serving = weft::spawn([&listener = listener, &answer] { answer_with(listener, answer); });
   const auto [shown, status] = run_weft_top(listener.local_address().value);
-  const std::string& text = shown;  // Which a message may use.
+  const std::string& text = shown;  // For the message of a failure.
   CHECK_MESSAGE(status == 0, text);
   CHECK(contains(text, "waiting for "));
   CHECK(contains(text, "mail (2)"));
@@ -107,7 +107,7 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   serving.join();
 }
 
-FIBER_TEST_CASE_WITH("weft-top reports an invalid answer", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("weft-top reports an invalid answer of the live page", {.workers = {2}}) {
   for (const char* answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "\x1b[31m no HTTP\r\n\r\n",
         "HTTP/1.1 200 OK\r\n\r\n{\"of\":\"somebody else\"}", "HTTP/1.1 200 OK\r\n\r\n[1]",
@@ -126,7 +126,7 @@ FIBER_TEST_CASE_WITH("weft-top reports an invalid answer", {.workers = {2}}) {
   }
 }
 
-FIBER_TEST_CASE("a trace is recorded for the time that the query names") {
+FIBER_TEST_CASE("the live page records a trace for the time that the query gives") {
   const weft::live::Answer answer = weft::live::answer("/trace?seconds=0.002");
   CHECK(answer.status == 200);
   CHECK(answer.content_type == "application/json");
@@ -140,8 +140,7 @@ FIBER_TEST_CASE("a trace is recorded for the time that the query names") {
   }
 }
 
-FIBER_TEST_CASE(
-    "a second trace is refused during the first, and the end of a context ends a trace") {
+FIBER_TEST_CASE("the live page refuses a second trace, and the end of a context ends a trace") {
   weft::Context context;
   auto first = weft::spawn([&] {
     const weft::ContextScope scope(context);
@@ -156,7 +155,7 @@ FIBER_TEST_CASE(
   CHECK(!weft::trace::is_on());
 }
 
-TEST_CASE("only this machine may read unless configured otherwise") {
+TEST_CASE("the live page answers only this machine by default") {
   const Address here = Address::loopback_v4(1);
   const Address there = Address::parse("192.0.2.1:5").value;
   CHECK(may_read(Readers::this_machine, here, "127.0.0.1:6470"));

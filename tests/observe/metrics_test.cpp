@@ -50,7 +50,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Of a moment at which all workers are asleep: one may begin late, and each rises now and then.
+// Reads the metrics at a moment at which all workers are asleep: a worker may start late, and each
+// wakes from time to time.
 RuntimeMetrics read_asleep() {
   for (;;) {
     RuntimeMetrics metrics = weft::metrics::read().runtimes.at(0);
@@ -64,7 +65,7 @@ RuntimeMetrics read_asleep() {
 
 TEST_SUITE_BEGIN("observe/metrics");
 
-FIBER_TEST_CASE("a reading has the fibers and the reasons for their waits") {
+FIBER_TEST_CASE("metrics::read() returns the number of fibers and the reasons for their waits") {
   weft::Event event;
   weft::WaitGroup waiting;
   waiting.add(7);
@@ -75,7 +76,7 @@ FIBER_TEST_CASE("a reading has the fibers and the reasons for their waits") {
     });
   }
   waiting.wait();
-  // The last of them may still be on its way from done() to its park.
+  // The last fiber may still be between done() and its park.
   Reading reading = weft::metrics::read();
   while (parked_for(reading.runtimes.at(0), "event") < 7) {
     weft::this_fiber::yield();
@@ -92,15 +93,15 @@ FIBER_TEST_CASE("a reading has the fibers and the reasons for their waits") {
   event.set();
 }
 
-FIBER_TEST_CASE("the sums over all workers equal the statistics of the runtime") {
+FIBER_TEST_CASE("the sums of the metrics over all workers equal the statistics of the runtime") {
   weft::WaitGroup ended;
   ended.add(1000);
   for (int i = 0; i < 1000; ++i) weft::go([&] { ended.done(); });
   ended.wait();
-  // The last of them may still be on its way out.
+  // The last fiber may not have ended yet.
   while (runtime.stats().live > 1) weft::this_fiber::yield();
   RuntimeMetrics metrics;
-  // A fiber that is late to its sleep finds it over, and sets no timer.
+  // A fiber that begins its sleep too late sets no timer.
   const auto has_timed = [&] {
     return std::ranges::any_of(metrics.workers,
                                [](const auto& worker) { return worker.timers > 0; });
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("the sums over all workers equal the statistics of the runtime")
   CHECK(finished == metrics.stats.finished);
 }
 
-FIBER_TEST_CASE_WITH("overflows of a full queue are counted", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("the metrics count overflows of a full run queue", {.workers = {1}}) {
   weft::WaitGroup ended;
   ended.add(2000);
   for (int i = 0; i < 2000; ++i) weft::go([&] { ended.done(); });
@@ -131,7 +132,7 @@ FIBER_TEST_CASE_WITH("overflows of a full queue are counted", {.workers = {1}}) 
   CHECK(weft::metrics::read().runtimes.at(0).workers.at(0).overflows > 0);
 }
 
-FIBER_TEST_CASE("sampled fibers are timed from when they are ready until they have run") {
+FIBER_TEST_CASE("the metrics contain the latency and the run time of sampled fibers") {
   RuntimeMetrics metrics;
   while (metrics.scheduling_latency.count < 3 || metrics.run_time.count < 3) {
     weft::WaitGroup ended;
@@ -149,8 +150,9 @@ FIBER_TEST_CASE("sampled fibers are timed from when they are ready until they ha
   }
 }
 
-THREAD_TEST_CASE_WITH("a worker's busy and parked times add up to at least the time that passes",
-                      {.workers = {2}}) {
+THREAD_TEST_CASE_WITH(
+    "a worker's busy and parked times in the metrics add up to at least the elapsed time",
+    {.workers = {2}}) {
   const RuntimeMetrics before = read_asleep();
   std::this_thread::sleep_for(20ms);
   const RuntimeMetrics after = read_asleep();
@@ -162,7 +164,7 @@ THREAD_TEST_CASE_WITH("a worker's busy and parked times add up to at least the t
   runtime.run([] {});
 }
 
-FIBER_TEST_CASE("a named pool is in a reading, and an unnamed pool is not") {
+FIBER_TEST_CASE("the metrics contain a named pool and omit an unnamed pool") {
   weft::FiberPool without({.capacity = 2});
   weft::FiberPool pool(
       {.capacity = 3, .queue_capacity = 4, .timings = true, .name = "mail \"out\""});
@@ -187,7 +189,7 @@ FIBER_TEST_CASE("a named pool is in a reading, and an unnamed pool is not") {
   CHECK(weft::metrics::read().pools.at(0).timings.run_time.count() == 5);
 }
 
-FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its samples below it",
+FIBER_TEST_CASE_WITH("the Prometheus page has each metric family once, with its samples below it",
                      {.workers = {2}}) {
   const weft::FiberPool first({.capacity = 1, .name = "same"});
   const weft::FiberPool second({.capacity = 2, .name = "same"});
@@ -214,13 +216,13 @@ FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its sam
   CHECK(families.size() == count);
 }
 
-FIBER_TEST_CASE_WITH("a name that is not UTF-8 leaves the page valid", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("the Prometheus page stays valid when a name is not UTF-8", {.workers = {1}}) {
   const weft::FiberPool pool({.capacity = 1, .name = "caf\xE9 \xC3\xA9"});
   CHECK(contains(prometheus(weft::metrics::read()),
                  "\nweft_pool_capacity{pool=\"caf\xEF\xBF\xBD \xC3\xA9\"} 1\n"));
 }
 
-FIBER_TEST_CASE_WITH("a pool keeps its series while pools of the same name come and go",
+FIBER_TEST_CASE_WITH("a pool keeps its metric labels while pools of the same name come and go",
                      {.workers = {1}}) {
   const auto capacity = [](const std::string& labels) {
     const std::string page = prometheus(weft::metrics::read());
@@ -241,7 +243,7 @@ FIBER_TEST_CASE_WITH("a pool keeps its series while pools of the same name come 
   CHECK(capacity(",number=\"3\"") == 4);
 }
 
-TEST_CASE("a runtime keeps its series while other runtimes come and go") {
+TEST_CASE("a runtime keeps its metric labels while other runtimes come and go") {
   const auto workers = [](unsigned number) {
     return "\nweft_workers_count{runtime=\"" + std::to_string(number) + "\"} ";
   };
@@ -256,7 +258,7 @@ TEST_CASE("a runtime keeps its series while other runtimes come and go") {
   CHECK(contains(prometheus(weft::metrics::read()), workers(number + 1) + "2\n"));
 }
 
-TEST_CASE("the sum of a pool's times never decreases") {
+TEST_CASE("the sum of a pool's times in the metrics never decreases") {
   Reading reading;
   auto& pool = reading.pools.emplace_back();
   pool.name = "mail";
@@ -277,7 +279,7 @@ TEST_CASE("the sum of a pool's times never decreases") {
 }
 
 // WEFT_WATCHING_DOCUMENT comes from tests/meson.build.
-TEST_CASE("the metrics document lists the name of each family, and no other") {
+TEST_CASE("the metrics document lists the name of each metric family, and no other name") {
   std::set<std::string> written;
   const weft::net::Server server([](weft::net::TcpStream&) {}, {.name = "named"});
   std::istringstream page(prometheus(weft::metrics::read()));
@@ -294,12 +296,12 @@ TEST_CASE("the metrics document lists the name of each family, and no other") {
     at = document.find("weft_", end);
   }
   for (const std::string& name : written) CHECK_MESSAGE(told.contains(name), name);
-  // The tests of servers for HTTP have theirs.
+  // The tests of HTTP servers check the HTTP families.
   std::erase_if(told, [](const std::string& name) { return name.starts_with("weft_http_"); });
   for (const std::string& name : told) CHECK_MESSAGE(written.contains(name), name);
 }
 
-TEST_CASE("a reading is empty without a runtime and pools") {
+TEST_CASE("metrics::read() returns no runtimes and no pools when none exist") {
   const Reading reading = weft::metrics::read();
   CHECK(reading.runtimes.empty());
   CHECK(reading.pools.empty());

@@ -28,7 +28,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// The fields of a message of protocol buffers, in order: numbers, and the bytes of what has a
+// The fields of a protocol buffer message, in order: numbers, and the bytes of fields with a
 // length.
 struct Message {
   std::vector<std::pair<unsigned, std::uint64_t>> numbers;
@@ -97,7 +97,7 @@ struct Pprof {
       names[location.number(1)] = functions.at(decode(location.all(4).at(0)).number(1));
     }
   }
-  // The names of a sample's calls, outermost first.
+  // Returns the names of a sample's calls, outermost first.
   [[nodiscard]] std::string calls_of(const Message& sample) const {
     std::string calls;
     for (const std::uint64_t id : numbers_of(sample.all(1).at(0))) {
@@ -125,8 +125,9 @@ void handle_nothing(int /*signal*/) {}
 
 TEST_SUITE_BEGIN("observe/profile");
 
-FIBER_TEST_CASE_WITH("a processor profile shows which fibers compute, by name and callable",
-                     {.workers = {1, 2}}) {
+FIBER_TEST_CASE_WITH(
+    "a processor profile shows which fibers compute, with their names and callables",
+    {.workers = {1, 2}}) {
   if (!kHasSamples) return;
   weft::detail::Atomic<bool> end{false};
   auto busy = weft::spawn([&] {
@@ -162,7 +163,7 @@ FIBER_TEST_CASE_WITH("a processor profile shows which fibers compute, by name an
 }
 
 FIBER_TEST_CASE_WITH(
-    "a second processor profile is refused, and the end of a context ends a profile",
+    "a second processor profile is refused, and the end of a context ends the first profile",
     {.workers = {2}}) {
   if (!kHasSamples) return;
   weft::Context context;
@@ -197,7 +198,7 @@ FIBER_TEST_CASE_WITH("a processor profile is refused if the system does not supp
   CHECK(sigaction(SIGPROF, &before, nullptr) == 0);
 }
 
-TEST_CASE("stacks of a profile are written in both formats") {
+TEST_CASE("a profile is written as folded stacks and in the pprof format") {
   weft::runtime::Profile profile;
   profile.counts = "contentions";
   profile.times = "delay";

@@ -24,7 +24,7 @@ struct FromFiber {};
 constexpr std::size_t kEvents = 64;  // Events in a ring.
 constexpr std::uint64_t kRecord = 4096;
 
-// A recording that is put together by hand; a tick is a nanosecond.
+// A recording that a test writes event by event; a tick is a nanosecond.
 class Written {
  public:
   explicit Written(std::size_t rings) {
@@ -44,7 +44,7 @@ class Written {
     rings_[ring]->put({time, TraceKind::run, 0, 0, {kRecord, id}});
     rings_[ring]->put({time + 1, TraceKind::end, 0, 0, {kRecord, id}});
   }
-  // Records enough events from `time` on to overwrite all before.
+  // Records enough events from `time` on to overwrite all earlier events.
   void overflow(std::size_t ring, std::uint64_t time) {
     for (std::uint64_t i = 0; i < 2 * kEvents; ++i) {
       rings_[ring]->put({time + i, TraceKind::poll, 0, 0, {0}});
@@ -57,7 +57,7 @@ class Written {
   Recording recording_;
 };
 
-// The name of the run of a fiber.
+// Returns the name of a fiber's run.
 std::string name_of(const TraceStory& story, std::uint64_t fiber) {
   const auto found = std::ranges::find(story.slices, fiber, &Slice::fiber);
   return found == story.slices.end() ? "" : found->name;
@@ -67,7 +67,7 @@ std::string name_of(const TraceStory& story, std::uint64_t fiber) {
 
 TEST_SUITE_BEGIN("observe/trace_story");
 
-TEST_CASE("a fiber in a trace is named after its callable, with an arrow from its spawner") {
+TEST_CASE("a fiber in a trace has its callable's name and an arrow from its spawner") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));
   written.run(1, 100, 7);
@@ -79,9 +79,9 @@ TEST_CASE("a fiber in a trace is named after its callable, with an arrow from it
   CHECK(story.arrows.front().to == 100);
 }
 
-TEST_CASE("facts about a reused record are not shown for a later fiber") {
+TEST_CASE("a trace shows events of an ended fiber only for that fiber when its record is reused") {
   Written written(2);
-  written.spawn(0, 10, typeid(FromPlain));  // It ran, ended, and gave its record to another one.
+  written.spawn(0, 10, typeid(FromPlain));  // It ran and ended; another fiber reuses its record.
   written.overflow(1, 100);
   written.run(1, 500, 8);
   written.spawn(0, 600, typeid(FromFiber));
@@ -94,17 +94,17 @@ TEST_CASE("facts about a reused record are not shown for a later fiber") {
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE("a trace begins at a time from which all workers still have their events") {
+TEST_CASE("a trace omits events before the time from which the rings of all workers are complete") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));
-  written.run(0, 300, 8);  // Another one, maybe: what the other worker did meanwhile is lost.
+  written.run(0, 300, 8);  // Perhaps another fiber: the other worker's events are lost.
   const TraceStory story = written.story();
   CHECK(name_of(story, 8) == "fiber 8");
   CHECK(story.arrows.empty());
 }
 
-TEST_CASE("events that arrive while the rings are read are not listed") {
+TEST_CASE("a trace omits events that arrive while the rings are read") {
   Written written(1);
   written.run(0, 9'000, 1);
   written.run(0, 20'000, 2);

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A file of the test's own, which it leaves behind only if it fails.
+// The test's file, which remains only if the test fails.
 class TraceFile {
  public:
   TraceFile() {
@@ -36,7 +36,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Whether tools/check_trace finds it sound, with such events in it.
+  // Returns whether tools/check_trace accepts the file and finds the expected events.
   [[nodiscard]] bool is_sound(const std::string& expectations) const {
     const std::string command =
         std::string(WEFT_TOOLS "/check_trace ") + path_ + " " + expectations + " 1>&2";
@@ -58,7 +58,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Some of everything that a trace tells.
+// Causes events of every kind that a trace has.
 void do_various_things() {
   weft::FiberPool pool({.capacity = 2, .queue_capacity = 1000, .name = "mail"});
   weft::Channel<int> channel;
@@ -94,7 +94,7 @@ void do_various_things() {
 
 TEST_SUITE_BEGIN("observe/trace");
 
-THREAD_TEST_CASE("a trace is well-formed, and contains the events") {
+THREAD_TEST_CASE("a written trace is well-formed and contains the expected events") {
   const TraceFile file;
   runtime.run([] {
     weft::trace::start();
@@ -109,7 +109,7 @@ THREAD_TEST_CASE("a trace is well-formed, and contains the events") {
                     "--expect 'submit: mail' --expect thread_name"));
 }
 
-THREAD_TEST_CASE("a trace may be written while it is recorded and its rings overflow") {
+THREAD_TEST_CASE("a trace can be written while it is recorded and its rings overflow") {
   const TraceFile file;
   weft::trace::start({.events_per_worker = 256});
   std::thread worker([&runtime] { runtime.run(do_various_things); });
@@ -121,7 +121,7 @@ THREAD_TEST_CASE("a trace may be written while it is recorded and its rings over
   weft::trace::stop();
 }
 
-TEST_CASE("a trace outlives its runtime, and a new trace discards it") {
+TEST_CASE("a trace outlives its runtime until a new trace discards the old events") {
   const TraceFile file;
   weft::trace::start();
   weft::run([] { weft::spawn({.name = "who was here"}, [] {}).join(); });
@@ -135,7 +135,7 @@ TEST_CASE("a trace outlives its runtime, and a new trace discards it") {
   CHECK(!contains(file.text(), "who was here"));
 }
 
-FIBER_TEST_CASE("a file error of a trace is returned unchanged") {
+FIBER_TEST_CASE("trace::write_file() returns a file error unchanged") {
   CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("/") == std::errc::is_a_directory);
@@ -143,7 +143,7 @@ FIBER_TEST_CASE("a file error of a trace is returned unchanged") {
   CHECK(weft::trace::write_file("/dev/null"));
 }
 
-TEST_CASE("a trace that exceeds memory is refused") {
+TEST_CASE("a trace buffer that exceeds the memory is refused") {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: a sanitizer's operator new ends the process");
     return;
@@ -154,7 +154,7 @@ TEST_CASE("a trace that exceeds memory is refused") {
   }
 }
 
-TEST_CASE("a reading of a full ring omits events that may be overwritten meanwhile") {
+TEST_CASE("reading a full trace ring omits events that may be overwritten meanwhile") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   for (std::uint64_t put = 1; put <= 200; ++put) {
     ring.put({put - 1, weft::detail::TraceKind::run, 1, 2, {}});
@@ -165,7 +165,7 @@ TEST_CASE("a reading of a full ring omits events that may be overwritten meanwhi
   }
 }
 
-TEST_CASE("a ring keeps the newest events, in their order, while its owner writes") {
+TEST_CASE("a trace ring keeps the newest events in order while its owner writes") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   CHECK(ring.read().events.empty());
   std::jthread owner([&ring](const std::stop_token& stop) {

@@ -24,7 +24,8 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// The first line of a profile that begins and ends so, before its number; empty if there is none.
+// Returns the first line of a profile that begins with `begin` and, before its number, ends with
+// `end`; empty if there is none.
 std::string line_of(const std::string& text, std::string_view begin, std::string_view end) {
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
@@ -39,8 +40,9 @@ std::int64_t number_of(const std::string& line) { return std::stoll(line.substr(
 
 TEST_SUITE_BEGIN("observe/wait_profile");
 
-FIBER_TEST_CASE_WITH("a contention profile shows which fibers wait for a mutex, where and how long",
-                     {.workers = {1, 2}}) {
+FIBER_TEST_CASE_WITH(
+    "a contention profile shows which fibers wait for a mutex, in which calls and how long",
+    {.workers = {1, 2}}) {
   if (weft::test::kSanitized) {
     CHECK(weft::profile::contention().error == std::errc::operation_not_supported);
     return;
@@ -67,8 +69,8 @@ FIBER_TEST_CASE_WITH("a contention profile shows which fibers wait for a mutex, 
   CHECK(number_of(line) > 0);
   CHECK(contains(line, "lambda"));
   CHECK(contains(line, "observe_tests+0x"));
-  // Each sample stands for all that its worker has left out since the one before, and there is one
-  // wait at a time, so the sum is as long as the recording, apart from what is left out by chance.
+  // Each sample represents all waits that its worker has omitted since the previous sample. There
+  // is one wait at a time, so the sum is as long as the recording, except for random omissions.
   line.clear();
   while (line.empty()) {
     line = line_of(weft::profile::blocked({.duration = 20ms}).value, "contender;", ";[sleep] ");
@@ -80,8 +82,9 @@ FIBER_TEST_CASE_WITH("a contention profile shows which fibers wait for a mutex, 
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("a wait that outlasts its recording counts until the end of the recording",
-                     {.workers = {1, 2}}) {
+FIBER_TEST_CASE_WITH(
+    "a contention profile counts a wait that outlasts the recording up to the recording's end",
+    {.workers = {1, 2}}) {
   if (weft::test::kSanitized) return;
   weft::Event event;
   weft::WaitGroup waiting;
@@ -94,7 +97,7 @@ FIBER_TEST_CASE_WITH("a wait that outlasts its recording counts until the end of
     }
     is_recorded.store(true, weft::detail::relaxed);
   });
-  // One of these begins to wait once all workers see the recording.
+  // One of these fibers begins to wait when all workers see the recording.
   while (!is_recorded.load(weft::detail::relaxed)) {
     waiting.go([&] {
       weft::this_fiber::set_name("waits");
@@ -108,7 +111,8 @@ FIBER_TEST_CASE_WITH("a wait that outlasts its recording counts until the end of
   waiting.wait();
 }
 
-FIBER_TEST_CASE_WITH("a second recording of waits is refused during the first", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("a second contention profile is refused while the first is recorded",
+                     {.workers = {2}}) {
   if (weft::test::kSanitized) return;
   weft::Context context;
   auto first = weft::spawn([&] {

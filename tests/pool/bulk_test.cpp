@@ -1,4 +1,4 @@
-// Many tasks in one call.
+// Tests submitting many tasks in one call.
 #include <atomic>
 #include <functional>
 #include <iterator>
@@ -20,7 +20,7 @@ namespace {
 
 using Functions = std::vector<std::function<void()>>;
 
-// Tasks that add their index to `ran`.
+// Returns tasks that add their index to `ran`.
 Functions numbered(std::vector<int>& ran, int count) {
   Functions tasks;
   for (int i = 0; i < count; ++i) tasks.emplace_back([&ran, i] { ran.push_back(i); });
@@ -33,7 +33,7 @@ bool in_order(const std::vector<int>& ran, int count) {
   return ran.size() == static_cast<std::size_t>(count);
 }
 
-// An iterator that makes each callable when it is asked for it.
+// An iterator that makes each callable when it is dereferenced.
 struct Maker {
   using iterator_concept = std::input_iterator_tag;
   using difference_type = std::ptrdiff_t;
@@ -57,7 +57,7 @@ struct Maker {
 
 TEST_SUITE_BEGIN("pool/bulk");
 
-FIBER_TEST_CASE("bulk-submitted tasks of any number are accepted and started in order") {
+FIBER_TEST_CASE("submit_bulk() accepts any number of tasks, and the tasks start in order") {
   for (const int count : {0, 1, 2, 15, 16, 17, 33, 1000}) {
     for (const std::size_t queue_capacity : {0u, 1u, 20u, 2000u}) {
       std::vector<int> ran;
@@ -72,7 +72,8 @@ FIBER_TEST_CASE("bulk-submitted tasks of any number are accepted and started in 
   }
 }
 
-FIBER_TEST_CASE("a bulk submit to a rejecting pool is accepted as far as the pool has room") {
+FIBER_TEST_CASE(
+    "submit_bulk() on a pool with OnFull::reject accepts as many tasks as the pool has room for") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 25, .on_full = OnFull::reject});
@@ -86,7 +87,7 @@ FIBER_TEST_CASE("a bulk submit to a rejecting pool is accepted as far as the poo
   CHECK(in_order(ran, 25));
 }
 
-FIBER_TEST_CASE("a bulk submit parks for room, and a close refuses the remaining tasks") {
+FIBER_TEST_CASE("submit_bulk() parks for room, and a close refuses the remaining tasks") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
@@ -105,7 +106,7 @@ FIBER_TEST_CASE("a bulk submit parks for room, and a close refuses the remaining
   CHECK(pool.submit_bulk(numbered(ran, 3)).value == 0);
 }
 
-FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts every task of a bulk submit") {
+FIBER_TEST_CASE("submit_bulk() accepts every task when the pool uses caller_runs or drop_oldest") {
   weft::test::Flag release;
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
@@ -124,7 +125,7 @@ FIBER_TEST_CASE("a pool with caller_runs or drop_oldest accepts every task of a 
   CHECK(ran.load() == 60);
 }
 
-FIBER_TEST_CASE("bulk-submitted tasks that block get all available workers") {
+FIBER_TEST_CASE("blocking tasks of a submit_bulk() get workers up to the capacity") {
   weft::test::Flag release;
   weft::test::Flag again;
   Concurrency concurrency;
@@ -138,7 +139,7 @@ FIBER_TEST_CASE("bulk-submitted tasks that block get all available workers") {
   release.set();
   pool.wait_idle();
   CHECK(concurrency.most() == 40);
-  // Now they are there, and idle: called as they are needed.
+  // The workers exist now and are idle: the pool calls as many as it needs.
   wait_until_true([&] { return pool.stats().busy == 0; });
   const Functions later(40, [&] { again.wait(); });
   CHECK(pool.submit_bulk(later).value == 40);
@@ -146,7 +147,7 @@ FIBER_TEST_CASE("bulk-submitted tasks that block get all available workers") {
   again.set();
 }
 
-FIBER_TEST_CASE("a bulk submit stops at an empty callable") {
+FIBER_TEST_CASE("submit_bulk() stops at an empty callable") {
   std::vector<int> ran;
   Functions tasks = numbered(ran, 30);
   tasks[20] = nullptr;
@@ -156,7 +157,7 @@ FIBER_TEST_CASE("a bulk submit stops at an empty callable") {
   CHECK(in_order(ran, 20));
 }
 
-FIBER_TEST_CASE("a bulk submit copies callables, or moves them out of a moved container") {
+FIBER_TEST_CASE("submit_bulk() copies callables, or moves them out of a moved container") {
   std::atomic<int> ran{0};
   const auto shared = std::make_shared<int>(0);
   Functions copied(20, [shared, &ran] { ran.fetch_add(1); });
@@ -177,8 +178,7 @@ FIBER_TEST_CASE("a bulk submit copies callables, or moves them out of a moved co
   CHECK(ran.load() == 80);
 }
 
-FIBER_TEST_CASE(
-    "bulk-submitted tasks that take a token receive it, and dropped tasks are destroyed") {
+FIBER_TEST_CASE("tasks of submit_bulk() receive a stop token, and dropped tasks are destroyed") {
   const auto shared = std::make_shared<int>(0);
   std::atomic<int> stopped{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 100});
@@ -192,10 +192,10 @@ FIBER_TEST_CASE(
   pool.close(Close::cancel);
   pool.join();
   CHECK(stopped.load() == 1);
-  CHECK(shared.use_count() == 31);  // The ones in `tasks`, and this one.
+  CHECK(shared.use_count() == 31);  // The copies in `tasks`, and this one.
 }
 
-THREAD_TEST_CASE("bulk submits of many callers lose and duplicate no task") {
+THREAD_TEST_CASE("submit_bulk() by many callers at once loses and duplicates no task") {
   const std::size_t rounds = 50 / kSlowdown;
   std::atomic<std::uint64_t> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 40, .timings = true});

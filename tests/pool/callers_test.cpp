@@ -1,4 +1,4 @@
-// G11, G12: the same calls from fibers, tasks and plain threads, and truthful numbers.
+// G11, G12: fibers, tasks and plain threads make the same calls, and the counts are correct.
 #include <atomic>
 #include <memory>
 #include <stop_token>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Everything that can be submitted, in a random order. Counts what was accepted and runs.
+// Submits tasks in all ways, in a random order. Counts accepted tasks and tasks that ran.
 struct Load {
   FiberPool& pool;
   Concurrency gauge;
@@ -67,7 +67,8 @@ struct Load {
 
 TEST_SUITE_BEGIN("pool/callers");
 
-THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its statistics add up") {
+THREAD_TEST_CASE(
+    "a pool's statistics add up while fibers, tasks and plain threads use the pool at once") {
   const int calls = 1500 / static_cast<int>(kSlowdown);
   for (const std::size_t queue : {0u, 1u, 20u}) {
     FiberPool pool({.capacity = 4, .queue_capacity = queue, .idle_timeout = 2ms});
@@ -98,7 +99,7 @@ THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its st
   }
 }
 
-THREAD_TEST_CASE("a plain thread can use every call of a pool") {
+THREAD_TEST_CASE("a plain thread can make every call of a pool") {
   Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   CHECK(pool.run([] { return this_fiber::is_fiber(); }));
@@ -116,7 +117,7 @@ THREAD_TEST_CASE("a plain thread can use every call of a pool") {
   CHECK(!pool.wait_idle_until(1ms));
   CHECK(!pool.wait_for_completed(10, 1ms));
   CHECK(!pool.join_until(1ms));
-  // Two have begun, for which a pause waits.
+  // Two tasks have begun, for which a pause waits.
   wait_until_true([&] { return started == 2; });
   pool.pause();
   CHECK(!pool.wait_paused_until(1ms));
@@ -142,7 +143,7 @@ THREAD_TEST_CASE("a plain thread can use every call of a pool") {
   CHECK(pool.run([] { return 3; }) == 3);
 }
 
-FIBER_TEST_CASE("the statistics count every task in its state") {
+FIBER_TEST_CASE("a pool's statistics count every task in its state") {
   Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 3});
   CHECK(pool.available_hint() == 2);

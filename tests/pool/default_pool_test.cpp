@@ -1,4 +1,4 @@
-// The pool that needs not be made. Each run of a case is in another Runtime than the one before.
+// Tests the default pool, which no caller constructs. Each run of a case uses a new Runtime.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -13,7 +13,8 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("pool/default_pool");
 
-FIBER_TEST_CASE("the default pool is unique, runs tasks in every runtime, and keeps its bound") {
+FIBER_TEST_CASE(
+    "default_pool() returns one pool, which runs tasks in every runtime within its capacity") {
   constexpr int kTasks = 200;
   FiberPool& pool = default_pool();
   Concurrency gauge;
@@ -38,15 +39,15 @@ FIBER_TEST_CASE("the default pool is unique, runs tasks in every runtime, and ke
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("the default pool has no fiber when it is idle") {
+FIBER_TEST_CASE("default_pool() has no fiber while the pool is idle") {
   const std::uint64_t before = runtime.stats().live;
   CHECK(default_pool().run([] { return 7; }) == 7);
   wait_until_true([&] { return runtime.stats().live == before; });
 }
 
-TEST_CASE("without a runtime the default pool refuses tasks") {
+TEST_CASE("default_pool() refuses tasks without a runtime") {
   CHECK(default_pool().submit([] {}) == Errc::no_runtime);
-  // And with one again, it does not.
+  // With a runtime, the pool accepts tasks again.
   CHECK(weft::run([] { return default_pool().run([] { return 1; }); }) == 1);
 }
 

@@ -23,14 +23,14 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// The books of all workers' objects: how many live, and whether one was used twice.
+// Counts all workers' objects: how many live, and whether one was used twice at a time.
 struct Objects {
   std::atomic<int> made{0};
   std::atomic<int> alive{0};
   std::atomic<int> in_use_twice{0};
 };
 
-// Neither copied nor moved, and not to be used by two tasks at a time.
+// It can be neither copied nor moved, and only one task at a time may use it.
 class Counter {
  public:
   explicit Counter(Objects& objects) : objects_(objects) {
@@ -58,7 +58,7 @@ class Counter {
 
 TEST_SUITE_BEGIN("pool/function_pool");
 
-FIBER_TEST_CASE("a function pool calls its function with each argument and returns the results") {
+FIBER_TEST_CASE("a FunctionPool calls its function with each argument and returns the results") {
   FunctionPool<int, std::string> pool([](int i) { return std::to_string(i); }, {.capacity = 3});
   CHECK(pool.process(42) == "42");
   CHECK(pool.async(43).get() == "43");
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("a function pool calls its function with each argument and retur
   CHECK(sum == 4950 + 11'000);
 }
 
-FIBER_TEST_CASE("arguments that are queued are taken in order") {
+FIBER_TEST_CASE("a FunctionPool processes queued arguments in order") {
   Gate release;
   std::vector<int> order;
   FunctionPool<int> pool(
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("arguments that are queued are taken in order") {
   for (int i = 0; i < 50; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("concurrent calls to a function pool never exceed the capacity") {
+FIBER_TEST_CASE("concurrent calls of a FunctionPool never exceed the capacity") {
   Concurrency gauge;
   FunctionPool<int> pool(
       [&](int) {
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("concurrent calls to a function pool never exceed the capacity")
   CHECK(pool.pool().stats().completed == 16 * 50);
 }
 
-FIBER_TEST_CASE("a full or closed pool refuses with the codes of a FiberPool") {
+FIBER_TEST_CASE("a full or closed FunctionPool refuses calls with the error codes of a FiberPool") {
   Gate release;
   const auto hold = [&](int) { release.wait(); };
   FunctionPool<int> pool(hold, {.capacity = 1, .on_full = OnFull::reject});
@@ -132,7 +132,7 @@ FIBER_TEST_CASE("a full or closed pool refuses with the codes of a FiberPool") {
   CHECK_THROWS_AS((void)pool.process_until(1h, 3), std::system_error);
 }
 
-FIBER_TEST_CASE("an empty function is refused") {
+FIBER_TEST_CASE("a FunctionPool refuses an empty function") {
   using Pool = FunctionPool<int, int>;
   CHECK_THROWS_AS(Pool(std::function<int(int)>()), std::invalid_argument);
   const auto no_maker = per_worker(std::function<std::function<int(int)>()>());
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("an empty function is refused") {
   CHECK_THROWS_AS(Pool([](int i) { return i; }, {.capacity = 0}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("exceptions go to the waiter, or to on_exception, and cost no worker") {
+FIBER_TEST_CASE("an exception of a FunctionPool's function goes to the waiter or to on_exception") {
   std::atomic<int> reported{0};
   FunctionPool<int, int> pool(
       [](int i) -> int { throw std::runtime_error("call " + std::to_string(i)); },
@@ -156,7 +156,9 @@ FIBER_TEST_CASE("exceptions go to the waiter, or to on_exception, and cost no wo
   CHECK(pool.pool().stats().started == 1);
 }
 
-FIBER_TEST_CASE("a limit ends the wait for room, and the function is never called") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a FunctionPool call's wait for room, and the function is "
+    "never called") {
   Gate release;
   std::atomic<int> calls{0};
   FunctionPool<int, int> pool(
@@ -179,7 +181,9 @@ FIBER_TEST_CASE("a limit ends the wait for room, and the function is never calle
   CHECK(calls == 1);
 }
 
-FIBER_TEST_CASE("a limit ends the wait for the result, and the function's token requests a stop") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends process_until()'s wait for the result and requests a stop "
+    "of the function") {
   Gate begun, release;
   std::atomic<bool> told{false};
   FunctionPool<int, int> pool(
@@ -199,14 +203,14 @@ FIBER_TEST_CASE("a limit ends the wait for the result, and the function's token 
   CHECK_FALSE(stopped.join());
   pool.pool().wait_idle();
   CHECK(told);
-  // No caller gives up here, so only the event ends it.
+  // No caller gives up here, so only the event ends the call.
   auto patient = spawn([&] { return pool.process(7); });
   release.set();
   CHECK(patient.join() == 7);
   CHECK(pool.process_until(1h, 8) == 8);
 }
 
-FIBER_TEST_CASE("a wait for a dropped call reports the drop") {
+FIBER_TEST_CASE("a wait for a dropped call of a FunctionPool throws the error of the drop") {
   Gate release;
   FunctionPool<int, int> pool(
       [&](int i) {
@@ -227,7 +231,8 @@ FIBER_TEST_CASE("a wait for a dropped call reports the drop") {
   CHECK(running.join() == 1);
 }
 
-FIBER_TEST_CASE("a function that calls its own pool of one gives its slot back while it waits") {
+FIBER_TEST_CASE(
+    "a function that calls its own FunctionPool of capacity 1 gives its slot back while waiting") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool([&](int n) { return n == 0 ? 0 : n + self->process(n - 1); },
                               {.capacity = 1});
@@ -236,7 +241,7 @@ FIBER_TEST_CASE("a function that calls its own pool of one gives its slot back w
   CHECK(pool.pool().stats().live <= 1);
 }
 
-FIBER_TEST_CASE("a call with a limit from a task of the same pool gives back the task's slot") {
+FIBER_TEST_CASE("process_until() in a task of the same pool gives the task's slot back") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(
       [&](int depth) { return depth == 0 ? 7 : *self->process_until(1h, depth - 1); },
@@ -245,7 +250,8 @@ FIBER_TEST_CASE("a call with a limit from a task of the same pool gives back the
   CHECK(pool.process(3) == 7);
 }
 
-FIBER_TEST_CASE("each worker has an object of its own, which no two calls use at the same time") {
+FIBER_TEST_CASE(
+    "each worker of a FunctionPool has its own object, which no two calls use at once") {
   Objects objects;
   {
     FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }),
@@ -265,7 +271,7 @@ FIBER_TEST_CASE("each worker has an object of its own, which no two calls use at
   CHECK(objects.in_use_twice == 0);
 }
 
-FIBER_TEST_CASE("a worker keeps its object from task to task, until it is retired") {
+FIBER_TEST_CASE("a worker of a FunctionPool keeps its object from task to task until it retires") {
   Objects objects;
   FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }),
                               {.capacity = 1, .idle_timeout = 1ms});
@@ -279,7 +285,7 @@ FIBER_TEST_CASE("a worker keeps its object from task to task, until it is retire
   for (int i = 1; i <= 10; ++i) CHECK(kept.process(0) == i);
 }
 
-FIBER_TEST_CASE("a task that runs in its caller has its own object") {
+FIBER_TEST_CASE("a FunctionPool task that runs in its caller has its own object") {
   Objects objects;
   {
     Gate release;
@@ -307,7 +313,7 @@ FIBER_TEST_CASE("a task that runs in its caller has its own object") {
 }
 
 FIBER_TEST_CASE(
-    "if creating a worker's object throws, the task gets the exception and the worker stays") {
+    "a task receives the exception of creating a worker's object, and the worker continues") {
   std::atomic<int> attempts{0};
   FunctionPool<int, int> pool(per_worker([&] {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");
@@ -320,7 +326,7 @@ FIBER_TEST_CASE(
   CHECK(pool.pool().stats().started == 1);
 }
 
-THREAD_TEST_CASE("plain threads call a function pool and wait for its results") {
+THREAD_TEST_CASE("plain threads call a FunctionPool and wait for its results") {
   Objects objects;
   {
     FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }), {.capacity = 2});
@@ -338,7 +344,7 @@ THREAD_TEST_CASE("plain threads call a function pool and wait for its results") 
   release.set();
 }
 
-FIBER_TEST_CASE("close(cancel) requests a stop of all running calls") {
+FIBER_TEST_CASE("close(cancel) requests a stop of all running calls of a FunctionPool") {
   std::atomic<int> running{0}, stopped{0};
   const auto until_stopped = [&](int argument, const std::stop_token& token) {
     running.fetch_add(1);

@@ -1,4 +1,4 @@
-// The options that tasks of groups, loops and streams may give to their pool.
+// Tests the options that tasks of groups, loops and streams may pass to their pool.
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -21,9 +21,10 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// Ends when it is asked to stop.
+// Ends when a stop is requested.
 struct Stoppable {
-  Gate& begun;  // A worker is busy with it a moment before, when a request would still drop it.
+  Gate& begun;  // A worker counts as busy slightly earlier, when a stop request would still drop
+                // the task.
   Gate& stopped;
   std::unique_ptr<int> cargo = std::make_unique<int>(7);
   int operator()(const std::stop_token& token) const {
@@ -38,7 +39,7 @@ struct Stoppable {
 
 TEST_SUITE_BEGIN("pool/group_options");
 
-FIBER_TEST_CASE("tasks of a group may have options, which apply in the pool") {
+FIBER_TEST_CASE("submit options of a group's task apply in the group's pool") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::vector<int> order;  // One task at a time appends to it.
   TaskGroup group(pool);
@@ -62,7 +63,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which apply in the pool") {
   group.join();
   CHECK(order == std::vector<int>{1, 2});
   order.push_back(3);
-  // A task that is dropped before its turn never ran, as the join says.
+  // A task that is dropped before its turn never ran, as the join reports.
   std::stop_source stop;
   pool.pause();
   group.spawn({.stop = stop.get_token()}, [&] { order.push_back(4); });
@@ -76,7 +77,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which apply in the pool") {
   CHECK_THROWS_AS((void)without_pool.spawn_until({.weight = 2}, {}, [] {}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
+FIBER_TEST_CASE("a task with options that a group refuses is unchanged") {
   struct Callable {
     std::unique_ptr<int> value;
     void operator()() const {}
@@ -93,7 +94,7 @@ FIBER_TEST_CASE("a refused task of a group with options is unchanged") {
   group.join();
 }
 
-FIBER_TEST_CASE("the stop request and the timeout of a group's task reach no other task") {
+FIBER_TEST_CASE("the stop request and the timeout of one group task do not affect other tasks") {
   FiberPool pool({.capacity = 3});
   TaskGroup group(pool);
   ResultGroup<int> results(pool);
@@ -115,7 +116,7 @@ FIBER_TEST_CASE("the stop request and the timeout of a group's task reach no oth
 }
 
 FIBER_TEST_CASE(
-    "close(cancel) reaches a task of a group with options, and a refused task is unchanged") {
+    "close(cancel) stops a group task that has options, and a task refused later is unchanged") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   Gate begun, stopped, never;
@@ -133,9 +134,9 @@ FIBER_TEST_CASE(
   stream.finish();
 }
 
-FIBER_TEST_CASE("tasks of a stream have options, and the stream keeps the order of their results") {
+FIBER_TEST_CASE("an ordered stream accepts task options and keeps the order of the results") {
   FiberPool pool({.capacity = 2, .queue_capacity = 20});
-  std::vector<int> started;  // By the tasks, of which the key lets one run at a time.
+  std::vector<int> started;  // The tasks write it; the key lets one run at a time.
   std::vector<int> delivered;
   OrderedStream<int> stream(pool, 20, [&](int value) { delivered.push_back(value); });
   pool.pause();
@@ -152,7 +153,8 @@ FIBER_TEST_CASE("tasks of a stream have options, and the stream keeps the order 
   CHECK(delivered == std::vector<int>{0, 1, 2, 3});
 }
 
-FIBER_TEST_CASE("a stream forwards stop requests of options, and reports tasks that they drop") {
+FIBER_TEST_CASE(
+    "an ordered stream passes stop requests of options on and reports tasks dropped by them") {
   FiberPool pool({.capacity = 1, .queue_capacity = 2});
   std::stop_source stop;
   Gate begun, stopped;
@@ -176,7 +178,7 @@ FIBER_TEST_CASE("a stream forwards stop requests of options, and reports tasks t
   without_pool.finish();
 }
 
-FIBER_TEST_CASE("parallel loops take submit options") {
+FIBER_TEST_CASE("parallel loops accept submit options") {
   FiberPool pool({.capacity = 4, .queue_capacity = 8});
   std::vector<int> numbers(100, 1);
   Concurrency gauge;
@@ -195,7 +197,7 @@ FIBER_TEST_CASE("parallel loops take submit options") {
   CHECK(numbers == std::vector<int>(100, 3));
 }
 
-FIBER_TEST_CASE("a stop request, of the options or of the pool, skips the rest of a loop") {
+FIBER_TEST_CASE("a stop request of the options or the pool skips the remaining steps of a loop") {
   for (const bool is_of_pool : {false, true}) {
     FiberPool pool({.capacity = 2, .queue_capacity = 8});
     std::stop_source stop;

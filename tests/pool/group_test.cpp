@@ -1,4 +1,4 @@
-// Groups whose tasks run in a pool.
+// Tests groups whose tasks run in a pool.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -33,7 +33,7 @@ int fibonacci(FiberPool& pool, int n) {
 
 TEST_SUITE_BEGIN("pool/group");
 
-FIBER_TEST_CASE("many groups share a pool, whose capacity limits all of them together") {
+FIBER_TEST_CASE("groups that share a pool never exceed the pool's capacity together") {
   Concurrency gauge;
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   std::vector<JoinHandle<int>> owners;
@@ -58,7 +58,8 @@ FIBER_TEST_CASE("many groups share a pool, whose capacity limits all of them tog
   CHECK(pool.stats().completed == 160);
 }
 
-FIBER_TEST_CASE("a task gives its slot back for a group, however the group's tasks were started") {
+FIBER_TEST_CASE(
+    "a task gives its slot back while it joins a group, whichever call started the group's tasks") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   int ran = 0;
   pool.run([&] {
@@ -71,7 +72,7 @@ FIBER_TEST_CASE("a task gives its slot back for a group, however the group's tas
   CHECK(ran == 2);
 }
 
-FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it") {
+FIBER_TEST_CASE("a task may join a group on its own pool of capacity 1") {
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     FiberPool pool({.capacity = capacity});
     CHECK(pool.run([&] { return fibonacci(pool, kSanitized ? 6 : 9); }) == (kSanitized ? 8 : 34));
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it"
   }
 }
 
-FIBER_TEST_CASE("a task of a pool of one that spawns at its group's limit waits for room") {
+FIBER_TEST_CASE("a task of a pool of capacity 1 that spawns at its group's limit waits for room") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   pool.run([&] {
@@ -93,8 +94,7 @@ FIBER_TEST_CASE("a task of a pool of one that spawns at its group's limit waits 
   CHECK(ran == 6);
 }
 
-FIBER_TEST_CASE(
-    "a limit ends a task's wait for a group on its own pool, and the task has its slot back") {
+FIBER_TEST_CASE("a task regains its slot when a deadline or a cancel ends its wait for a group") {
   Gate release;
   FiberPool pool({.capacity = 2});
   pool.run([&] {
@@ -118,7 +118,7 @@ FIBER_TEST_CASE(
   });
 }
 
-FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it") {
+FIBER_TEST_CASE("a group reports a task that the pool refused and does not wait for that task") {
   Gate release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   TaskGroup group(pool, {.max_running = 2});
@@ -145,7 +145,7 @@ FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it"
   group.join();
 }
 
-FIBER_TEST_CASE("a group is notified of tasks that the pool has dropped") {
+FIBER_TEST_CASE("a group's join() throws when the pool has dropped tasks of the group") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   TaskGroup group(pool);
@@ -166,7 +166,7 @@ FIBER_TEST_CASE("a group is notified of tasks that the pool has dropped") {
   CHECK(results.join() == std::vector<int>{2});
 }
 
-FIBER_TEST_CASE("the first exception cancels the other tasks of the group, and no other group") {
+FIBER_TEST_CASE("the first exception cancels the other tasks of its group, and no other group") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 4, .on_exception = [&](std::exception_ptr) { ++reported; }});
   TaskGroup one(pool), other(pool);
@@ -183,7 +183,8 @@ FIBER_TEST_CASE("the first exception cancels the other tasks of the group, and n
   CHECK(reported == 0);
 }
 
-FIBER_TEST_CASE("tasks of a group start other tasks, at the limit and in a full pool") {
+FIBER_TEST_CASE(
+    "tasks of a group spawn further tasks at the limit of the group and in a full pool") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   TaskGroup group(pool, {.max_running = 3});
@@ -197,7 +198,7 @@ FIBER_TEST_CASE("tasks of a group start other tasks, at the limit and in a full 
   CHECK(ran == 63);
 }
 
-THREAD_TEST_CASE("a plain thread may use groups on a pool") {
+THREAD_TEST_CASE("a plain thread may spawn and join a group on a pool") {
   FiberPool pool({.capacity = 2});
   ResultGroup<int> group(pool);
   for (int i = 0; i < 50; ++i) group.spawn([i] { return i; });
@@ -205,7 +206,7 @@ THREAD_TEST_CASE("a plain thread may use groups on a pool") {
   for (int i = 0; i < 50; ++i) CHECK(results[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("a delay of spawn_after takes no slot, and join throws the refusal that follows") {
+FIBER_TEST_CASE("a delayed task of a group takes no slot, and join() throws its later refusal") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   bool has_run = false;

@@ -1,4 +1,4 @@
-// G9: what is impossible is refused by name, and nothing else happens.
+// G9: an error names each impossible option, and the call has no other effect.
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/options");
 
-FIBER_TEST_CASE("invalid options are refused by name") {
+FIBER_TEST_CASE("a pool refuses invalid options and names the option") {
   CHECK(refused({.capacity = 0}, "capacity"));
   CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
   CHECK(refused({.prestart = true}, "prestart"));
@@ -37,7 +37,7 @@ FIBER_TEST_CASE("invalid options are refused by name") {
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
 }
 
-FIBER_TEST_CASE("prealloc reserves memory for a million tasks, and more is refused") {
+FIBER_TEST_CASE("prealloc reserves memory for up to a million tasks and is refused above that") {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   CHECK(!refused({.capacity = 1, .prealloc = true, .queue_capacity = kMost - 1}, "prealloc"));
   CHECK(!refused({.capacity = kMost, .prealloc = true, .queue_capacity = 0}, "prealloc"));
@@ -45,19 +45,19 @@ FIBER_TEST_CASE("prealloc reserves memory for a million tasks, and more is refus
   CHECK(refused({.capacity = kMost + 1, .prealloc = true, .queue_capacity = 0}, "prealloc"));
 }
 
-FIBER_TEST_CASE("a capacity of 0 is refused by resize, and nothing changes") {
+FIBER_TEST_CASE("resize() refuses a capacity of 0 and changes nothing") {
   FiberPool pool({.capacity = 3});
   CHECK_THROWS_AS(pool.resize(0), std::invalid_argument);
   CHECK(pool.capacity() == 3);
 }
 
-FIBER_TEST_CASE("a default pool has at least one slot") {
+FIBER_TEST_CASE("a pool with default options has at least one slot") {
   FiberPool pool;
   CHECK(pool.capacity() >= 1);
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("capacity and queue may both be unlimited") {
+FIBER_TEST_CASE("the capacity and the queue of a pool may both be unlimited") {
   Flag release;
   FiberPool pool({.capacity = kUnlimited, .queue_capacity = kUnlimited});
   CHECK(pool.available_hint() == kUnlimited);
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("capacity and queue may both be unlimited") {
   for (int i = 0; i < 100; ++i) CHECK(tasks[static_cast<std::size_t>(i)].get() == i);
 }
 
-FIBER_TEST_CASE("min_workers above a smaller capacity is reduced to the capacity") {
+FIBER_TEST_CASE("a resize below min_workers reduces min_workers to the capacity") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true});
   pool.resize(2);
   CHECK(pool.stats().live == 2);
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("min_workers above a smaller capacity is reduced to the capacity
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("tasks have the stack size that the options request") {
+FIBER_TEST_CASE("tasks of a pool have the stack size of the options") {
   FiberPool pool({.capacity = 1, .stack_size = std::size_t{1} << 20});
   const auto sum = pool.run([] {
     volatile char large[std::size_t{700} << 10];
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("tasks have the stack size that the options request") {
   CHECK(sum == 3);
 }
 
-FIBER_TEST_CASE("sizes beyond 32 bits keep their value") {
+FIBER_TEST_CASE("capacities and queue sizes beyond 32 bits keep their value") {
   constexpr std::size_t kHuge = 5'000'000'000;
   FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
   CHECK(pool.capacity() == kHuge);
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("sizes beyond 32 bits keep their value") {
   Flag release;
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([&] { release.wait(); }));
   CHECK(pool.available_hint() == kHuge - 3);
-  pool.resize(kUnlimited - 1);  // And as much again in the queue: the sum is no small number.
+  pool.resize(kUnlimited - 1);  // The queue allows as many: the sum must not overflow.
   CHECK(pool.submit([] {}));
   pool.resize(kHuge + 1);
   CHECK(pool.capacity() == kHuge + 1);

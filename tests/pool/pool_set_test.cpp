@@ -1,4 +1,4 @@
-// Several pools side by side, and which of them gets a task.
+// Tests several pools side by side, and which pool gets a task.
 #include <weft/pool_set.hpp>
 
 #include <atomic>
@@ -16,8 +16,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/pool_set");
 
-FIBER_TEST_CASE(
-    "concurrent tasks of many submitters never exceed the capacity of all pools together") {
+FIBER_TEST_CASE("concurrent tasks never exceed the sum of the capacities of a pool set") {
   constexpr int kSubmitters = 32;
   const int each = 100 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
@@ -46,7 +45,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("pools of a set get tasks in turn, and a full pool is passed over") {
+FIBER_TEST_CASE("a pool set gives tasks to its pools in turn and passes over a full pool") {
   PoolSet pools(2, {.capacity = 4});
   Gate gate;
   for (int i = 0; i < 4; ++i) CHECK(pools.submit([&] { gate.wait(); }));
@@ -60,7 +59,8 @@ FIBER_TEST_CASE("pools of a set get tasks in turn, and a full pool is passed ove
   pools.wait_idle();
 }
 
-FIBER_TEST_CASE("a pool set that selects by load gives a task to the pool with the fewest tasks") {
+FIBER_TEST_CASE(
+    "a pool set with Balance::least_tasks gives a task to the pool with the fewest tasks") {
   for (const std::size_t loaded : {0u, 1u}) {
     Gate gate;
     PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);
@@ -72,7 +72,7 @@ FIBER_TEST_CASE("a pool set that selects by load gives a task to the pool with t
   }
 }
 
-FIBER_TEST_CASE("a pool set closes like its pools and has at least one pool") {
+FIBER_TEST_CASE("a closed pool set refuses tasks, and a pool set needs at least one pool") {
   PoolSet pools(2, {.capacity = 1});
   CHECK(pools.size() == 2);
   pools.close(Close::drain);

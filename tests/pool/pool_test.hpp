@@ -18,8 +18,8 @@
 
 namespace weft::test {
 
-// Something that happens once, for any number of fibers and threads to wait for. They ask again
-// and again: a test must not depend on the primitives whose use it tests.
+// A one-time event for any number of fibers and threads. Waiters poll it, because a test must not
+// depend on the primitives that it tests.
 class Flag {
  public:
   void set() { set_.store(true); }
@@ -32,7 +32,7 @@ class Flag {
   std::atomic<bool> set_{false};
 };
 
-// Waits until `condition` holds; the test's deadline ends a wait in vain.
+// Waits until `condition` holds; the test's deadline bounds the wait.
 template <class Condition>
 void wait_until_true(Condition condition) {
   while (!condition()) this_fiber::yield();
@@ -55,7 +55,7 @@ class Record {
   std::vector<int> values_;
 };
 
-// A pool whose first worker is held: if it is the only one, what is submitted waits.
+// A pool whose first worker is busy: if it is the only worker, submitted tasks wait.
 struct HeldPool {
   explicit HeldPool(PoolOptions options) : pool(std::move(options)) {
     if (!pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");
@@ -69,7 +69,7 @@ struct HeldPool {
   FiberPool pool;
 };
 
-// Callers that submit light tasks to a pool, one after the other, for as long as this lives.
+// While it lives, callers submit light tasks to a pool one after the other.
 class LightTasks {
  public:
   explicit LightTasks(FiberPool& pool) {
@@ -91,7 +91,7 @@ class LightTasks {
   std::vector<JoinHandle<void>> streams_;
 };
 
-// Whether a pool with these options is refused by a message that names `option`.
+// Returns whether a pool refuses these options with a message that names `option`.
 [[nodiscard]] inline bool refused(PoolOptions options, const std::string& option) {
   try {
     const FiberPool pool(std::move(options));
@@ -101,7 +101,7 @@ class LightTasks {
   return false;
 }
 
-// The n-th Fibonacci number; every call is a task that waits for another.
+// Returns the n-th Fibonacci number; every call is a task that waits for another.
 inline int fibonacci(FiberPool& pool, Concurrency& gauge, int n) {
   {
     const Concurrency::Stay stay(gauge);

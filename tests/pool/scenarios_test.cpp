@@ -1,4 +1,4 @@
-// The mistakes and promises of other pools of which no other suite tells: see README.md.
+// Tests mistakes and promises of other pools that no other suite covers: see README.md.
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -18,7 +18,8 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/scenarios");
 
-FIBER_TEST_CASE("a pool of one continues when its tasks throw while submitters wait for room") {
+FIBER_TEST_CASE(
+    "a pool of capacity 1 continues when its tasks throw while submitters wait for room") {
   std::atomic<int> reported{0};
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .on_exception = [&](std::exception_ptr) {
@@ -40,7 +41,7 @@ FIBER_TEST_CASE("a pool of one continues when its tasks throw while submitters w
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("an abandoned wait leaves no worker blocked") {
+FIBER_TEST_CASE("a wait_idle() that timed out leaves no worker blocked") {
   Gate release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 20});
@@ -59,7 +60,7 @@ FIBER_TEST_CASE("an abandoned wait leaves no worker blocked") {
   CHECK(ran == 21);
 }
 
-FIBER_TEST_CASE("close(discard) ends the waits in run()") {
+FIBER_TEST_CASE("close(discard) ends the waits of run()") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("close(discard) ends the waits in run()") {
   pool.join();
 }
 
-FIBER_TEST_CASE("a long queue starts no more workers than the capacity") {
+FIBER_TEST_CASE("a long queue starts at most as many workers as the capacity") {
   Gate release;
   FiberPool pool({.capacity = 10, .queue_capacity = kUnlimited});
   for (int i = 0; i < 1000; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -95,7 +96,7 @@ FIBER_TEST_CASE("a long queue starts no more workers than the capacity") {
   CHECK(pool.stats().started == 10);
 }
 
-FIBER_TEST_CASE("the workers of a reopened pool are used again") {
+FIBER_TEST_CASE("a reopened pool reuses one worker for tasks that run one after another") {
   FiberPool pool({.capacity = 4, .idle_timeout = kNever});
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i) pool.run([] {});
@@ -108,9 +109,9 @@ FIBER_TEST_CASE("the workers of a reopened pool are used again") {
   CHECK(pool.stats().started == 3);
 }
 
-FIBER_TEST_CASE("prestarted workers are used last in, first out") {
+FIBER_TEST_CASE("prestarted workers take tasks last in, first out") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true, .idle_timeout = kNever});
-  // All four at once, so that none is still on its way to its first task afterwards.
+  // All four run at once, so that no worker starts its first task afterwards.
   Gate release;
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 4; });
@@ -121,7 +122,8 @@ FIBER_TEST_CASE("prestarted workers are used last in, first out") {
   CHECK(pool.stats().started == 4);
 }
 
-FIBER_TEST_CASE("a pool can be waited for after its close, with running tasks and without") {
+FIBER_TEST_CASE(
+    "join() waits for a closed pool's running tasks, and returns at once without running tasks") {
   Gate release;
   FiberPool pool({.capacity = 2, .queue_capacity = 5});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -136,7 +138,7 @@ FIBER_TEST_CASE("a pool can be waited for after its close, with running tasks an
   CHECK(pool.stats().live == 0);
 }
 
-FIBER_TEST_CASE("a group may be cancelled after it was joined, and more than once") {
+FIBER_TEST_CASE("a group may be cancelled after its join, and more than once") {
   FiberPool pool({.capacity = 2});
   ResultGroup<int> group(pool);
   for (int i = 0; i < 5; ++i) group.spawn([i] { return i; });
@@ -147,7 +149,7 @@ FIBER_TEST_CASE("a group may be cancelled after it was joined, and more than onc
   CHECK(group.join() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("try_submit never parks, and a refused request can be answered at once") {
+FIBER_TEST_CASE("try_submit() never parks, and the caller can answer a refused request at once") {
   Gate release;
   std::atomic<int> served{0};
   int refused = 0;
@@ -167,7 +169,7 @@ FIBER_TEST_CASE("try_submit never parks, and a refused request can be answered a
   CHECK(served == 3);
 }
 
-FIBER_TEST_CASE("a hundred jobs share five workers, never more at once, and are all counted") {
+FIBER_TEST_CASE("a hundred tasks run in five workers, at most five at once, and are all counted") {
   Concurrency gauge;
   Gate release;
   FiberPool pool({.capacity = 5, .queue_capacity = 10});

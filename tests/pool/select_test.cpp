@@ -1,4 +1,4 @@
-// A task's end is a case of a select.
+// Tests the end of a task as a case of a select.
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -16,8 +16,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/select");
 
-FIBER_TEST_CASE(
-    "a select sees the end of a task that ended before, ends meanwhile, or is cancelled") {
+FIBER_TEST_CASE("a select ends when a pool task ends, has ended before, or is cancelled") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   auto ended = pool.async([] { return 1; });
   ended.wait();
@@ -46,7 +45,7 @@ FIBER_TEST_CASE(
   for (auto& holder : holders) holder.wait();
 }
 
-FIBER_TEST_CASE("a handle without a task is never ready, and the timeout ends a select of tasks") {
+FIBER_TEST_CASE("a select never chooses a handle without a task, and a timeout ends the select") {
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;
   CHECK(select(on_done(none), otherwise()) == 1);
@@ -58,7 +57,7 @@ FIBER_TEST_CASE("a handle without a task is never ready, and the timeout ends a 
   CHECK(select(on_done(none), on_done(waits)) == 1);
 }
 
-FIBER_TEST_CASE("a task that selects on tasks of its own pool of one gives its slot back") {
+FIBER_TEST_CASE("a task that selects on tasks of its own pool of capacity 1 gives its slot back") {
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   const int sum = pool.run([&] {
     auto first = pool.async([] { return 1; });
@@ -82,8 +81,8 @@ FIBER_TEST_CASE("a task that selects on tasks of its own pool of one gives its s
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a select that need not wait keeps its slot") {
-  bool ran = false;  // Outlives the pool: no caller waits for its tasks.
+FIBER_TEST_CASE("a task keeps its slot during a select that need not wait") {
+  bool ran = false;  // Outlives the pool, because no caller waits for its tasks.
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   pool.run([&] {
     auto queued = pool.async([&] { ran = true; });
@@ -94,7 +93,7 @@ FIBER_TEST_CASE("a select that need not wait keeps its slot") {
   });
 }
 
-FIBER_TEST_CASE("selects race with short tasks, and running tasks never exceed the capacity") {
+FIBER_TEST_CASE("running tasks never exceed the capacity when selects race with short tasks") {
   const int rounds = static_cast<int>(500 / kSlowdown);
   for (const std::size_t capacity : {1u, 3u}) {
     Concurrency gauge;
@@ -124,7 +123,7 @@ FIBER_TEST_CASE("selects race with short tasks, and running tasks never exceed t
   }
 }
 
-THREAD_TEST_CASE("a plain thread may select on the end of tasks") {
+THREAD_TEST_CASE("a plain thread may select on the end of pool tasks") {
   FiberPool pool({.capacity = 2});
   Flag done;
   auto task = pool.async([&] {

@@ -1,5 +1,5 @@
-// Everything that can race with a submit does. Finally each accepted task has run once or is
-// counted as cancelled, each refused one has not run, and nothing of the pool is left.
+// Every call that can race with a submit does so. Finally, each accepted task has run once or
+// counts as cancelled, no refused task has run, and the pool has leaked nothing.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -32,7 +32,7 @@ constexpr std::size_t kSubmitters = 64;
 const std::size_t kTasksEach = 100 / kSlowdown;
 constexpr std::size_t kMostSlots = 8;
 
-// Offers tasks to a pool, and knows what became of each.
+// Submits tasks to a pool, and records the outcome of each.
 class Storm {
   auto task(std::size_t index) {
     return [this, index] {
@@ -55,8 +55,8 @@ class Storm {
   [[nodiscard]] FiberPool& pool() { return pool_; }
   [[nodiscard]] Concurrency& gauge() { return gauge_; }
 
-  // Has 64 fibers make `offer(pool, task, random)`, which returns the code it got, again and again,
-  // and calls `meanwhile(random)` until they are done.
+  // Lets 64 fibers repeatedly call `offer(pool, task, random)`, which returns its error code, and
+  // calls `meanwhile(random)` until they have finished.
   template <class Offer, class Meanwhile>
   void blow(Offer offer, Meanwhile meanwhile) {
     WaitGroup submitters;
@@ -80,7 +80,7 @@ class Storm {
     }
   }
 
-  // Ends the pool. `may_cancel`: tasks may have been dropped.
+  // Ends the pool. If `may_cancel` is true, tasks may have been dropped.
   void check_books(bool may_cancel) {
     pool_.close(Close::drain);
     pool_.join();
@@ -101,7 +101,7 @@ class Storm {
     CHECK(stats.live + stats.blocked + stats.released + stats.in_callers == 0);
     CHECK(stats.started == stats.retired);
     CHECK(gauge_.most() <= kMostSlots);
-    // The last worker may still be on its way out of its stack.
+    // The last worker may not have left its stack yet.
     wait_until_true([&] { return runtime_.stats().live == fibers_before_; });
   }
 
@@ -120,14 +120,14 @@ class Storm {
   FiberPool pool_;
 };
 
-// The options of all storms: exceptions are the normal case, and retirement goes on all the time.
+// Returns the options of all storms: exceptions are normal, and workers retire all the time.
 PoolOptions stormy(PoolOptions options) {
   options.idle_timeout = 1ms;
   options.on_exception = [](std::exception_ptr) { this_fiber::yield(); };
   return options;
 }
 
-// The answers of each kind of submission; in a storm they are mixed.
+// Submits in one of all ways at random, and returns the result.
 template <class Task>
 std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
   try {
@@ -146,11 +146,11 @@ std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
         return pool.submit(std::move(task));
     }
   } catch (const std::system_error& error) {
-    // A run() that was accepted and dropped.
+    // The pool accepted the run() and then dropped it.
     if (error.code() == std::errc::operation_canceled) return {};
     return error.code();
   } catch (std::size_t) {
-    return {};  // The task's own.
+    return {};  // The task has thrown it.
   }
 }
 constexpr auto kOfferInSomeWay = [](FiberPool& pool, auto task, Random& random) {
@@ -160,7 +160,7 @@ constexpr auto kSubmit = [](FiberPool& pool, auto task, Random&) {
   return pool.submit(std::move(task));
 };
 
-// All that is asked of a pool while it goes on: its size, pauses, looks.
+// Makes calls that a running pool must support: resizes, pauses, reads of statistics.
 void disturb(FiberPool& pool, Random& random) {
   switch (random.below(4)) {
     case 0:
@@ -181,7 +181,7 @@ void disturb(FiberPool& pool, Random& random) {
 
 TEST_SUITE_BEGIN("pool/storm");
 
-FIBER_TEST_CASE("concurrent resizes and pauses lose no task, in any mode") {
+FIBER_TEST_CASE("concurrent resizes and pauses lose no task for any value of on_full") {
   for (const OnFull when_full : {OnFull::block, OnFull::reject, OnFull::drop_oldest}) {
     for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}, std::size_t{40}}) {
       if (when_full == OnFull::drop_oldest && queue_capacity == 0) continue;
@@ -195,7 +195,7 @@ FIBER_TEST_CASE("concurrent resizes and pauses lose no task, in any mode") {
   }
 }
 
-FIBER_TEST_CASE("a pool of one, without a queue and with one place, serves 64 submitters") {
+FIBER_TEST_CASE("a pool of capacity 1, with a queue of 0 or 1, serves 64 submitters") {
   for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}}) {
     Storm storm(runtime, stormy({.capacity = 1, .queue_capacity = queue_capacity}));
     storm.blow(kSubmit, [&](Random&) { CHECK(storm.pool().stats().live <= 1); });
@@ -204,7 +204,8 @@ FIBER_TEST_CASE("a pool of one, without a queue and with one place, serves 64 su
   }
 }
 
-FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and duplicate no task") {
+FIBER_TEST_CASE(
+    "concurrent closes and reopens by fibers, threads and tasks lose and duplicate no task") {
   constexpr Close kModes[] = {Close::drain, Close::discard, Close::cancel};
   FiberPool* of_tasks = nullptr;
   Storm storm(runtime, stormy({.capacity = 3, .queue_capacity = 5}), [&](std::size_t index) {
@@ -232,11 +233,11 @@ FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and dupl
   storm.check_books(true);
 }
 
-FIBER_TEST_CASE("handlers that park or throw lose neither a worker nor a slot") {
+FIBER_TEST_CASE("exception handlers that park or throw lose neither a worker nor a slot") {
   std::atomic<std::uint64_t> handled{0};
   PoolOptions options{.capacity = 2, .queue_capacity = 3, .idle_timeout = kNever};
   options.on_exception = [&](std::exception_ptr thrown) {
-    // Each throw of a handler is a line on stderr.
+    // Each exception of a handler writes a line to stderr.
     if (handled.fetch_add(1) % 256 != 0) return this_fiber::yield();
     std::rethrow_exception(std::move(thrown));
   };
@@ -249,7 +250,8 @@ FIBER_TEST_CASE("handlers that park or throw lose neither a worker nor a slot") 
   storm.check_books(false);
 }
 
-FIBER_TEST_CASE("with caller_runs workers run no more tasks than the capacity, each task once") {
+FIBER_TEST_CASE(
+    "workers of a pool with caller_runs run at most as many tasks as the capacity, each once") {
   Concurrency on_workers;
   std::atomic<std::size_t> in_callers{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1, .on_full = OnFull::caller_runs});
@@ -286,7 +288,8 @@ FIBER_TEST_CASE("with caller_runs workers run no more tasks than the capacity, e
   CHECK(pool.stats().completed == ran.load());
 }
 
-FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and exactly one wins") {
+FIBER_TEST_CASE(
+    "exactly one of free room, a deadline and a stop request ends a submit when they race") {
   Storm storm(runtime, stormy({.capacity = 2, .queue_capacity = 1}));
   std::atomic<std::uint64_t> late{0}, stopped{0};
   const auto offer = [&](FiberPool& pool, auto task, Random& random) {
@@ -309,13 +312,13 @@ FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and exactl
   storm.check_books(false);
 }
 
-FIBER_TEST_CASE("no task is refused while workers are being retired") {
+FIBER_TEST_CASE("a pool refuses no task while its workers retire") {
   constexpr std::size_t kSlots = 4;
   const int rounds = 24 / static_cast<int>(kSlowdown) + 1;
   Concurrency gauge;
   FiberPool pool({.capacity = kSlots, .on_full = OnFull::reject, .idle_timeout = 1ms});
   for (int round = 0; round < rounds; ++round) {
-    // All slots, at the same time.
+    // Tasks take all slots at the same time.
     const std::size_t left = static_cast<std::size_t>(round) % kSlots;
     WaitGroup all_here;
     all_here.add(kSlots);
@@ -327,7 +330,7 @@ FIBER_TEST_CASE("no task is refused while workers are being retired") {
       }));
     }
     pool.wait_idle();
-    // Some have lost their slots, and their fibers have yet to end.
+    // Some workers have lost their slots, but their fibers have not ended yet.
     wait_until_true([&] { return pool.stats().live <= left; });
   }
   const PoolStats stats = pool.stats();
@@ -337,7 +340,7 @@ FIBER_TEST_CASE("no task is refused while workers are being retired") {
   CHECK(stats.retired > 0);
 }
 
-FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether the task runs") {
+FIBER_TEST_CASE("concurrent cancels of a task that starts agree on whether the task runs") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int round = 0; round < rounds; ++round) {
@@ -364,7 +367,7 @@ FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether the task
   CHECK(balanced(pool.stats()));
 }
 
-// There are no spare workers, as each of them would carve stacks of its own.
+// There are no spare workers, because each would carve further stacks.
 FIBER_TEST_CASE_WITH("short-lived pools leak no fiber, stack or descriptor",
                      {.options = {.max_spare_workers = 0}}) {
   const int rounds = 200 / static_cast<int>(kSlowdown);

@@ -1,4 +1,4 @@
-// SubmitOptions: deadlines, timeouts and stop requests.
+// Tests SubmitOptions: deadlines, timeouts and stop requests.
 #include <weft/submit_options.hpp>
 
 #include <atomic>
@@ -17,13 +17,13 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/submit_options");
 
-SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its waiters continue") {
+SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its waiters return") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   const Deadline soon = Deadline::after(1ms);
   CHECK(held.pool.submit({.deadline = soon}, [&] { ++ran; }));
   auto late = held.pool.async({.deadline = soon}, [&] { ++ran; });
-  late.wait();  // The pool is still held.
+  late.wait();  // The pool is still busy.
   CHECK_THROWS_WITH_AS(late.get(), doctest::Contains("timed out"), std::system_error);
   auto in_time = held.pool.async({.deadline = Deadline::after(1h)}, [&] { ++ran; });
   CHECK(soon.passed());
@@ -34,7 +34,7 @@ SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its w
   CHECK(held.pool.submit({.deadline = Deadline::past()}, [] {}) == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a deadline also ends the wait for room") {
+SIM_TEST_CASE("a task's deadline also ends the submit's wait for room") {
   HeldPool held({.capacity = 1});
   CHECK(held.pool.submit({.deadline = Deadline::after(1ms)}, [] {}) == Errc::timed_out);
   CHECK(held.pool.submit_until({.deadline = Deadline::after(1ms)}, Deadline::after(1h), [] {}) ==
@@ -44,8 +44,7 @@ SIM_TEST_CASE("a deadline also ends the wait for room") {
   held.run_all();
 }
 
-FIBER_TEST_CASE(
-    "a stop request drops a task that has not begun, and is passed on to a task that has begun") {
+FIBER_TEST_CASE("a stop request drops a queued task and is passed on to a running task") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::stop_source before;
   std::stop_source during;
@@ -73,7 +72,7 @@ FIBER_TEST_CASE(
   CHECK(ran == 0);
 }
 
-FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
+FIBER_TEST_CASE("close(cancel) requests a stop of a task that has its own stop token") {
   FiberPool pool({.capacity = 1});
   std::stop_source own;
   weft::test::Flag begun;
@@ -87,7 +86,7 @@ FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
   CHECK_FALSE(own.stop_requested());
 }
 
-SIM_TEST_CASE("a task that runs for longer than its timeout gets a stop request") {
+SIM_TEST_CASE("a task that runs longer than its timeout gets a stop request") {
   FiberPool pool({.capacity = 2});
   const auto until_told = [](std::stop_token token) {
     while (!token.stop_requested()) this_fiber::yield();
@@ -103,7 +102,7 @@ SIM_TEST_CASE("a task that runs for longer than its timeout gets a stop request"
   CHECK(pool.stats().completed == 4);
 }
 
-FIBER_TEST_CASE("invalid options are refused by name") {
+FIBER_TEST_CASE("a submit refuses invalid options and names the option") {
   FiberPool pool({.capacity = 2});
   CHECK_THROWS_WITH_AS((void)pool.submit({.weight = 0}, [] {}), doctest::Contains("weight"),
                        std::invalid_argument);

@@ -1,4 +1,4 @@
-// The answers of submit functions; G4.
+// Tests the results of submit functions (G4).
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -50,7 +50,7 @@ void nothing() {}
 
 TEST_SUITE_BEGIN("pool/submit");
 
-FIBER_TEST_CASE("exceptions for refusals and unstarted tasks name their pool") {
+FIBER_TEST_CASE("an exception for a refused or unstarted task names the pool") {
   const auto text_of = [](auto&& call) -> std::string {
     try {
       call();
@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a pool without a queue accepts exactly as many tasks as it has 
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("a queue of n takes n tasks more than there are slots") {
+FIBER_TEST_CASE("a pool with a queue of n accepts n tasks more than its slots") {
   for (const std::size_t places : {1u, 2u, 40u, 100u}) {
     std::atomic<std::size_t> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = places, .on_full = OnFull::reject});
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a queue of n takes n tasks more than there are slots") {
   }
 }
 
-FIBER_TEST_CASE("an unlimited queue takes all tasks, in order") {
+FIBER_TEST_CASE("an unlimited queue accepts all tasks and runs them in order") {
   constexpr int kTasks = 5000;
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   std::vector<int> order;
@@ -114,7 +114,7 @@ FIBER_TEST_CASE("an unlimited queue takes all tasks, in order") {
   CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
-FIBER_TEST_CASE("blocked submitters are served first come, first served") {
+FIBER_TEST_CASE("blocked submitters of a pool are admitted in FIFO order") {
   for (const std::size_t places : {0u, 1u, 3u}) {
     constexpr std::size_t kBlocked = 30;
     FiberPool pool({.capacity = 1, .queue_capacity = places});
@@ -125,7 +125,7 @@ FIBER_TEST_CASE("blocked submitters are served first come, first served") {
       for (std::size_t i = 0; i < kBlocked + places; ++i) {
         submitters.push_back(
             spawn([&, i] { CHECK(pool.submit([&order, i] { order.push_back(i); })); }));
-        // Each has found its place before the next comes.
+        // Each caller waits in its place before the next one comes.
         const std::size_t waiting = i + 1;
         wait_until_true([&] {
           const PoolStats stats = pool.stats();
@@ -152,12 +152,12 @@ FIBER_TEST_CASE("no submitter overtakes a blocked submitter") {
   blocked.join();
 }
 
-FIBER_TEST_CASE("a submit with a deadline gives up in time, and its task never runs") {
+FIBER_TEST_CASE("a submit with a deadline gives up in time, and the submit's task never runs") {
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   {
     const Occupied occupied(pool, 1);
-    // Whatever on_full says.
+    // This holds for every on_full.
     CHECK(pool.submit_until(1ms, [&] { ran.store(true); }) == Errc::timed_out);
     CHECK(pool.submit_until(Deadline::past(), [&] { ran.store(true); }) == Errc::timed_out);
     CHECK(pool.stats().blocked == 0);
@@ -170,7 +170,7 @@ FIBER_TEST_CASE("a submit with a deadline gives up in time, and its task never r
   CHECK(!ran.load());
 }
 
-FIBER_TEST_CASE("deadlines race with slots that become free, and no task is lost or runs twice") {
+FIBER_TEST_CASE("no task is lost or runs twice when deadlines race with freed slots") {
   constexpr int kSubmitters = 16;
   const int tasks = 100 / static_cast<int>(kSlowdown);
   std::atomic<std::uint64_t> ran{0}, accepted{0}, late{0};
@@ -200,7 +200,7 @@ FIBER_TEST_CASE("deadlines race with slots that become free, and no task is lost
   CHECK(stats.completed == ran.load());
 }
 
-FIBER_TEST_CASE("no more than max_blocked submitters wait") {
+FIBER_TEST_CASE("at most max_blocked submitters wait for room") {
   FiberPool pool({.capacity = 1, .max_blocked = 2});
   Occupied occupied(pool, 1);
   auto first = spawn([&] { return pool.submit(nothing); });
@@ -214,7 +214,7 @@ FIBER_TEST_CASE("no more than max_blocked submitters wait") {
   CHECK(second.join());
 }
 
-FIBER_TEST_CASE("with caller_runs a task that finds no room runs in the call") {
+FIBER_TEST_CASE("a task that finds no room runs inside submit() when the pool uses caller_runs") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   const Occupied occupied(pool, 1);
   const auto caller = this_fiber::id();
@@ -235,7 +235,7 @@ FIBER_TEST_CASE("with caller_runs a task that finds no room runs in the call") {
   CHECK(stats.busy == 1);
 }
 
-FIBER_TEST_CASE("an empty callable is refused without side effects") {
+FIBER_TEST_CASE("submit() refuses an empty callable without side effects") {
   FiberPool pool({.capacity = 1});
   const std::function<void()> empty;
   void (*null)() = nullptr;
@@ -253,7 +253,7 @@ FIBER_TEST_CASE("an empty callable is refused without side effects") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("callables may be move-only or large, and are destroyed once they have run") {
+FIBER_TEST_CASE("a pool runs move-only and large callables, and destroys them after their run") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   auto small = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = small;
@@ -269,7 +269,7 @@ FIBER_TEST_CASE("callables may be move-only or large, and are destroyed once the
   CHECK(watch.expired());
 }
 
-// Fibers that are parked until the end, as many as there may be.
+// Fibers that are parked until the end, as many as the limit allows.
 class AllFibers {
  public:
   AllFibers() {
@@ -297,8 +297,9 @@ class AllFibers {
   WaitGroup left_;
 };
 
-FIBER_TEST_CASE_WITH("a submit without fibers for workers returns the error, and nothing is lost",
-                     {.options = {.max_fibers = 64}}) {
+FIBER_TEST_CASE_WITH(
+    "submit() returns the error and loses no task when no fiber for a worker can be spawned",
+    {.options = {.max_fibers = 64}}) {
   std::atomic<std::uint64_t> accepted{0}, refused{0}, ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 5, .idle_timeout = 1ms});
   const auto submit_one = [&] {
@@ -321,14 +322,14 @@ FIBER_TEST_CASE_WITH("a submit without fibers for workers returns the error, and
   pool.wait_idle();
   CHECK(ran.load() == accepted.load());
   all.release();
-  // They have left, and end a moment later.
+  // The fibers have been released, and end a moment later.
   while (!pool.submit([&] { ran.fetch_add(1); })) this_fiber::yield();
   pool.wait_idle();
   CHECK(balanced(pool.stats()));
   CHECK(pool.stats().completed == ran.load());
 }
 
-TEST_CASE("a submit without a runtime returns the error, and the pool stays usable") {
+TEST_CASE("submit() returns an error without a runtime, and the pool stays usable") {
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit(nothing) == Errc::no_runtime);
   CHECK(pool.stats().live == 0);
@@ -341,7 +342,7 @@ TEST_CASE("a submit without a runtime returns the error, and the pool stays usab
   }
 }
 
-TEST_CASE("a task accepted for a worker that could not start still runs") {
+TEST_CASE("every accepted task runs even if a worker could not be started for the task") {
   const TestGuard guard("a worker that could not start");
   const int calls = 20'000 / static_cast<int>(kSlowdown);
   std::atomic<int> accepted{0}, ran{0};
@@ -350,8 +351,8 @@ TEST_CASE("a task accepted for a worker that could not start still runs") {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < calls; ++i) {
-        // No runtime exists, so no worker ever starts: one of the threads says so to its caller,
-        // and runs what others could have submitted in the meantime.
+        // No runtime exists, so no worker ever starts. One of the threads reports this to its
+        // caller, and runs tasks that other threads have submitted meanwhile.
         const std::error_code error = pool.submit([&] { ran.fetch_add(1); });
         CHECK((!error || error == Errc::no_runtime));
         if (!error) accepted.fetch_add(1);
@@ -365,7 +366,8 @@ TEST_CASE("a task accepted for a worker that could not start still runs") {
   CHECK(pool.stats().live == 0);
 }
 
-FIBER_TEST_CASE("a preallocated queue accepts as many tasks as any other, even after a reopen") {
+FIBER_TEST_CASE(
+    "a preallocated queue accepts as many tasks as another queue, also after a reopen") {
   FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
   for (int round = 0; round < 3; ++round) {
     pool.pause();

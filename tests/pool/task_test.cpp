@@ -1,4 +1,4 @@
-// async(), run() and the handles of tasks.
+// Tests async(), run() and the handles of tasks.
 #include <malloc.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/task");
 
-FIBER_TEST_CASE("a task's result of any type is returned") {
+FIBER_TEST_CASE("get() returns a task's result of any type") {
   FiberPool pool({.capacity = 2});
   CHECK(pool.async([] { return 42; }).get() == 42);
   CHECK(pool.async([] { return std::string("text"); }).get() == "text");
@@ -36,7 +36,7 @@ FIBER_TEST_CASE("a task's result of any type is returned") {
   CHECK(variable == 2);
 }
 
-FIBER_TEST_CASE("a finished task leaves no memory after its handle is destroyed") {
+FIBER_TEST_CASE("a finished task leaves no memory allocated after its handle is destroyed") {
   constexpr int kTasks = 5'000;
   FiberPool pool({.capacity = 2});
   const auto bytes_after_tasks = [&] {
@@ -47,7 +47,7 @@ FIBER_TEST_CASE("a finished task leaves no memory after its handle is destroyed"
   CHECK(bytes_after_tasks() < before + kTasks * 16);
 }
 
-FIBER_TEST_CASE("a task's exception is thrown to its waiter and the worker continues") {
+FIBER_TEST_CASE("get() throws a task's exception, and the worker continues") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr) {
                     ++reported;
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a task's exception is thrown to its waiter and the worker conti
   CHECK(reported.load() == 0);
 }
 
-FIBER_TEST_CASE("a handle reports whether it is valid and ready") {
+FIBER_TEST_CASE("a task handle reports whether the handle is valid and ready") {
   Flag release;
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a handle reports whether it is valid and ready") {
   CHECK(!moved.valid());
 }
 
-FIBER_TEST_CASE("a task runs although its handle was dropped") {
+FIBER_TEST_CASE("a task runs although its handle was destroyed") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 50});
   for (int i = 0; i < 50; ++i) (void)pool.async([&] { ran.fetch_add(1); });
@@ -95,12 +95,13 @@ FIBER_TEST_CASE("a task runs although its handle was dropped") {
   CHECK(ran.load() == 50);
 }
 
-FIBER_TEST_CASE("a queued task that is cancelled never runs and its waiters continue") {
+FIBER_TEST_CASE("a queued task that is cancelled never runs, and its waiters return") {
   Flag begun, release;
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto running = pool.async([&] {
-    begun.set();  // Its worker is busy a moment before, when a cancel would still come in time.
+    begun.set();  // Its worker counts as busy slightly earlier, when a cancel would still come in
+                  // time.
     release.wait();
     return 1;
   });
@@ -126,7 +127,7 @@ FIBER_TEST_CASE("a queued task that is cancelled never runs and its waiters cont
   CHECK(stats.completed == 1);
 }
 
-FIBER_TEST_CASE("either a cancel or the start of the task wins a race between them") {
+FIBER_TEST_CASE("either the cancel or the start of a task wins when they race") {
   const int rounds = 2000 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   std::uint64_t cancelled = 0, ran = 0;
@@ -144,7 +145,7 @@ FIBER_TEST_CASE("either a cancel or the start of the task wins a race between th
   CHECK(pool.stats().completed == ran);
 }
 
-FIBER_TEST_CASE("all waiters of one task continue") {
+FIBER_TEST_CASE("all waiters of one task continue when the task ends") {
   Flag release;
   FiberPool pool({.capacity = 1});
   auto task = pool.async([&] { release.wait(); });
@@ -163,7 +164,7 @@ FIBER_TEST_CASE("all waiters of one task continue") {
   for (auto& waiter : waiters) waiter.join();
 }
 
-FIBER_TEST_CASE("a handle outlives its pool") {
+FIBER_TEST_CASE("a task handle may outlive its pool") {
   PoolTask<int> done, dropped;
   {
     Flag release;
@@ -182,7 +183,7 @@ FIBER_TEST_CASE("a handle outlives its pool") {
   CHECK_THROWS_AS(dropped.get(), std::system_error);
 }
 
-FIBER_TEST_CASE("a refused async or run throws the code that submit would return") {
+FIBER_TEST_CASE("a refused async() or run() throws the error code that submit() would return") {
   Flag release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   const auto code_of = [](auto call) {
@@ -203,7 +204,7 @@ FIBER_TEST_CASE("a refused async or run throws the code that submit would return
   CHECK(code_of([&] { pool.run([] {}); }) == Errc::closed);
 }
 
-FIBER_TEST_CASE("run() returns once its task has ended, and not before") {
+FIBER_TEST_CASE("run() returns when its task has ended, and not before") {
   WaitGroup callers;
   std::atomic<int> sum{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 2});

@@ -1,4 +1,5 @@
-// Every way into a pool: what it takes, what it answers, and what becomes of what is refused.
+// Tests every way to submit to a pool: which callables it takes, what it returns, and what happens
+// to refused callables.
 #include <array>
 #include <atomic>
 #include <iterator>
@@ -25,7 +26,7 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// Like a connection: it can be moved, and there is one of it.
+// Like a connection, it can be moved but not copied.
 struct Connection {
   std::unique_ptr<int> number = std::make_unique<int>(7);
   void operator()() const {}
@@ -33,12 +34,12 @@ struct Connection {
 struct StoppableConnection : Connection {
   void operator()(const std::stop_token&) const {}
 };
-// Too large for the place that a pool has for small callables.
+// Too large for a pool's storage for small callables.
 struct LargeConnection : Connection {
   std::array<std::uint64_t, 40> rest{};
 };
 
-// A pool of one whose only slot is taken, and that has no queue.
+// A pool whose only slot is in use, and that has no queue.
 struct Full {
   explicit Full(OnFull on_full = OnFull::reject)
       : pool({.capacity = 1, .on_full = on_full, .max_blocked = kUnlimited}) {
@@ -51,7 +52,7 @@ struct Full {
   FiberPool pool;
 };
 
-// Whether `offer`, which is refused, leaves the callable as it was.
+// Returns whether a refused `offer` leaves the callable unchanged.
 template <class Callable, class Offer>
 bool gives_back(Offer offer, std::error_code why = Errc::full) {
   Callable callable;
@@ -107,7 +108,7 @@ void check_given_back() {
 
 TEST_SUITE_BEGIN("pool/ways_in");
 
-FIBER_TEST_CASE("a refused callable is returned unchanged") {
+FIBER_TEST_CASE("a pool that refuses a task leaves the caller's callable unchanged") {
   check_given_back<Connection>();
   check_given_back<StoppableConnection>();
   check_given_back<LargeConnection>();
@@ -128,7 +129,8 @@ FIBER_TEST_CASE("a refused callable is returned unchanged") {
   full.release.set();
 }
 
-FIBER_TEST_CASE("a bulk submit returns why it stopped, and gives refused callables back") {
+FIBER_TEST_CASE(
+    "submit_bulk() returns the reason of its stop and leaves refused callables with the caller") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 20, .on_full = OnFull::reject});
   pool.go([&] { release.wait(); });
@@ -155,7 +157,9 @@ FIBER_TEST_CASE("a bulk submit returns why it stopped, and gives refused callabl
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a limit ends the wait for room, and run_until's wait for the result") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a submit's wait for room and run_until()'s wait for the "
+    "result") {
   Full full(OnFull::block);
   FiberPool& pool = full.pool;
   CHECK_THROWS_AS((void)pool.async_until(1us, [] {}), std::system_error);
@@ -172,7 +176,7 @@ FIBER_TEST_CASE("a limit ends the wait for room, and run_until's wait for the re
   CHECK(free.async_until(1h, [] { return 2; }).get() == 2);
   CHECK(free.try_async([] { return 3; }).value.get() == 3);
   CHECK_THROWS_WITH((void)free.run_until(1h, [] { throw std::runtime_error("thrown"); }), "thrown");
-  // A task that runs already is asked to stop, and runs on alone. The limit may pass before it
+  // A running task gets a stop request, and continues alone. The limit may pass before the task
   // runs.
   std::atomic<bool> ran{false}, stopped{false};
   for (auto limit = 1ms; !ran.load(); limit *= 2) {
@@ -186,8 +190,7 @@ FIBER_TEST_CASE("a limit ends the wait for room, and run_until's wait for the re
   CHECK(stopped.load());
 }
 
-FIBER_TEST_CASE(
-    "a wait for room ends at the call's limit or the task's limit, whichever comes first") {
+FIBER_TEST_CASE("a wait for room ends at the earlier of the call's limit and the task's limit") {
   Full full(OnFull::block);
   std::stop_source call, task;
   const auto blocked = [&] {
@@ -206,12 +209,12 @@ FIBER_TEST_CASE(
   CHECK(second.join() == Errc::cancelled);
   CHECK(full.pool.submit_until({.deadline = Deadline::after(1us)}, 1h, [] {}) == Errc::timed_out);
   CHECK(full.pool.submit_until({.deadline = Deadline::after(1h)}, 1us, [] {}) == Errc::timed_out);
-  // A limit that is kept holds the token that was moved into it.
+  // A stored limit holds the token that was moved into it.
   const Until kept{Deadline::after(1us), std::stop_source().get_token()};
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("calls to a function pool take options and limits") {
+FIBER_TEST_CASE("calls of a FunctionPool accept options and limits") {
   FunctionPool<int, int> pool([](int i, const std::stop_token& token) {
     while (i == 0 && !token.stop_requested()) this_fiber::yield();
     return i;
@@ -229,7 +232,7 @@ FIBER_TEST_CASE("calls to a function pool take options and limits") {
   running.value.wait();
 }
 
-FIBER_TEST_CASE("loops and streams use the slots of a pool") {
+FIBER_TEST_CASE("parallel loops and streams use the slots of a pool") {
   Concurrency gauge;
   for (const std::size_t capacity : {std::size_t{1}, std::size_t{3}}) {
     FiberPool pool({.capacity = capacity});
@@ -254,14 +257,14 @@ FIBER_TEST_CASE("loops and streams use the slots of a pool") {
     };
     all();
     CHECK(gauge.most() <= capacity);
-    pool.run(all);  // From a task, which gives its slot back while it waits.
+    pool.run(all);  // The task gives its slot back while it waits.
     CHECK(sum == 6 * 4950);
     CHECK_THROWS_WITH(for_each(pool, numbers, [](int) { throw std::runtime_error("a step"); }),
                       "a step");
   }
 }
 
-FIBER_TEST_CASE("loops and streams over a pool report refused or dropped tasks") {
+FIBER_TEST_CASE("parallel loops and streams over a pool report refused or dropped tasks") {
   Full full;
   const std::vector<int> numbers(10);
   CHECK_THROWS_AS(for_each(full.pool, numbers, [](int) {}), std::system_error);
@@ -280,7 +283,7 @@ FIBER_TEST_CASE("loops and streams over a pool report refused or dropped tasks")
   queued.release.set();
 }
 
-FIBER_TEST_CASE("options without effect are refused") {
+FIBER_TEST_CASE("a pool refuses options that would have no effect") {
   FiberPool parent({.capacity = 2});
   CHECK_THROWS_AS(FiberPool({.wake_order = WakeOrder::fifo, .parent = &parent}),
                   std::invalid_argument);
@@ -288,7 +291,7 @@ FIBER_TEST_CASE("options without effect are refused") {
 }
 
 FIBER_TEST_CASE(
-    "a task that is run or has a handle has its caller's context, and other tasks have none") {
+    "a task of run() or async() has its caller's context, and a submitted task has none") {
   FiberPool pool({.capacity = 2});
   FunctionPool<int> functions([](int) { CHECK(this_fiber::context() != nullptr); },
                               {.capacity = 1});

@@ -1,4 +1,4 @@
-// The same body on a plain thread and on a fiber in a Scope, for comparing what it returns.
+// Runs the same body on a plain thread and on a fiber in a Scope, and compares the results.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 
 namespace weft::test {
 
-// False where a Scope is refused: then the test has nothing to compare, and says so.
+// Returns false if a Scope is refused; the test then reports that it compares nothing.
 inline bool has_hooks() {
   static const bool has = [] {
     try {
@@ -53,7 +53,8 @@ void with_and_without_requests(Body body) {
   detail::allow_one_shots(true);
 }
 
-// `body` notes results and errnos in a Log. True if all logs are alike; otherwise they are shown.
+// `body` notes results and errnos in a Log. Returns true if all logs are equal; otherwise prints
+// them.
 template <class Body>
 void check_both_ways(Body body) {
   Log threads;
@@ -75,7 +76,7 @@ inline void note(Log& log, long result) {
   if (result < 0) log.push_back(-1000 - error);
 }
 
-// Two sockets that are connected with each other.
+// Two sockets that are connected to each other.
 struct Pair {
   std::array<int, 2> ends{};
   explicit Pair(int type = SOCK_STREAM) { ::socketpair(AF_UNIX, type, 0, ends.data()); }
@@ -88,7 +89,7 @@ struct Pair {
   [[nodiscard]] int there() const { return ends[1]; }
 };
 
-// SO_RCVTIMEO or SO_SNDTIMEO.
+// Sets SO_RCVTIMEO or SO_SNDTIMEO.
 inline void set_limit(int fd, int option, long microseconds) {
   const timeval limit{0, microseconds};
   CHECK(::setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit) == 0);

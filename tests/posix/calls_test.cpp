@@ -1,4 +1,4 @@
-// Each call on a fiber in a Scope, compared with the same call on a plain thread.
+// Compares each call on a fiber in a Scope with the same call on a plain thread.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -36,7 +36,7 @@ using weft::test::set_limit;
 
 TEST_SUITE_BEGIN("posix/calls");
 
-FIBER_TEST_CASE("receives return in a scope what they return on a thread") {
+FIBER_TEST_CASE("receives in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<char, 64> buffer{};
@@ -65,7 +65,8 @@ FIBER_TEST_CASE("receives return in a scope what they return on a thread") {
   });
 }
 
-FIBER_TEST_CASE("a receive with MSG_WAITALL waits for all bytes and returns fewer at the end") {
+FIBER_TEST_CASE(
+    "a receive with MSG_WAITALL waits for all bytes, and returns fewer bytes at the end") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -84,7 +85,7 @@ FIBER_TEST_CASE("a receive with MSG_WAITALL waits for all bytes and returns fewe
   });
 }
 
-FIBER_TEST_CASE("a large send returns after the socket has taken all bytes") {
+FIBER_TEST_CASE("a large send in a posix::Scope returns after the socket has accepted all bytes") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const std::string large(1 << 20, 'x');
@@ -131,7 +132,8 @@ FIBER_TEST_CASE(
   });
 }
 
-FIBER_TEST_CASE("reads and writes of pipes return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "reads and writes of pipes in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<int, 2> ends{};
@@ -161,7 +163,8 @@ FIBER_TEST_CASE("reads and writes of pipes return in a scope what they return on
   });
 }
 
-FIBER_TEST_CASE("reads of files and eventfds return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "reads of files and eventfds in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<char, 20> name{"/tmp/weft-XXXXXX"};
@@ -188,7 +191,7 @@ FIBER_TEST_CASE("reads of files and eventfds return in a scope what they return 
   });
 }
 
-FIBER_TEST_CASE("a poll for writing does not end because the peer sends no more") {
+FIBER_TEST_CASE("poll() for writing does not end when the peer shuts down its sending side") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -201,7 +204,7 @@ FIBER_TEST_CASE("a poll for writing does not end because the peer sends no more"
   });
 }
 
-FIBER_TEST_CASE("poll, ppoll and select report readiness and time out as on a thread") {
+FIBER_TEST_CASE("poll(), ppoll() and select() report readiness and time out as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair quiet;
@@ -249,8 +252,8 @@ FIBER_TEST_CASE("poll, ppoll and select report readiness and time out as on a th
   });
 }
 
-// A send makes the next wait for its socket begin without a look.
-FIBER_TEST_CASE("after a send, poll() of descriptors returns the same in a scope as on a thread") {
+// After a send, the next wait for its socket begins without a check of the socket.
+FIBER_TEST_CASE("poll() after a send returns the same results in a posix::Scope as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -289,7 +292,8 @@ FIBER_TEST_CASE("after a send, poll() of descriptors returns the same in a scope
   });
 }
 
-FIBER_TEST_CASE("poll returns when the peer hangs up and epoll_wait when an event arrives") {
+FIBER_TEST_CASE(
+    "poll() returns when the peer hangs up, and epoll_wait() returns when an event arrives") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -319,7 +323,8 @@ FIBER_TEST_CASE("poll returns when the peer hangs up and epoll_wait when an even
   });
 }
 
-FIBER_TEST_CASE("sleeps take their full time and return what they return on a thread") {
+FIBER_TEST_CASE(
+    "sleeps in a posix::Scope take their full time and return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     timespec before{};
@@ -343,7 +348,8 @@ FIBER_TEST_CASE("sleeps take their full time and return what they return on a th
   });
 }
 
-FIBER_TEST_CASE("waitpid and getaddrinfo return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "waitpid() and getaddrinfo() in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     for (const pid_t which : {1, -1}) {

@@ -1,4 +1,4 @@
-// Locks that fibers carry into a park, and callers that wait for them.
+// Tests locks that fibers carry into a park, and callers that wait for such locks.
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,7 +62,8 @@ void receive_byte(const Pair& pair) {
 }
 void send_byte(const Pair& pair) { CHECK(::send(pair.there(), "x", 1, 0) == 1); }
 
-FIBER_TEST_CASE("a recursive mutex has one owner while fibers carry it across calls that park") {
+FIBER_TEST_CASE(
+    "a recursive mutex has one owner while fibers hold the mutex across calls that park") {
   if (!carries_locks()) return;
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
@@ -85,7 +86,7 @@ FIBER_TEST_CASE("a recursive mutex has one owner while fibers carry it across ca
   CHECK(times_blocked("usleep", "a pthread lock is held") == before);
 }
 
-// What callers other than the holder get, which is parked.
+// Checks what other callers get while the holder is parked.
 void try_carried(pthread_mutex_t& mutex) {
   CHECK(::pthread_mutex_trylock(&mutex) == EBUSY);
   CHECK(::pthread_mutex_unlock(&mutex) == EPERM);
@@ -98,9 +99,9 @@ void try_carried(pthread_mutex_t& mutex) {
   CHECK(::pthread_mutex_timedlock(&mutex, &bad) == EINVAL);
 }
 
-// Fibers on all workers want the mutex. If one of them blocked its worker, the holder could not
-// run: the test sends only after all of them have begun.
-FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is released") {
+// Fibers on all workers lock the mutex. If one of them blocked its worker, the holder could not
+// run, because the test sends only after all fibers have begun.
+FIBER_TEST_CASE("fibers with each kind of scope park until a parked fiber releases its mutex") {
   if (!carries_locks()) return;
   for (const int type : kTypes) {
     PthreadMutex mutex(type);
@@ -126,7 +127,7 @@ FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is re
       is_held = true;
       receive_byte(pair);
       --inside;
-      // The holder is the owner as before.
+      // The holder is still the owner.
       const int again = ::pthread_mutex_trylock(&mutex.here);
       CHECK(again == (type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY));
       if (again == 0) CHECK(::pthread_mutex_unlock(&mutex.here) == 0);
@@ -149,7 +150,7 @@ FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is re
       enter();
     });
     try_carried(mutex.here);
-    // One of the fibers waits for `other` with each of the eight that want it.
+    // One of the fibers waits for `other`, as does each of the eight fibers that lock it.
     while (begun < 2 * kFibers + 2) weft::this_fiber::yield();
     send_byte(pair);
     group.wait();
@@ -161,8 +162,9 @@ FIBER_TEST_CASE("fibers with each kind of scope park until a carried mutex is re
 
 // The waiting fiber blocks its worker while the holder runs, and must leave it once the holder has
 // parked: the holder needs a fiber of that worker.
-FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the lock's holder parks",
-                     {.workers = {2}}) {
+FIBER_TEST_CASE_WITH(
+    "a fiber that waits for a pthread lock parks as soon as the lock's holder parks",
+    {.workers = {2}}) {
   if (!carries_locks()) return;
   std::mutex mutex;
   Pair pair;
@@ -177,7 +179,7 @@ FIBER_TEST_CASE_WITH("a fiber that waits for a lock parks as soon as the lock's 
     receive_byte(pair);
   }));
   while (!is_held) weft::this_fiber::yield();
-  // Both run on the other worker.
+  // Both fibers run on the other worker.
   std::atomic<bool> is_ready{false};
   auto sender = weft::spawn(weft::posix::in_scope([&] {
     is_ready = true;
@@ -202,7 +204,7 @@ FIBER_TEST_CASE(
   weft::WaitGroup group;
   group.go([&] {
     const Scope scope(kCarries);
-    // Without an end: the test's deadline ends a wait in vain.
+    // The loop has no bound: the test's deadline ends it if it fails.
     while (!had_it) {
       const std::lock_guard lock(mutex);
       is_held = true;
@@ -218,7 +220,8 @@ FIBER_TEST_CASE(
   group.wait();
 }
 
-FIBER_TEST_CASE("readers share a carried rwlock, and a writer parks until they have left") {
+FIBER_TEST_CASE(
+    "readers share a pthread rwlock across parks, and a writer parks until the readers leave") {
   if (!carries_locks()) return;
   pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
   Pair pair;
@@ -256,7 +259,7 @@ FIBER_TEST_CASE("readers share a carried rwlock, and a writer parks until they h
   group.wait();
 }
 
-FIBER_TEST_CASE("a wait for a condition releases its mutex and carries the other locks") {
+FIBER_TEST_CASE("a condition wait releases its mutex and keeps the fiber's other locks") {
   if (!carries_locks()) return;
   std::mutex carried;
   std::mutex mutex;
@@ -283,7 +286,7 @@ FIBER_TEST_CASE("a wait for a condition releases its mutex and carries the other
   CHECK(times_blocked("pthread_cond_wait", "another pthread lock is held") == before);
 }
 
-FIBER_TEST_CASE("a lock that a fiber holds at its end stays locked, and later calls park") {
+FIBER_TEST_CASE("a lock that a fiber still holds at its end stays locked, and later calls park") {
   if (!carries_locks()) return;
   std::mutex mutex;
   weft::spawn(weft::posix::in_scope(kCarries, [&] {
@@ -299,9 +302,8 @@ FIBER_TEST_CASE("a lock that a fiber holds at its end stays locked, and later ca
 }
 
 #ifdef WEFT_TEST_CARRIES_LOCKS
-DEATH_TEST_CASE(
-    "a wait in a NoSwitch scope for a lock that its own worker carries ends the process",
-    "weft-posix: a parked fiber of this worker holds a lock") {
+DEATH_TEST_CASE("a wait in a NoSwitch scope for a lock of a parked fiber ends the process",
+                "weft-posix: a parked fiber of this worker holds a lock") {
   weft::run({.workers = 1}, [] {
     std::mutex mutex;
     auto holder = weft::spawn(weft::posix::in_scope(kCarries, [&] {
@@ -317,7 +319,8 @@ DEATH_TEST_CASE(
   });
 }
 #else
-TEST_CASE("a wait in a NoSwitch scope for a lock that its own worker carries ends the process") {
+TEST_CASE(
+    "the NoSwitch test for a parked fiber's lock is skipped in builds without carried locks") {
   MESSAGE("skipped: in this build no fiber carries locks");
 }
 #endif

@@ -1,5 +1,5 @@
-// Unchanged blocking client libraries on one worker. Their server answers only after the requests
-// of all clients have arrived, so a client that blocked the worker would prevent the other
+// Tests unmodified blocking client libraries on one worker. Their server answers only after the
+// requests of all clients have arrived, so a client that blocked the worker would prevent the other
 // requests.
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -81,7 +81,8 @@ class Server {
   std::thread thread_;
 };
 
-FIBER_TEST_CASE_WITH("many fibers of one worker use hiredis at once", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("many fibers of one worker call a server with hiredis at the same time",
+                     {.workers = {1}}) {
 #ifdef WEFT_TEST_HIREDIS
   if (!has_hooks()) return;
   const Server server("PING\r\n", "+PONG\r\n");
@@ -106,8 +107,9 @@ FIBER_TEST_CASE_WITH("many fibers of one worker use hiredis at once", {.workers 
 #endif
 }
 
-FIBER_TEST_CASE_WITH("many fibers of one worker use libcurl's easy interface at once",
-                     {.workers = {1}, .options = {.stack_size = 256 << 10}}) {
+FIBER_TEST_CASE_WITH(
+    "many fibers of one worker call a server with libcurl's easy interface at the same time",
+    {.workers = {1}, .options = {.stack_size = 256 << 10}}) {
 #ifdef WEFT_TEST_CURL
   if (!has_hooks()) return;
   CHECK(::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);

@@ -1,5 +1,4 @@
-// Condition variables: fibers in a Scope and plain threads wait for each
-// other.
+// Tests condition variables: fibers in a Scope and plain threads wait for each other.
 #include <pthread.h>
 #include <time.h>
 
@@ -41,7 +40,8 @@ struct Condition {
   ~Condition() { ::pthread_cond_destroy(&here); }
 };
 
-FIBER_TEST_CASE("waits for a condition variable return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "condition variable waits in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     pthread_mutexattr_t checked;
@@ -70,7 +70,7 @@ FIBER_TEST_CASE("waits for a condition variable return in a scope what they retu
   });
 }
 
-// A bounded queue as many programs write it.
+// A typical bounded queue.
 class Queue {
  public:
   void push(int value) {
@@ -97,7 +97,7 @@ class Queue {
 };
 
 // Without a monitor, a wait that blocked the worker would last forever.
-FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with condition variables",
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with pthread condition variables",
                      {.workers = {1}}) {
   if (!has_hooks()) return;
   Queue queue;
@@ -116,7 +116,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with condition va
 }
 
 FIBER_TEST_CASE(
-    "a queue built on condition variables passes all values between fibers and threads") {
+    "a queue with pthread condition variables passes all values between fibers and threads") {
   if (!has_hooks()) return;
   Queue queue;
   constexpr int kValues = 200;
@@ -148,7 +148,7 @@ FIBER_TEST_CASE(
   CHECK(sum == (kCallers + 1) * kValues * (kValues + 1) / 2);
 }
 
-FIBER_TEST_CASE("a broadcast wakes all waiters, fibers and threads") {
+FIBER_TEST_CASE("pthread_cond_broadcast() wakes all waiting fibers and threads") {
   if (!has_hooks()) return;
   std::mutex mutex;
   std::condition_variable condition;
@@ -183,7 +183,8 @@ FIBER_TEST_CASE("a broadcast wakes all waiters, fibers and threads") {
 }
 
 FIBER_TEST_CASE(
-    "a condition wait with another lock held or between processes blocks and is counted") {
+    "a condition wait with a shared condition or another held lock blocks its worker and is "
+    "counted") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -208,7 +209,7 @@ FIBER_TEST_CASE(
   CHECK(times_blocked(call, "shared by processes") == shared_before + 1);
 }
 
-FIBER_TEST_CASE("a context that ends wakes a condition wait once") {
+FIBER_TEST_CASE("a context that ends wakes a condition wait only once") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;

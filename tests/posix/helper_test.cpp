@@ -1,4 +1,4 @@
-// Calls that a helper thread makes: opens of files, and lookups of hosts and services.
+// Tests calls that a helper thread makes: opens of files, and lookups of hosts and services.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -21,7 +21,7 @@ using weft::test::note;
 
 TEST_SUITE_BEGIN("posix/helper");
 
-// A folder that its end empties of these files and removes.
+// A folder whose destructor removes these files and the folder.
 struct Folder {
   std::array<char, 20> name{"/tmp/weft-XXXXXX"};
   Folder() { CHECK(::mkdtemp(name.data()) != nullptr); }
@@ -36,7 +36,7 @@ struct Folder {
   }
 };
 
-FIBER_TEST_CASE("opens of files return in a scope what they return on a thread") {
+FIBER_TEST_CASE("opening files in a posix::Scope returns the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const auto look = [&](int file) {
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("opens of files return in a scope what they return on a thread")
   });
 }
 
-FIBER_TEST_CASE("reads at an offset return in a scope what they return on a thread") {
+FIBER_TEST_CASE("reads at an offset in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Folder folder;
@@ -100,8 +100,7 @@ FIBER_TEST_CASE("reads at an offset return in a scope what they return on a thre
 }
 
 // Without a monitor, an open that blocked the worker would keep the other end closed forever.
-FIBER_TEST_CASE_WITH("the two ends of a FIFO are opened by fibers of one worker",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("fibers of one worker open the two ends of a FIFO", {.workers = {1}}) {
   if (!has_hooks()) return;
   const Folder folder;
   const std::string path = folder.path_of("file");
@@ -125,7 +124,8 @@ FIBER_TEST_CASE_WITH("the two ends of a FIFO are opened by fibers of one worker"
 }
 
 // Each name is a number, or is in the system's own files, so no name server is asked.
-FIBER_TEST_CASE("lookups of hosts and services return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "lookups of hosts and services in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const auto look = [&](const hostent* host) {
@@ -170,7 +170,8 @@ FIBER_TEST_CASE("lookups of hosts and services return in a scope what they retur
   });
 }
 
-FIBER_TEST_CASE("a fiber keeps the result of gethostbyname while another fiber calls it") {
+FIBER_TEST_CASE(
+    "a fiber keeps its result of gethostbyname() while another fiber calls gethostbyname()") {
   if (!has_hooks()) return;
   const auto last_byte = [](const hostent* host) { return host->h_addr_list[0][3]; };
   const Scope scope;

@@ -1,4 +1,4 @@
-// POSIX semaphores: fibers in a Scope and plain threads wait for each other.
+// Tests POSIX semaphores: fibers in a Scope and plain threads wait for each other.
 #include <semaphore.h>
 #include <signal.h>
 #include <time.h>
@@ -30,7 +30,7 @@ struct Semaphore {
   ~Semaphore() { ::sem_destroy(&here); }
 };
 
-FIBER_TEST_CASE("waits for a semaphore return in a scope what they return on a thread") {
+FIBER_TEST_CASE("semaphore waits in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     Semaphore semaphore(1);
@@ -51,7 +51,8 @@ FIBER_TEST_CASE("waits for a semaphore return in a scope what they return on a t
 }
 
 // Without a monitor, a wait that blocked the worker would last forever.
-FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with semaphores", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with POSIX semaphores",
+                     {.workers = {1}}) {
   if (!has_hooks()) return;
   Semaphore ping(0);
   Semaphore pong(0);
@@ -71,7 +72,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker wait for each other with semaphores",
   group.wait();
 }
 
-FIBER_TEST_CASE("each post of a semaphore lets one fiber or thread through") {
+FIBER_TEST_CASE("each sem_post() admits exactly one fiber or thread") {
   if (!has_hooks()) return;
   Semaphore work(0);
   Semaphore done(0);
@@ -113,7 +114,7 @@ FIBER_TEST_CASE("each post of a semaphore lets one fiber or thread through") {
 sem_t* posted_by_handler = nullptr;
 
 // The handler stays installed, because the last signal may be delivered late.
-FIBER_TEST_CASE("a post in a signal handler wakes a fiber") {
+FIBER_TEST_CASE("a sem_post() in a signal handler wakes a fiber") {
   if (!has_hooks()) return;
   static Semaphore semaphore(0);
   posted_by_handler = &semaphore.here;
@@ -132,7 +133,7 @@ FIBER_TEST_CASE("a post in a signal handler wakes a fiber") {
   waiter.join();
 }
 
-FIBER_TEST_CASE("a wait for a semaphore shared between processes blocks and is counted") {
+FIBER_TEST_CASE("a wait for a process-shared semaphore blocks its worker and is counted") {
   if (!has_hooks()) return;
   const Scope scope;
   Semaphore shared(0, 1);
@@ -143,7 +144,7 @@ FIBER_TEST_CASE("a wait for a semaphore shared between processes blocks and is c
   CHECK(times_blocked("sem_timedwait", "shared by processes") == before + 1);
 }
 
-FIBER_TEST_CASE("a context ends timed waits for a semaphore, but no untimed waits") {
+FIBER_TEST_CASE("a context ends timed semaphore waits, but not untimed semaphore waits") {
   if (!has_hooks()) return;
   const Scope scope;
   weft::Context context(weft::Deadline::after(1ms));

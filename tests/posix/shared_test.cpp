@@ -1,4 +1,4 @@
-// State that libraries share between the fibers of a process: a connection, and values by thread.
+// Tests state that libraries share between fibers: a connection, and thread-specific values.
 #include <unistd.h>
 
 #include <array>
@@ -73,7 +73,7 @@ class Database {
 #endif
 
 // SQLite sleeps with its recursive mutex locked while the other connection has locked the file.
-FIBER_TEST_CASE("fibers that share two SQLite connections insert 800 rows") {
+FIBER_TEST_CASE("fibers that share two SQLite connections insert all 800 rows") {
 #ifdef WEFT_TEST_SQLITE
   if (!has_hooks()) return;
   for (const Locks locks : {Locks::strict, Locks::carry}) {
@@ -97,7 +97,7 @@ FIBER_TEST_CASE("fibers that share two SQLite connections insert 800 rows") {
 #endif
 }
 
-FIBER_TEST_CASE_WITH("each fiber has its own queue of OpenSSL errors", {.workers = {1, 2}}) {
+FIBER_TEST_CASE_WITH("each fiber has its own OpenSSL error queue", {.workers = {1, 2}}) {
 #ifdef WEFT_TEST_OPENSSL
   if (!has_hooks()) return;
   weft::WaitGroup group;

@@ -19,7 +19,7 @@ using weft::test::set_limit;
 
 TEST_SUITE_BEGIN("posix/sockets");
 
-FIBER_TEST_CASE("connect and accept return in a scope what they return on a thread") {
+FIBER_TEST_CASE("connect() and accept() in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -61,7 +61,8 @@ FIBER_TEST_CASE("connect and accept return in a scope what they return on a thre
 }
 
 // The fiber waits for the answer without a first attempt.
-FIBER_TEST_CASE("a receive right after a send returns what it returns on a thread") {
+FIBER_TEST_CASE(
+    "a receive right after a send returns the same result in a posix::Scope as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;
@@ -99,7 +100,8 @@ FIBER_TEST_CASE("a receive right after a send returns what it returns on a threa
   });
 }
 
-FIBER_TEST_CASE("sendmmsg and recvmmsg return in a scope what they return on a thread") {
+FIBER_TEST_CASE(
+    "sendmmsg() and recvmmsg() in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair(SOCK_DGRAM);
@@ -124,7 +126,7 @@ FIBER_TEST_CASE("sendmmsg and recvmmsg return in a scope what they return on a t
   });
 }
 
-FIBER_TEST_CASE("a datagram that is waited for has its sender and its length, as on a thread") {
+FIBER_TEST_CASE("a datagram received after a wait has its sender and length, as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     sockaddr_in address = loopback(0);
@@ -165,7 +167,7 @@ FIBER_TEST_CASE("a datagram that is waited for has its sender and its length, as
 }
 
 // An unconnected datagram socket is writable even if its peer has no room.
-FIBER_TEST_CASE("sending a datagram waits, as on a thread, while the peer has no room") {
+FIBER_TEST_CASE("a datagram send waits while the peer has no room, as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     sockaddr address{AF_UNIX, {}};

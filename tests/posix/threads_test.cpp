@@ -1,4 +1,4 @@
-// State of threads, on fibers in a Scope: errno, locks and keys.
+// Tests thread state on fibers in a Scope: errno, locks and keys.
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,9 +31,10 @@ using weft::test::times_blocked;
 
 TEST_SUITE_BEGIN("posix/threads");
 
-// In shaken builds the runtime sleeps at times, perhaps while the fiber holds a SpinLock. If the
-// fiber parked there, another one would spin for that lock on the thread that the first one needs.
-FIBER_TEST_CASE("the runtime's own sleeps in a scope park no fiber") {
+// In builds with random decisions, the runtime sometimes sleeps, perhaps while the fiber holds a
+// SpinLock. If the fiber parked there, another fiber would spin for that lock on the thread that
+// the first fiber needs.
+FIBER_TEST_CASE("sleeps of the runtime's own code in a posix::Scope park no fiber") {
   if (!has_hooks()) return;
   const Scope scope;
   const auto counted = [] { return times_blocked("nanosleep", "a NoSwitch scope"); };
@@ -48,7 +49,7 @@ FIBER_TEST_CASE("the runtime's own sleeps in a scope park no fiber") {
 }
 
 // Some libraries take the address of errno once and read it after the call.
-FIBER_TEST_CASE("errno after each of 10 000 parks is the errno of the fiber's own call") {
+FIBER_TEST_CASE("errno after each of 10 000 parks has the value of the fiber's own call") {
   if (!has_hooks()) return;
   std::atomic<int> wrong{0};
   const int rounds = 250 / static_cast<int>(kSlowdown);
@@ -76,7 +77,8 @@ FIBER_TEST_CASE("errno after each of 10 000 parks is the errno of the fiber's ow
   CHECK(wrong == 0);
 }
 
-FIBER_TEST_CASE("a recursive mutex has one owner even if it is held across calls that wait") {
+FIBER_TEST_CASE(
+    "a recursive mutex has one owner even if a fiber holds the mutex across blocking calls") {
   if (!has_hooks()) return;
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
@@ -99,7 +101,8 @@ FIBER_TEST_CASE("a recursive mutex has one owner even if it is held across calls
   CHECK(times_blocked("usleep", "a pthread lock is held") - before == kSections);
 }
 
-FIBER_TEST_CASE("locks of each kind and initializations are counted while they are held") {
+FIBER_TEST_CASE(
+    "a blocking call is counted while its thread holds a lock or runs an initialization") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -144,7 +147,8 @@ FIBER_TEST_CASE("locks of each kind and initializations are counted while they a
   for (const int end : ends) ::close(end);
 }
 
-FIBER_TEST_CASE("the report has the caller, count and duration of a call that blocked") {
+FIBER_TEST_CASE(
+    "posix::report() lists the caller, the count and the duration of a call that blocked") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -172,8 +176,8 @@ FIBER_TEST_CASE("the report has the caller, count and duration of a call that bl
   asm volatile("" : : "r"(line.data()) : "memory");
 }
 
-// The monitor finds a call after a certain time, for which the writer waits.
-FIBER_TEST_CASE_WITH("the report has calls that blocked and that the library does not intercept",
+// The monitor finds a call only after a certain time; the writer waits that long.
+FIBER_TEST_CASE_WITH("posix::report() lists blocking calls that the library does not intercept",
                      {.workers = {2}, .options = {.stall = 1ms}, .monitored = true}) {
   if (!has_hooks()) return;
   const auto find = [](const char* call) {
@@ -211,7 +215,7 @@ FIBER_TEST_CASE_WITH("the report has calls that blocked and that the library doe
   }
 }
 
-FIBER_TEST_CASE("the report of calls that blocked is in the metrics") {
+FIBER_TEST_CASE("the metrics contain the calls that posix::report() lists") {
   if (!has_hooks()) return;
   const Scope scope;
   {
@@ -227,7 +231,7 @@ FIBER_TEST_CASE("the report of calls that blocked is in the metrics") {
   CHECK(data.find("weft_posix_blocked_calls_total") != std::string::npos);
 }
 
-FIBER_TEST_CASE("in_scope opens a separate scope for a fiber and for each task of a pool") {
+FIBER_TEST_CASE("in_scope() opens a separate scope for a fiber and for each task of a pool") {
   if (!has_hooks()) return;
   pthread_key_t key{};
   CHECK(::pthread_key_create(&key, nullptr) == 0);
@@ -251,7 +255,7 @@ FIBER_TEST_CASE("in_scope opens a separate scope for a fiber and for each task o
   CHECK(::pthread_key_delete(key) == 0);
 }
 
-FIBER_TEST_CASE("a fiber has its own values of pthread keys, destroyed when its scope ends") {
+FIBER_TEST_CASE("a fiber has its own pthread key values, which are destroyed when its scope ends") {
   if (!has_hooks()) return;
   static std::atomic<int> destroyed{0};
   destroyed = 0;
@@ -289,7 +293,7 @@ FIBER_TEST_CASE("a fiber has its own values of pthread keys, destroyed when its 
   CHECK(::pthread_key_delete(next) == 0);
 }
 
-TEST_CASE("on a plain thread a scope changes nothing") {
+TEST_CASE("a posix::Scope has no effect on a plain thread") {
   const Scope scope;
   pthread_key_t key{};
   CHECK(::pthread_key_create(&key, nullptr) == 0);

@@ -1,5 +1,5 @@
-// Waits of fibers in a Scope: they block no worker, stay with the file that they began with, and
-// end with contexts and limits.
+// Tests waits of fibers in a Scope: the waits block no worker, stay with the file with which they
+// began, and end with contexts and limits.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ void close_all(const Ends& ends) {
 }
 
 // Without a monitor, a call that blocked the worker would keep the other fibers waiting forever.
-FIBER_TEST_CASE_WITH("many fibers of one worker wait for each other in blocking calls",
+FIBER_TEST_CASE_WITH("many fibers of one worker wait for each other in blocking system calls",
                      {.workers = {1}}) {
   if (!has_hooks()) return;
   with_and_without_requests([] {
@@ -76,7 +76,7 @@ FIBER_TEST_CASE_WITH("many fibers of one worker wait for each other in blocking 
 }
 
 // The poll that begins first ends last. On the only helper thread it would delay the other polls.
-FIBER_TEST_CASE_WITH("a poll with POLLERR parks without a helper thread",
+FIBER_TEST_CASE_WITH("poll() with POLLERR parks the fiber without a helper thread",
                      {.workers = {1}, .options = {.max_blocking_threads = 1}}) {
   if (!has_hooks()) return;
   with_and_without_requests([] {
@@ -100,7 +100,7 @@ FIBER_TEST_CASE_WITH("a poll with POLLERR parks without a helper thread",
   });
 }
 
-FIBER_TEST_CASE("calls outside of scopes and on plain threads go straight to the C library") {
+FIBER_TEST_CASE("calls outside a posix::Scope or on a plain thread go straight to the C library") {
   if (!has_hooks()) return;
   const Ends ends = make_pair();
   const timeval limit{0, 2000};
@@ -117,7 +117,7 @@ FIBER_TEST_CASE("calls outside of scopes and on plain threads go straight to the
   close_all(ends);
 }
 
-FIBER_TEST_CASE("a reader gets the byte of its own file although its descriptor number is reused") {
+FIBER_TEST_CASE("a reader gets the byte of its own file although the descriptor number is reused") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Ends ends = make_pair();
@@ -142,11 +142,12 @@ FIBER_TEST_CASE("a reader gets the byte of its own file although its descriptor 
 }
 
 // The wait is not on a duplicate, for which there is no room.
-FIBER_TEST_CASE_WITH("a receive and a poll by requests need no free descriptor", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a receive and a poll that use io_uring need no free descriptor",
+                     {.workers = {1}}) {
   if (!has_hooks()) return;
   const Scope scope;
   const Ends ends = make_pair();
-  // A sanitizer may intercept receives, too, and is to see them.
+  // A sanitizer may also intercept receives, and must see them.
   pollfd writable{ends[1], POLLOUT, 0};
   if (weft::test::kSanitized ||
       weft::detail::poll_once({&writable, 1}, {}).end == weft::detail::OneShotEnd::refused) {
@@ -173,7 +174,7 @@ FIBER_TEST_CASE_WITH("a receive and a poll by requests need no free descriptor",
   close_all(ends);
 }
 
-FIBER_TEST_CASE("several readers and a writer wait on one descriptor") {
+FIBER_TEST_CASE("several readers and a writer can wait on one descriptor") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Ends ends = make_pair();
@@ -226,7 +227,7 @@ void check_ended(Call call) {
   CHECK(errno == ECANCELED);
 }
 
-FIBER_TEST_CASE("a context ends a call with ETIMEDOUT or ECANCELED") {
+FIBER_TEST_CASE("a context ends a blocking call with ETIMEDOUT or ECANCELED") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Scope scope;
@@ -254,7 +255,7 @@ FIBER_TEST_CASE("a context ends a call with ETIMEDOUT or ECANCELED") {
 }
 
 // The handler stays installed, because the last signal may be delivered late.
-FIBER_TEST_CASE("signals interrupt no call of a parked fiber") {
+FIBER_TEST_CASE("a signal does not interrupt the system call of a parked fiber") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     struct sigaction ignore {};
@@ -279,7 +280,7 @@ FIBER_TEST_CASE("signals interrupt no call of a parked fiber") {
   });
 }
 
-FIBER_TEST_CASE("many fibers in accept take each connection once") {
+FIBER_TEST_CASE("many fibers that wait in accept() take each connection once") {
   if (!has_hooks()) return;
   const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr address{AF_UNIX, {}};  // The system chooses a name.

@@ -1,4 +1,4 @@
-// Data races between the fibers of one world, for a build with -Dno_sync=true:
+// Causes data races between the fibers of one world, for a build with -Dno_sync=true:
 //
 //   races WHAT SEEDS
 //
@@ -77,7 +77,7 @@ void hand_over_by_channel(sim::World&) {
   add_unordered(number);
 }
 
-// Ordered where the first fiber is the sooner one, and a race otherwise.
+// The accesses are ordered if the first fiber is faster; otherwise they are a race.
 void trust_the_order(sim::World&) {
   weft::Mutex mutex;
   bool is_done = false;
@@ -100,7 +100,7 @@ void trust_the_order(sim::World&) {
   other.join();
 }
 
-// Hosts, streams, datagrams, faults and the body's own look at all of it.
+// Uses hosts, streams, datagrams and faults, and reads all of them in the body.
 void use_everything(sim::World& world) {
   world.network().latency(1ms, 5ms).loss(0.05).duplication(0.05);
   int number = 0;

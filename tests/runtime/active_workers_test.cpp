@@ -1,4 +1,4 @@
-// The number of workers follows the processors that the process may use.
+// Tests that the number of workers follows the processors that the process may use.
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -85,7 +85,7 @@ class Busy {
 
 TEST_SUITE_BEGIN("runtime/active_workers");
 
-TEST_CASE("workers leave and return as the number of processors changes") {
+TEST_CASE("workers are put to rest and return as the number of processors changes") {
   const TestGuard guard("the number of workers follows that of processors");
   for (const unsigned first : {1U, 2U, 8U}) {
     std::atomic<unsigned> processors{first};
@@ -101,7 +101,7 @@ TEST_CASE("workers leave and return as the number of processors changes") {
   }
 }
 
-TEST_CASE("without a descriptor to read the quota, the number of workers stays the same") {
+TEST_CASE("the number of workers stays the same when no descriptor is free to read the CPU quota") {
   const TestGuard guard("the number stays if it is not known");
   std::atomic<unsigned> processors{2};
   std::atomic<unsigned> looks{0};
@@ -115,7 +115,7 @@ TEST_CASE("without a descriptor to read the quota, the number of workers stays t
   CHECK(busy.shared().active().at_work() == 2);
 }
 
-TEST_CASE("a number of workers that the program has set does not follow the processors") {
+TEST_CASE("a number of workers that the program has set does not follow the number of processors") {
   const TestGuard guard("a number that was set does not follow");
   std::atomic<unsigned> looks{0};
   SchedulerOptions options = following([&] { return looks.fetch_add(1) % 2 + 1; });
@@ -141,7 +141,7 @@ std::uint64_t switches_at_rest(weft::scheduler::Shared& shared) {
   return switches;
 }
 
-TEST_CASE("a worker that has left runs no fiber until it is called") {
+TEST_CASE("a worker that has been put to rest runs no fiber until the worker returns") {
   const TestGuard guard("a worker that has left runs no fiber");
   std::atomic<unsigned> processors{4};
   Busy busy(following([&] { return processors.load(); }));
@@ -158,7 +158,7 @@ TEST_CASE("a worker that has left runs no fiber until it is called") {
   CHECK(switches_at_rest(busy.shared()) == before);
 }
 
-TEST_CASE("pinned fibers of a worker that has left still run there") {
+TEST_CASE("pinned fibers of a worker that has been put to rest still run on that worker") {
   const TestGuard guard("pinned fibers of a worker that has left");
   std::atomic<unsigned> processors{4};
   Busy busy(following([&] { return processors.load(); }));
@@ -192,7 +192,7 @@ TEST_CASE("pinned fibers of a worker that has left still run there") {
   busy.wait_for(1);
 }
 
-// Files in place of the system's, with a group of version 2 whose quota can be set.
+// Files that replace the system's, with a group of version 2 whose quota can be set.
 class FakeGroup {
  public:
   FakeGroup() {
@@ -209,7 +209,7 @@ class FakeGroup {
   FakeGroup(const FakeGroup&) = delete;
   FakeGroup& operator=(const FakeGroup&) = delete;
 
-  // Replaced at once, because the monitor may be reading it.
+  // The file is replaced as a whole, because the monitor may be reading it.
   void set_quota(const std::string& quota) {
     put("/next", quota);
     std::filesystem::rename(root_ + "/next", root_ + "/sys/fs/cgroup/service/cpu.max");
@@ -227,7 +227,7 @@ class FakeGroup {
   std::string root_;
 };
 
-TEST_CASE("the number of workers follows the quota of the cgroup") {
+TEST_CASE("the number of workers follows the CPU quota of the control group") {
   const TestGuard guard("the number of workers follows the quota");
   FakeGroup group;
   group.set_quota("max 100000");
@@ -275,7 +275,7 @@ class Affinity {
   cpu_set_t before_;
 };
 
-TEST_CASE("the number of workers follows the affinity mask") {
+TEST_CASE("the number of workers follows the process's CPU affinity mask") {
   const TestGuard guard("the number of workers follows the affinity mask");
   const Affinity affinity;
   const unsigned all = weft::base::usable_processors();
@@ -311,7 +311,7 @@ void echo(const std::atomic<bool>& stop, weft::WaitGroup& group) {
   }
 }
 
-// Fibers of all kinds; each counts what it does.
+// Fibers of all kinds; each counts its steps.
 class Load {
  public:
   Load() {
@@ -359,7 +359,8 @@ class Load {
 };
 
 // WEFT_ACTIVE_WORKERS_ROUNDS=100000 runs for some minutes.
-TEST_CASE("fibers of all kinds continue while the number of workers changes at random") {
+TEST_CASE(
+    "fibers continue after every kind of wait while the number of workers changes at random") {
   const TestGuard guard("all fibers run while the number of workers changes");
   const char* text = std::getenv("WEFT_ACTIVE_WORKERS_ROUNDS");
   const int rounds =
@@ -371,7 +372,7 @@ TEST_CASE("fibers of all kinds continue while the number of workers changes at r
   Load load;
   for (int round = 0; round < rounds; ++round) {
     processors = 1 + static_cast<unsigned>(random.below(kMost));
-    // Some changes are followed, and some are overtaken by the next one.
+    // Some changes take effect before the next change, and some do not.
     const std::uint64_t target = load.done() + 1 + random.below(2000);
     while (load.done() < target) std::this_thread::yield();
   }

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("runtime/blocking_group");
 
-FIBER_TEST_CASE("a group's call runs on a thread of the group and returns its result") {
+FIBER_TEST_CASE("a call of a BlockingGroup runs on a thread of the group and returns its result") {
   BlockingGroup group({.name = "test"});
   const auto home = std::this_thread::get_id();
   const auto result = group.run([] { return std::make_unique<int>(42); });
@@ -37,7 +37,7 @@ FIBER_TEST_CASE("a group's call runs on a thread of the group and returns its re
   CHECK(group.stats().finished == 4);
 }
 
-FIBER_TEST_CASE("a group never makes more calls at once than it has threads") {
+FIBER_TEST_CASE("a BlockingGroup never makes more calls at once than it has threads") {
   BlockingGroup group({.max_threads = 3});
   std::atomic<int> now{0};
   std::atomic<int> most{0};
@@ -59,13 +59,14 @@ FIBER_TEST_CASE("a group never makes more calls at once than it has threads") {
   CHECK(most <= 3);
 }
 
-FIBER_TEST_CASE("a deadline or a stop ends the wait for a hanging call, and other calls continue") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends the wait for a hanging call, and other calls continue") {
   Event hangs_on;
   std::atomic<bool> ran{false};
   {
     BlockingGroup dead({.max_threads = 1});
     std::atomic<bool> hangs{false};
-    // A call that is given up before it has begun is made anew.
+    // Repeats the call if it was given up before it began.
     while (!hangs) {
       const auto hang = [&] {
         hangs = true;
@@ -77,7 +78,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a hanging call, and othe
     const BlockingGroupStats before = dead.stats();
     std::stop_source stop;
     auto second = spawn([&] {
-      // It has not begun, and never will.
+      // The call has not begun, and never will.
       return dead.run([&ran] { ran = true; }, stop.get_token()).error;
     });
     while (dead.stats().waiting == before.waiting) this_fiber::yield();
@@ -94,7 +95,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a hanging call, and othe
   CHECK(!ran);
 }
 
-FIBER_TEST_CASE("calls beyond max_waiting are refused") {
+FIBER_TEST_CASE("a BlockingGroup refuses calls beyond max_waiting") {
   Event hangs_on;
   BlockingGroup group({.max_threads = 1, .max_waiting = 2});
   std::vector<JoinHandle<std::error_code>> callers;
@@ -111,13 +112,13 @@ FIBER_TEST_CASE("calls beyond max_waiting are refused") {
   for (auto& caller : callers) CHECK(!caller.join());
 }
 
-FIBER_TEST_CASE("a call that is given up before it has begun leaves no trace") {
+FIBER_TEST_CASE("a BlockingGroup drops a call that is given up before the call has begun") {
   Event hangs_on;
   BlockingGroup group({.max_threads = 1, .max_waiting = 3});
   auto hang = spawn([&] { return group.run([&] { hangs_on.wait(); }).error; });
   while (group.stats().running == 0) this_fiber::yield();
   auto held = std::make_shared<int>(1);
-  // The one in the middle of the row, the last and the first one.
+  // Tests the call in the middle of the queue, the last one and the first one.
   for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{1, 2, 0}, {0, 1, 2}}) {
     std::vector<std::stop_source> stops(3);
     std::vector<JoinHandle<std::error_code>> row;
@@ -144,7 +145,7 @@ FIBER_TEST_CASE("a call that is given up before it has begun leaves no trace") {
   CHECK(group.stats().finished == 2);
 }
 
-FIBER_TEST_CASE("calls up to the number of threads are never refused") {
+FIBER_TEST_CASE("a BlockingGroup never refuses as many concurrent calls as it has threads") {
   for (const std::size_t waiting : {std::size_t{0}, ~std::size_t{0}}) {
     BlockingGroup group({.max_threads = 4, .max_waiting = waiting});
     std::vector<JoinHandle<void>> callers;
@@ -159,7 +160,7 @@ FIBER_TEST_CASE("calls up to the number of threads are never refused") {
   }
 }
 
-FIBER_TEST_CASE_WITH("the end of a group waits for its calls, and blocks no worker",
+FIBER_TEST_CASE_WITH("the destructor of a BlockingGroup waits for its calls and blocks no worker",
                      {.workers = {1}}) {
   Event hangs_on;
   std::atomic<bool> ends{false};
@@ -180,12 +181,12 @@ FIBER_TEST_CASE_WITH("the end of a group waits for its calls, and blocks no work
     ends = true;  // No other fiber runs on this worker before the group ends.
   });
   while (!ends) this_fiber::yield();
-  hangs_on.set();  // By the only worker, which the group's end must not keep.
+  hangs_on.set();  // The only worker sets it; the group's end must not block that worker.
   owner.join();
   CHECK(ran);
 }
 
-TEST_CASE("a group needs no runtime") {
+TEST_CASE("a BlockingGroup can be used without a runtime") {
   const test::TestGuard guard("a group needs no runtime");
   Event hangs_on;
   BlockingGroup group;

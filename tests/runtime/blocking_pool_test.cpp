@@ -18,23 +18,24 @@ using weft::runtime::BlockingPool;
 
 namespace {
 
-// A call that a plain thread makes on a pool, and waits for.
+// A call that a plain thread makes on a pool; the thread waits for its result.
 class Call : BlockingCall {
  public:
-  // `handed_in` is set once the call is the pool's.
+  // Sets `handed_in` when the pool has the call.
   static void make_on(BlockingPool& pool, std::function<void()> function,
                       std::atomic<bool>* handed_in = nullptr) {
     CHECK(!pool.expect());
     make_expected(pool, std::move(function), handed_in);
   }
-  // Once the pool expects it.
+  // Makes a call that the pool already expects.
   static void make_expected(BlockingPool& pool, std::function<void()> function,
                             std::atomic<bool>* handed_in = nullptr) {
     Call call(pool, std::move(function));
     call.handed_in_ = handed_in;
     weft::detail::park({[](void* self) noexcept {
                           auto* parked = static_cast<Call*>(self);
-                          // Not woken before it sleeps, and a thread runs this itself.
+                          // Nothing wakes the thread before it sleeps, and the thread runs this
+                          // function itself.
                           parked->pool_.submit(*parked);
                           if (parked->handed_in_ != nullptr) *parked->handed_in_ = true;
                         },
@@ -55,7 +56,7 @@ class Call : BlockingCall {
   std::atomic<bool>* handed_in_ = nullptr;
 };
 
-// The same on a thread of its own, once it has been handed in.
+// Makes the call on a separate thread; the constructor returns when the pool has the call.
 class CallingThread {
  public:
   CallingThread(BlockingPool& pool, std::function<void()> function)
@@ -75,23 +76,23 @@ class CallingThread {
 
 }  // namespace
 
-TEST_CASE("a helper that was idle for a long time ends, and the next call starts another helper") {
+TEST_CASE("a helper thread that stays idle ends, and the next call starts another helper thread") {
   const weft::test::TestGuard guard("idle helpers");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
     bool made = false;
     Call::make_on(pool, [&] { made = true; });
     CHECK(made);
-    // Hangs if it does not end.
+    // The test hangs if the helper does not end.
     if (round % 2 == 0) {
       while (pool.size_hint() != 0) std::this_thread::yield();
     }
   }
 }
 
-TEST_CASE("the helper that became idle last makes the next call") {
+TEST_CASE("the helper thread that became idle last makes the next blocking call") {
   const weft::test::TestGuard guard("last in first out");
-  BlockingPool pool(4, 1h);  // None ends while the other is waited for.
+  BlockingPool pool(4, 1h);  // No helper ends during a wait.
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
   std::atomic<bool> begun{false};
@@ -116,7 +117,7 @@ TEST_CASE("the helper that became idle last makes the next call") {
   CHECK(next == longer);
 }
 
-TEST_CASE("no helper is started while a helper is idle") {
+TEST_CASE("no helper thread is started while another helper thread is idle") {
   const weft::test::TestGuard guard("an idle helper is enough");
   BlockingPool pool(4, 1h);
   for (int i = 0; i < 10; ++i) {
@@ -126,7 +127,7 @@ TEST_CASE("no helper is started while a helper is idle") {
   CHECK(pool.size_hint() == 1);
 }
 
-TEST_CASE("an idle helper does not leave while it is reserved for a call that is still to come") {
+TEST_CASE("an idle helper thread that is reserved for a coming call does not end") {
   const weft::test::TestGuard guard("expected calls");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
@@ -137,7 +138,7 @@ TEST_CASE("an idle helper does not leave while it is reserved for a call that is
   }
 }
 
-TEST_CASE("at the limit calls are made in their order") {
+TEST_CASE("blocking calls are made in their order when the limit of helper threads is reached") {
   const weft::test::TestGuard guard("limit");
   BlockingPool pool(1);
   std::promise<void> release;
@@ -154,7 +155,7 @@ TEST_CASE("at the limit calls are made in their order") {
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("calls race with helpers that give up waiting, and no call is lost") {
+TEST_CASE("no blocking call is lost when calls race with idle helper threads that end") {
   const weft::test::TestGuard guard("races with idle helpers");
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   BlockingPool pool(3, 1us);

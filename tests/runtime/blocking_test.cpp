@@ -25,7 +25,7 @@ TEST_SUITE_BEGIN("runtime/blocking");
 using namespace std::chrono_literals;
 using weft::blocking;
 
-FIBER_TEST_CASE("a blocking call runs on another thread and returns its result") {
+FIBER_TEST_CASE("blocking() runs its call on another thread and returns the result") {
   CHECK(weft::this_fiber::is_fiber());
   CHECK_FALSE(blocking([] { return weft::this_fiber::is_fiber(); }));
   CHECK(weft::this_fiber::is_fiber());
@@ -41,22 +41,22 @@ FIBER_TEST_CASE("a blocking call runs on another thread and returns its result")
   CHECK(calls == 2);
 }
 
-FIBER_TEST_CASE("an exception of a blocking call is thrown to its caller") {
+FIBER_TEST_CASE("blocking() throws the exception of its call to the caller") {
   const auto fail = []() -> int { throw std::runtime_error("no such file"); };
   std::string what;
   try {
     (void)blocking(fail);
   } catch (const std::runtime_error& caught) {
     what = caught.what();
-    // Another one while this one is handled.
+    // Throws another exception while this one is handled.
     CHECK_THROWS_AS(blocking([] { throw std::logic_error("inner"); }), std::logic_error);
   }
   CHECK(what == "no such file");
   CHECK(blocking([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("while calls block, their workers run other fibers") {
-  // As many calls as there are, all inside at once, ended by a fiber: no worker may be stuck.
+FIBER_TEST_CASE("a worker runs other fibers while a fiber waits in blocking()") {
+  // As many concurrent calls as possible, which a fiber ends: no worker may be blocked.
   constexpr int kCalls = 20;
   weft::Semaphore inside(0);
   std::promise<void> release;
@@ -77,17 +77,18 @@ FIBER_TEST_CASE("while calls block, their workers run other fibers") {
   for (int i = 0; i < kCalls; ++i) CHECK(calls[static_cast<std::size_t>(i)].join() == i);
 }
 
-FIBER_TEST_CASE("a helper makes several calls, one after another") {
+FIBER_TEST_CASE("one helper thread makes several blocking calls, one after another") {
   std::atomic<int> sum{0};
   for (int i = 0; i < 100; ++i) blocking([&] { sum += i; });
   CHECK(sum == 99 * 50);
-  // A helper may still be on its way back when the next call comes, and its successor too. So the
-  // calls go on until one comes back, which none ever does that is used once.
+  // A helper may not be idle again when the next call comes, and neither may the next helper. So
+  // the calls continue until a helper is reused, which never happens if each helper makes only one
+  // call.
   std::set<pid_t> helpers;
   while (helpers.insert(blocking([] { return ::gettid(); })).second) continue;
 }
 
-FIBER_TEST_CASE_WITH("at the limit calls wait for their turn",
+FIBER_TEST_CASE_WITH("blocking calls beyond the limit of helper threads wait for a free thread",
                      {.options = {.max_blocking_threads = 2}}) {
   constexpr int kCalls = 50;
   std::atomic<int> inside{0};
@@ -112,7 +113,8 @@ FIBER_TEST_CASE_WITH("at the limit calls wait for their turn",
   CHECK(runtime.stats().blocking_threads <= 2);
 }
 
-FIBER_TEST_CASE("a helper acts as a plain thread: it spawns, sends, receives and calls") {
+FIBER_TEST_CASE(
+    "a blocking call may spawn, send, receive and call blocking() like a plain thread") {
   weft::Channel<int> requests;
   weft::Channel<int> answers;
   auto partner = weft::spawn([&] {
@@ -130,7 +132,7 @@ FIBER_TEST_CASE("a helper acts as a plain thread: it spawns, sends, receives and
   partner.join();
 }
 
-FIBER_TEST_CASE("a thread is joined without blocking a worker") {
+FIBER_TEST_CASE("a fiber joins a thread in blocking() without blocking its worker") {
   std::promise<int> promise;
   std::thread thread([&] { CHECK(promise.get_future().get() == 5); });
   auto giver = weft::spawn([&] { promise.set_value(5); });
@@ -139,7 +141,7 @@ FIBER_TEST_CASE("a thread is joined without blocking a worker") {
   giver.join();
 }
 
-FIBER_TEST_CASE("await_future returns the future's value or reference, or throws its exception") {
+FIBER_TEST_CASE("await_future() returns the future's value or reference, or throws its exception") {
   std::promise<std::string> ready;
   ready.set_value("at once");
   CHECK(weft::await_future(ready.get_future()) == "at once");
@@ -165,7 +167,7 @@ FIBER_TEST_CASE("await_future returns the future's value or reference, or throws
   CHECK(variable == 3);
 }
 
-THREAD_TEST_CASE("on a plain thread, a blocking call runs on that thread") {
+THREAD_TEST_CASE("blocking() on a plain thread runs its call on that thread") {
   const auto here = std::this_thread::get_id();
   CHECK(blocking([] { return std::this_thread::get_id(); }) == here);
   CHECK_THROWS_AS(blocking([] { throw std::runtime_error("failed"); }), std::runtime_error);
@@ -173,11 +175,11 @@ THREAD_TEST_CASE("on a plain thread, a blocking call runs on that thread") {
   CHECK(runtime.stats().blocking_threads == 0);
 }
 
-TEST_CASE("without a runtime, a blocking call runs and returns its result") {
+TEST_CASE("blocking() without a runtime runs its call and returns the result") {
   CHECK(blocking([] { return 9; }) == 9);
 }
 
-TEST_CASE("calls of several runtimes do not mix, and their threads end with their runtimes") {
+TEST_CASE("each runtime makes blocking calls on its own threads, which end with the runtime") {
   const weft::test::TestGuard guard("several runtimes");
   for (int round = 0; round < 50; ++round) {
     weft::Runtime outer({.workers = 1});

@@ -1,5 +1,5 @@
-// Limits of a control group. Each case is a child in a group of its own; where no group can be
-// made, without root's rights, say, the case says so and tests nothing.
+// Tests limits of a control group. Each case is a child process in a separate group. If no group
+// can be made, for example without root's rights, the case reports that and tests nothing.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kNotPossibleHere = 77;
 
-// A new group with one limit, below the root; of version 1 or 2, whichever is there.
+// A new group with one limit, below the root. Its version is 1 or 2, whichever the system has.
 class Group {
  public:
   struct Place {
@@ -45,7 +45,7 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   [[nodiscard]] bool exists() const { return !folder_.empty(); }
-  // The calling process, which should be alone.
+  // Adds the calling process, which should be alone.
   [[nodiscard]] bool enter() const { return write("cgroup.procs", "0"); }
 
  private:
@@ -76,7 +76,7 @@ Group memory_group(std::size_t bytes) {
           std::to_string(bytes)};
 }
 
-// The return value of the body, or minus the signal that has ended it.
+// Returns the return value of the body, or the negated number of the signal that ended it.
 template <class Body>
 int status_in(const Group& group, Body body) {
   if (!group.exists()) return kNotPossibleHere;
@@ -90,7 +90,7 @@ int status_in(const Group& group, Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// True if the case has been tested; says so if not.
+// Returns true if the case has been tested; otherwise prints a message.
 bool tested(int status) {
   if (status != kNotPossibleHere) return true;
   MESSAGE("left out: no control group can be made here");
@@ -99,8 +99,7 @@ bool tested(int status) {
 
 TEST_SUITE_BEGIN("runtime/cgroups");
 
-// 20 calls that block. Threads that have ended are still counted for a moment, so it may take some
-// tries.
+// Makes 20 blocking calls. Ended threads count for a moment longer, so it may need some tries.
 int block_often() {
   for (;;) {
     try {
@@ -127,8 +126,8 @@ int block_often() {
   }
 }
 
-TEST_CASE("a runtime with limited threads is refused, or runs with the available threads") {
-  if (weft::test::kSanitized) return;  // Some have threads of their own.
+TEST_CASE("a runtime with too few threads is refused, or runs with the available threads") {
+  if (weft::test::kSanitized) return;  // Some sanitizers start threads.
   const Group group = pids_group(3);
   const int status = status_in(group, [] {
     try {
@@ -144,7 +143,7 @@ TEST_CASE("a runtime with limited threads is refused, or runs with the available
 
 constexpr std::size_t kNoGoal = std::numeric_limits<std::size_t>::max();
 
-// Parks them all, as far as they may exist. If there is a goal, few fibers wait for their start.
+// Parks all fibers, as far as they may exist. With a goal, few fibers wait for their start.
 int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
   weft::Runtime runtime({.workers = 2, .max_fibers = max_fibers, .memory_goal = memory_goal});
   weft::Event end;
@@ -158,32 +157,35 @@ int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
   } catch (const std::system_error& refusal) {
     refused = refusal.code() == weft::Errc::too_many_fibers;
   }
-  // So that all that there are have started. A second runtime would be refused its fiber, too.
+  // Ensures that all fibers have started. A second runtime's fiber would also be refused.
   if (memory_goal == kNoGoal) weft::run([] {});
   while (runtime.stats().switches < runtime.stats().spawned) ::usleep(1000);
   end.set();
   return refused ? 0 : 1;
 }
 
-TEST_CASE("a program in limited memory is killed by the kernel unless it bounds its fibers") {
+TEST_CASE(
+    "the kernel kills a program in a memory-limited cgroup unless max_fibers limits its fibers") {
   if (weft::test::kSanitized) return;
   constexpr std::size_t kLimit = std::size_t{64} << 20;
   const Group group = memory_group(kLimit);
-  // 400 MB of stacks.
+  // The fibers use 400 MB of stacks.
   const int unbounded = status_in(group, [] { return park_many(100'000, 1 << 26, kNoGoal); });
   if (!tested(unbounded)) return;
   CHECK(unbounded == -SIGKILL);
   CHECK(status_in(group, [] { return park_many(100'000, 2'000, kNoGoal); }) == 0);
 }
 
-TEST_CASE("spawns in limited memory are refused before the kernel kills the program") {
+TEST_CASE(
+    "a runtime in a memory-limited cgroup refuses spawns before the kernel kills the program") {
   if (weft::test::kSanitized) return;
   constexpr std::size_t kLimit = std::size_t{256} << 20;
   constexpr std::size_t kGoal = kLimit / 8 * 7;
   const Group group = memory_group(kLimit);
   const int status = status_in(group, [] {
     if (weft::Runtime().stats().memory_goal != kGoal) return 2;
-    return park_many(100'000, 1 << 26, 0);  // The default, as fibers hold nearly all of it.
+    return park_many(100'000, 1 << 26, 0);  // The default, because fibers hold nearly all of the
+                                            // memory.
   });
   if (tested(status)) CHECK(status == 0);
 }

@@ -1,4 +1,4 @@
-// What a core file has of parked fibers.
+// Tests which data of parked fibers a core file contains.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
-// Where a fiber's frames are: the one of its callable and the one in which it waits.
+// The places of a fiber's frames: that of its callable and the one in which it waits.
 struct Frames {
   const char* outermost = nullptr;
   const char* innermost = nullptr;
@@ -41,7 +41,8 @@ std::size_t page_in_core(const char* address) {
 
 TEST_SUITE_BEGIN("runtime/core_files");
 
-FIBER_TEST_CASE("a small core has the calls of parked and running fibers, and no unused parts") {
+FIBER_TEST_CASE(
+    "a small core file has the calls of parked and running fibers, and no unused stack parts") {
   if (kSanitized) {
     MESSAGE("skipped: a sanitizer has larger frames");
     return;
@@ -59,13 +60,13 @@ FIBER_TEST_CASE("a small core has the calls of parked and running fibers, and no
     });
   }
   await_parked(kFibers);
-  // The last of them may not have left its stack, and has the event's lock until then.
+  // The last fiber may not have left its stack, and holds the event's lock until then.
   CHECK_FALSE(end.wait_for(std::chrono::microseconds(100)));
   const char* const own = static_cast<const char*>(__builtin_frame_address(0));
   CHECK(page_in_core(own - 3 * kPage) == kPage);
   scheduler::make_core_small();
   CHECK(page_in_core(own) == kPage);
-  CHECK(page_in_core(own - 3 * kPage) == kPage);  // A fiber that runs keeps all.
+  CHECK(page_in_core(own - 3 * kPage) == kPage);  // A running fiber keeps all pages.
   for (const Frames& of : frames) {
     CHECK(page_in_core(of.outermost) == kPage);
     CHECK(page_in_core(of.innermost) == kPage);
@@ -75,8 +76,9 @@ FIBER_TEST_CASE("a small core has the calls of parked and running fibers, and no
   ended.wait();
 }
 
-// A misuse that ends the process is found when the fiber is marked as parked, but has not left.
-FIBER_TEST_CASE("a small core has all calls of a fiber that is about to park") {
+// The misuse that ends the process is detected after the fiber is marked as parked, but before it
+// has left its stack.
+FIBER_TEST_CASE("a small core file has all calls of a fiber that is about to park") {
   if (kSanitized) {
     MESSAGE("skipped: a sanitizer has larger frames");
     return;

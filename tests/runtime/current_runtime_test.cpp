@@ -1,5 +1,5 @@
-// To which runtime plain threads spawn when there are several. The newest was it once: fibers of an
-// application ended up in a runtime that a library had made for a moment, and were lost with it.
+// Tests to which of several runtimes plain threads spawn. Once, they spawned to the newest runtime:
+// fibers of an application were spawned in a library's short-lived runtime, and were lost with it.
 #include <atomic>
 #include <chrono>
 #include <system_error>
@@ -22,7 +22,7 @@ std::uint64_t spawned(const Runtime& runtime) { return runtime.stats().spawned; 
 
 TEST_SUITE_BEGIN("runtime/current_runtime");
 
-TEST_CASE("a plain thread spawns to the first runtime, however many follow") {
+TEST_CASE("a plain thread spawns in the first runtime, however many runtimes follow") {
   const weft::test::TestGuard guard("first runtime");
   weft::Event stop;  // Outlives the runtime, whose end waits for the fiber.
   Runtime first({.workers = 1});
@@ -31,12 +31,12 @@ TEST_CASE("a plain thread spawns to the first runtime, however many follow") {
     weft::go([&] { stop.wait(); });
     CHECK(spawned(first) == 1);
     CHECK(spawned(second) == 0);
-    // The second one can end, although the fiber goes on.
+    // The second runtime can end, although the fiber continues.
   }
   stop.set();
 }
 
-TEST_CASE("a scope binds the calling thread to a runtime, and scopes nest") {
+TEST_CASE("a RuntimeScope binds the calling thread to a runtime, and scopes can be nested") {
   const weft::test::TestGuard guard("scope");
   Runtime first({.workers = 1});
   Runtime second({.workers = 1});
@@ -48,7 +48,7 @@ TEST_CASE("a scope binds the calling thread to a runtime, and scopes nest") {
       const RuntimeScope inner(second);
       weft::spawn([] {}).join();
       std::thread([] { weft::spawn([] {}).join(); }).join();
-      // A fiber's children are its runtime's, whatever scope it makes.
+      // A fiber's children belong to its runtime, whatever scope the fiber makes.
       first.run([&] {
         const RuntimeScope none(second);
         weft::spawn([] {}).join();
@@ -62,7 +62,7 @@ TEST_CASE("a scope binds the calling thread to a runtime, and scopes nest") {
   CHECK(spawned(first) == 4);
 }
 
-TEST_CASE("fibers spawned by a plain thread run while runtimes come and go") {
+TEST_CASE("fibers that a plain thread spawns run while runtimes are made and destroyed") {
   const weft::test::TestGuard guard("come and go");
   std::atomic<bool> stop{false};
   std::atomic<int> refused{0};
@@ -74,7 +74,7 @@ TEST_CASE("fibers spawned by a plain thread run while runtimes come and go") {
         try {
           joined += weft::spawn([] { return 1; }).join();
         } catch (const std::system_error&) {
-          ++refused;  // None existed at that moment.
+          ++refused;  // No runtime existed then.
           std::this_thread::yield();
         }
       }
@@ -89,14 +89,14 @@ TEST_CASE("fibers spawned by a plain thread run while runtimes come and go") {
   CHECK(joined > 0);
 }
 
-TEST_CASE("a delayed call and its timer keep their runtime when the first runtime changes") {
+TEST_CASE("a delayed call keeps its runtime when the first runtime changes") {
   const weft::test::TestGuard guard("delayed calls");
   std::atomic<bool> stop{false};
   std::atomic<unsigned> made{0};
   std::atomic<unsigned> set{0};
   std::atomic<unsigned> ended{0};
   std::vector<std::thread> runtimes;
-  // Two that end in turns, so that there is always another one, and mostly one.
+  // Two runtimes end alternately, so that there is a different runtime each time, and usually one.
   for (int i = 0; i < 2; ++i) {
     runtimes.emplace_back([&] {
       while (!stop) {
@@ -109,15 +109,15 @@ TEST_CASE("a delayed call and its timer keep their runtime when the first runtim
     try {
       (void)weft::call_after(std::chrono::microseconds(50), [&] { ++made; });
       ++set;
-    } catch (const std::system_error&) {  // None existed at that moment.
+    } catch (const std::system_error&) {  // No runtime existed then.
     }
   }
   stop = true;
-  for (auto& runtime : runtimes) runtime.join();  // They end, and with them all calls.
+  for (auto& runtime : runtimes) runtime.join();  // The runtimes end, and with them all calls.
   CHECK(made == set);
 }
 
-TEST_CASE("runtimes that come and go get no fibers of a runtime that stays") {
+TEST_CASE("runtimes that are made and destroyed get no fibers of the first runtime") {
   const weft::test::TestGuard guard("one stays");
   Runtime stays({.workers = 2});
   std::atomic<bool> stop{false};

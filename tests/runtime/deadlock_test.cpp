@@ -1,5 +1,5 @@
-// Deadlocks, and what does not count as one. Without the fixture: its watchdog is a thread
-// that might wake somebody, so with it there is never a verdict.
+// Tests deadlocks, and situations that are none. The cases do not use the fixture: its watchdog
+// thread might wake a fiber, so no deadlock would be certain.
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -29,12 +29,12 @@ namespace {
 using namespace std::chrono_literals;
 using weft::scheduler::Scheduler;
 
-// The reports, and how many there are.
+// The reports and their number.
 struct Reports {
   std::atomic<int> count{0};
   std::string last;
 
-  // Options for a runtime that keeps its reports here, and then does something about it.
+  // Returns options for a runtime that stores its reports here, and then calls `then`.
   template <class Then>
   weft::RuntimeOptions options(unsigned workers, Then then) {
     return {.workers = workers, .on_deadlock = [this, then](std::string_view report) {
@@ -48,7 +48,7 @@ struct Reports {
   }
 };
 
-// Ends a test that hangs, without a thread.
+// Ends a test that hangs; needs no thread for this.
 struct Alarm {
   Alarm() { alarm(60 * weft::test::kSlowdown); }
   ~Alarm() { alarm(0); }
@@ -58,7 +58,7 @@ bool holds(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// How often the workers of the newest runtime have looked for a deadlock.
+// Returns how often the workers of the newest runtime have searched for a deadlock.
 std::uint64_t looks() {
   std::uint64_t count = 0;
   (void)weft::scheduler::visit_registry(weft::Deadline::never(), [&](Scheduler& scheduler) {
@@ -77,7 +77,8 @@ std::uint64_t looks() {
 
 TEST_SUITE_BEGIN("runtime/deadlock");
 
-TEST_CASE("a deadlock is reported once, with all names and calls, and may be resolved") {
+TEST_CASE(
+    "a deadlock is reported once, with all fiber names and calls, and the handler may resolve it") {
   SKIP_WITHOUT_VERDICTS();
   for (const unsigned workers : {1U, 2U, 8U}) {
     weft::Channel<int> channel;
@@ -94,7 +95,8 @@ TEST_CASE("a deadlock is reported once, with all names and calls, and may be res
   }
 }
 
-TEST_CASE("the calls of every parked fiber are shown and the fibers continue afterwards") {
+TEST_CASE(
+    "a deadlock report shows the calls of every parked fiber, and the fibers continue afterwards") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -124,13 +126,12 @@ TEST_CASE("the calls of every parked fiber are shown and the fibers continue aft
   }
 }
 
-TEST_CASE("a parent whose inlined child waits for it is part of the deadlock") {
+TEST_CASE("a deadlock report includes a parent that waits for its inlined child") {
   SKIP_WITHOUT_VERDICTS();
   weft::Channel<int> channel;
   Reports reports;
   bool in_place = false;
-  // With one worker, no other worker runs the child first. Now and then other fibers have their
-  // turn instead.
+  // With one worker, no other worker runs the child first. Sometimes other fibers run first.
   weft::run(reports.options(1, [&] { channel.close(); }), [&] {
     while (!in_place) {
       const auto* mine = static_cast<const char*>(__builtin_frame_address(0));
@@ -145,7 +146,7 @@ TEST_CASE("a parent whose inlined child waits for it is part of the deadlock") {
   CHECK(holds(reports.last, "2 fibers"));
 }
 
-TEST_CASE("a second deadlock is also reported") {
+TEST_CASE("a second deadlock is reported like the first deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -156,7 +157,7 @@ TEST_CASE("a second deadlock is also reported") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("calls by the handler of a deadlock behave as on a plain thread") {
+TEST_CASE("calls in a deadlock handler act as on a plain thread") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -182,7 +183,7 @@ TEST_CASE("calls by the handler of a deadlock behave as on a plain thread") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("remaining fibers at the end of a runtime are a deadlock") {
+TEST_CASE("fibers that wait forever at the end of a runtime are reported as a deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -193,7 +194,7 @@ TEST_CASE("remaining fibers at the end of a runtime are a deadlock") {
   CHECK(reports.count.load() == 1);
 }
 
-TEST_CASE("plain threads that wait for fibers forever are part of the deadlock") {
+TEST_CASE("a deadlock report includes plain threads that wait for fibers forever") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -202,14 +203,15 @@ TEST_CASE("plain threads that wait for fibers forever are part of the deadlock")
     std::thread one([&] { semaphore.acquire(); });
     std::thread other([&] { runtime.run([&] { semaphore.acquire(); }); });
     semaphore.acquire();
-    // Untimed and in the library up to here; join() is not, but by then all are awake.
+    // Up to here, all waits are untimed waits of the library. join() is not, but all fibers are
+    // awake by then.
     one.join();
     other.join();
   }
   CHECK(reports.count.load() == 1);
 }
 
-TEST_CASE("a fiber that sleeps is no deadlock") {
+TEST_CASE("a sleeping fiber prevents the report of a deadlock") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::WaitGroup group;
@@ -223,14 +225,14 @@ TEST_CASE("a fiber that sleeps is no deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a fiber that waits for a descriptor is no deadlock") {
+TEST_CASE("a fiber that waits for a descriptor prevents the report of a deadlock") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     weft::io::IoHandle* handle = nullptr;
     weft::io::Poller& poller = weft::io::current_poller();
     REQUIRE(!poller.add(timer, handle));
-    // The kernel alone ends each of these waits.
+    // Only the kernel can end these waits.
     while (looks() < 1) {
       const itimerspec in_a_while{{}, {0, 300'000'000}};
       timerfd_settime(timer, 0, &in_a_while, nullptr);
@@ -286,7 +288,7 @@ TEST_CASE("a second runtime prevents the report of a deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a worker that leaves passes the search for deadlocks on") {
+TEST_CASE("a worker that is put to rest passes the search for deadlocks on to another worker") {
   const weft::test::TestGuard guard("a worker that leaves passes the search for deadlocks on");
   std::atomic<unsigned> processors{2};
   weft::scheduler::SchedulerOptions options;
@@ -299,7 +301,7 @@ TEST_CASE("a worker that leaves passes the search for deadlocks on") {
   weft::io::Poller events;
   Scheduler scheduler(std::move(options), events);
   auto& shared = scheduler.shared();
-  do {  // Until worker 1 is the last that has gone to sleep. An unpark alone changes no order.
+  do {  // Until worker 1 was the last to fall asleep; an unpark alone does not change the order.
     weft::WaitGroup group;
     for (int i = 0; i < 2; ++i) {
       group.add();
@@ -310,7 +312,7 @@ TEST_CASE("a worker that leaves passes the search for deadlocks on") {
       std::this_thread::yield();
   } while (!shared.deadlock_watch().is_on_watch(1));
   processors = 1;
-  (void)shared.active().want(1);  // As the monitor does, unless it sleeps.
+  (void)shared.active().want(1);  // The monitor does this unless it sleeps.
   while (!shared.desk(1).is_resting()) shared.desk(1).unpark();
   while (!shared.deadlock_watch().is_on_watch(0)) std::this_thread::yield();
   scheduler.retire();

@@ -1,4 +1,4 @@
-// What is made without options.
+// Tests objects that are made without options.
 #include <doctest/doctest.h>
 
 #include <type_traits>
@@ -12,11 +12,11 @@ namespace {
 
 TEST_SUITE_BEGIN("runtime/defaults");
 
-TEST_CASE("a pool has as many workers by default as processors may be used") {
+TEST_CASE("the default capacity of a pool is the number of usable processors") {
   CHECK(weft::PoolOptions{}.capacity == weft::base::usable_processors());
 }
 
-TEST_CASE("empty braces are default options, and not an object to copy") {
+TEST_CASE("a runtime, a pool or a group made with empty braces has default options") {
   weft::Runtime runtime({});
   weft::FiberPool pool({});
   CHECK(pool.capacity() == weft::PoolOptions{}.capacity);

@@ -1,4 +1,4 @@
-// A signal that shows all fibers while the process goes on.
+// Tests the signal that lists all fibers while the process continues.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -57,7 +57,7 @@ bool is_handled_by(Handler handler, int number) {
 
 void old_handler(int) {}
 
-// Puts a handler in place that can be recognized.
+// Installs a handler that the test can recognize.
 struct OldHandler {
   explicit OldHandler(int signal_number) : number(signal_number) { signal(number, &old_handler); }
   ~OldHandler() { signal(number, SIG_DFL); }
@@ -66,7 +66,7 @@ struct OldHandler {
 
 TEST_SUITE_BEGIN("runtime/dump_signal");
 
-FIBER_TEST_CASE_WITH("the dump signal shows every fiber each time and the process continues",
+FIBER_TEST_CASE_WITH("each dump signal writes a dump of every fiber, and the process continues",
                      {.options = {.dump_signal = SIGUSR1}}) {
   weft::Channel<int> channel;
   auto parked = weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); });
@@ -79,7 +79,7 @@ FIBER_TEST_CASE_WITH("the dump signal shows every fiber each time and the proces
   std::size_t length = 0;
   for (int i = 0; i < 3; ++i) {
     raise(SIGUSR1);
-    // A dump is written at once, so the next round sees no rest of this one.
+    // A dump is written in one call, so the next round sees no rest of this dump.
     while (!shows_it(captured.text(), length)) weft::this_fiber::yield();
     length = captured.text().size();
   }
@@ -88,7 +88,7 @@ FIBER_TEST_CASE_WITH("the dump signal shows every fiber each time and the proces
   parked.join();
 }
 
-TEST_CASE("a recording requested by a signal writes a file that only its user can read") {
+TEST_CASE("a profile that a signal requests is written to a file that only its owner can read") {
   const weft::test::TestGuard guard("a recording that was asked for by a signal leaves a file");
   const CapturedStderr captured;
   setenv("WEFT_PROFILE_FOLDER", "/tmp", 1);
@@ -103,7 +103,7 @@ TEST_CASE("a recording requested by a signal writes a file that only its user ca
   struct stat file {};
   const bool is_there = stat(path.c_str(), &file) == 0;
   (void)unlink(path.c_str());
-  if (weft::test::kEmulated) return;  // The emulator may have no timers of a thread's time.
+  if (weft::test::kEmulated) return;  // The emulator may lack timers of thread time.
   if (weft::test::kSanitized) {
     CHECK(captured.text().starts_with("weft: no profile in " + path));
     return;
@@ -113,12 +113,13 @@ TEST_CASE("a recording requested by a signal writes a file that only its user ca
   CHECK((file.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("a queued signal's number requests a profile, which the runtime's end shortens") {
+TEST_CASE(
+    "a queued signal's value starts a profile, and the end of the runtime shortens the profile") {
   const weft::test::TestGuard guard("a queued signal's number asks for a profile");
   const CapturedStderr captured;
   {
     const weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
-    // A second recording is refused, unless the first one has been.
+    // A second recording is refused, unless the first one was refused.
     while (captured.text().empty()) {
       (void)sigqueue(getpid(), SIGUSR1, {.sival_int = 60});
       usleep(1000);
@@ -130,7 +131,7 @@ TEST_CASE("a queued signal's number requests a profile, which the runtime's end 
         std::string::npos);
 }
 
-TEST_CASE("the earlier handler is restored when the last runtime has ended") {
+TEST_CASE("the earlier signal handler is restored when the last runtime has ended") {
   const weft::test::TestGuard guard("the handler that was there before is put back");
   const OldHandler before(SIGUSR2);
   {
@@ -142,7 +143,7 @@ TEST_CASE("the earlier handler is restored when the last runtime has ended") {
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a handler that was installed later is left in place") {
+TEST_CASE("a signal handler that was installed after the runtime's handler is left in place") {
   const weft::test::TestGuard guard("a handler that was installed later is left in place");
   const OldHandler clean_up(SIGUSR2);
   signal(SIGUSR2, SIG_IGN);
@@ -153,7 +154,7 @@ TEST_CASE("a handler that was installed later is left in place") {
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a second signal, or a signal that cannot be handled, is refused without side effects") {
+TEST_CASE("a runtime refuses a second dump signal and a signal that cannot be handled") {
   const weft::test::TestGuard guard("a second signal is refused without a trace");
   for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                            SIGABRT, 32, 12345, -1}) {
@@ -165,8 +166,8 @@ TEST_CASE("a second signal, or a signal that cannot be handled, is refused witho
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-// Without the fixture, whose watchdog counts as a thread that might wake somebody.
-TEST_CASE("the thread that writes dumps does not hide a deadlock") {
+// The case does not use the fixture, whose watchdog thread might wake a fiber.
+TEST_CASE("a deadlock is reported although a thread waits for the dump signal") {
   if (!weft::test::kDeadlocksAreFound) {
     MESSAGE(weft::test::kNoVerdict);
     return;

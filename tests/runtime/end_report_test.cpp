@@ -1,4 +1,4 @@
-// What the end of a runtime reports while it waits for fibers.
+// Tests the reports of a runtime's end while it waits for fibers.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::size_t count_of(std::string_view part, std::string_view text) {
   return count;
 }
 
-// Reads what goes to stderr, and sets `found` once that holds each of `texts` `times` times.
+// Reads the output on stderr, and sets `found` when the output has each of `texts` `times` times.
 class StderrReader {
  public:
   StderrReader(std::vector<std::string_view> texts, weft::Event& found, std::size_t times = 1)
@@ -52,9 +52,9 @@ class StderrReader {
   ~StderrReader() {
     if (thread_.joinable()) (void)end();
   }
-  // Everything that was written.
+  // Returns all the output.
   std::string end() {
-    ::dup2(saved_, STDERR_FILENO);  // The pipe's last writer: the thread reads its end.
+    ::dup2(saved_, STDERR_FILENO);  // Closes the pipe's last writer, so the thread reads its end.
     ::close(saved_);
     thread_.join();
     return std::move(text_);
@@ -68,9 +68,9 @@ class StderrReader {
 
 TEST_SUITE_BEGIN("runtime/end_report");
 
-// Without the report these would wait forever.
+// Without the report, the fibers of these cases would wait forever.
 
-TEST_CASE("run reports the exception of main while another fiber lives") {
+TEST_CASE("run() reports the exception of the main fiber while another fiber lives") {
   weft::Event reported;
   StderrReader reader({"bad configuration", "the_server"}, reported);
   CHECK_THROWS_WITH_AS(weft::run([&] {
@@ -81,9 +81,9 @@ TEST_CASE("run reports the exception of main while another fiber lives") {
   CHECK(count_of("an exception ends the scope of a Runtime", reader.end()) == 1);
 }
 
-TEST_CASE("run reports nothing when main throws and no other fiber lives") {
-  // A worker that is kept from its processor for 0.1 s just then has not ended the fiber: once
-  // more.
+TEST_CASE("run() reports nothing when the main fiber throws and no other fiber lives") {
+  // If the worker got no processor for 0.1 s at this moment, it has not ended the fiber; the test
+  // then retries.
   bool is_silent = false;
   for (int i = 0; i < 5 && !is_silent; ++i) {
     weft::Event never;
@@ -94,11 +94,12 @@ TEST_CASE("run reports nothing when main throws and no other fiber lives") {
   CHECK(is_silent);
 }
 
-// What the fibers below wait for comes with the last report: without one they would hang.
+// The last report releases the fibers below: without it, they would hang.
 TEST_CASE(
-    "run() and destructors of pools, groups and handles report a wait of 5 s during unwinding") {
+    "run() and destructors of pools, groups and handles report waits of 5 s during stack "
+    "unwinding") {
   weft::Event reported;
-  constexpr std::array kWorkers{1U, 2U, 8U};  // A fourth would need the last report of a burst.
+  constexpr std::array kWorkers{1U, 2U, 8U};  // A fourth would use the last report of a burst.
   StderrReader reader(
       {"the destructor of FiberPool 'emails' (tasks: 1 run, 0 are queued), by fiber",
        "the destructor of FiberPool 'a thread's' (tasks: 1 run, 0 are queued), by a plain",
@@ -142,7 +143,7 @@ TEST_CASE(
   CHECK(count_of("'the_reader' is parked: event", text) >= kWorkers.size());
 }
 
-TEST_CASE("a handle that is destroyed without an exception reports nothing") {
+TEST_CASE("destroying a handle reports nothing when no exception is thrown") {
   weft::Event never;
   StderrReader reader({"weft"}, never);
   weft::run([] {

@@ -1,4 +1,4 @@
-// The rights of a child of fork_quietly(), and the end of a process in which fibers are left.
+// Tests what a child of fork_quietly() may do, and the end of a process with live fibers.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,19 +33,20 @@ using namespace std::chrono_literals;
 using weft::Runtime;
 using weft::test::kSlowdown;
 
-// A sanitizer does not hold its own locks over a fork: a lock of a thread that is about to start is
-// held forever in the child.
+// A sanitizer does not hold its own locks during a fork: if another thread is just starting, the
+// child keeps that thread's lock locked forever.
 pid_t fork_quietly() {
   if (weft::test::kSanitized) std::this_thread::sleep_for(100ms);
   return fork();
 }
 
-// The status with which a child ends that does this; or the signal that ends it, negative.
+// Returns the exit status of a child that runs the body, or the negated number of the signal that
+// ended the child.
 template <class Body>
 int status_of_child(Body body) {
   const pid_t child = fork_quietly();
   if (child == 0) {
-    alarm(20 * kSlowdown);  // Ends one that hangs.
+    alarm(20 * kSlowdown);  // Ends a child that hangs.
     body();
     _exit(0);
   }
@@ -60,7 +61,7 @@ int use_a_new_runtime() {
 
 TEST_SUITE_BEGIN("runtime/fork");
 
-TEST_CASE("the child of a fork may destroy a runtime of its parent, and have another runtime") {
+TEST_CASE("the child of a fork may destroy its parent's runtime and make another runtime") {
   const weft::test::TestGuard guard("child");
   weft::Event never;
   auto runtime =
@@ -75,7 +76,7 @@ TEST_CASE("the child of a fork may destroy a runtime of its parent, and have ano
   never.set();
 }
 
-TEST_CASE("a fiber may fork, and the child may use what a plain thread may use") {
+TEST_CASE("a fiber may fork, and the child may make any call that a plain thread may make") {
   const weft::test::TestGuard guard("a fiber forks");
   weft::run({.workers = 2}, [] {
     CHECK(status_of_child([] {
@@ -83,15 +84,15 @@ TEST_CASE("a fiber may fork, and the child may use what a plain thread may use")
             weft::this_fiber::yield();
             if (use_a_new_runtime() != 42) _exit(4);
           }) == 0);
-    // The memory of the parent's other threads is lost here, and a sanitizer would say so.
+    // The memory of the parent's other threads leaks here, and a sanitizer would report it.
     if (!weft::test::kSanitized) CHECK(status_of_child([] { std::exit(5); }) == 5);
     weft::this_fiber::yield();
   });
 }
 
-// A runtime's end asks all pools of the process, and of no other.
-TEST_CASE("the child of a fork has its own pools, independent of the parent's") {
-  // The parent's threads take memory all the time, over whose locks a sanitizer does not look.
+// A runtime's end visits all pools of its process, and of no other process.
+TEST_CASE("the child of a fork has its own pools, independent of the parent's pools") {
+  // The parent's threads allocate memory, and sanitizers do not hold its locks during a fork.
   if (weft::test::kSanitized) return;
   const weft::test::TestGuard guard("pools in a child");
   std::atomic<bool> over{false};
@@ -118,7 +119,7 @@ TEST_CASE("the child of a fork has its own pools, independent of the parent's") 
   over = true;
 }
 
-// How often the workers of the newest runtime have looked for a deadlock.
+// Returns how often the workers of the newest runtime have searched for a deadlock.
 std::uint64_t looks() {
   std::uint64_t count = 0;
   (void)weft::scheduler::visit_registry(weft::Deadline::never(),
@@ -128,22 +129,22 @@ std::uint64_t looks() {
   return count;
 }
 
-// A thread that was parked when the parent forked is not there in the child, and must not count.
-TEST_CASE("the child of a fork reports no false deadlock") {
+// A thread that was parked when the parent forked does not exist in the child, and must not count.
+TEST_CASE("a runtime in the child of a fork reports no false deadlock") {
   if (!weft::test::kDeadlocksAreFound) return;
   const weft::test::TestGuard guard("no false deadlock");
   weft::Event stop;
   Runtime parents({.workers = 2});
   std::thread parked([&] { parents.run([&] { stop.wait(); }); });
   while (parents.stats().spawned == 0) std::this_thread::yield();
-  std::this_thread::sleep_for(20ms);  // For the thread to park; too early only tests less.
+  std::this_thread::sleep_for(20ms);  // Lets the thread park; if it has not, the case tests less.
   CHECK(status_of_child([] {
           const weft::test::WithoutSignalHandlers bare;
           int reports = 0;
           Runtime runtime({.workers = 2, .on_deadlock = [&](std::string_view) { ++reports; }});
           weft::Channel<int> channel;
           auto receiver = weft::spawn([&] { (void)channel.receive(); });
-          // A deadlock would be reported by the second look, if the fiber was late to the first.
+          // If the fiber was late for the first search, the second would report a deadlock.
           while (looks() < 2) std::this_thread::sleep_for(10ms);
           (void)channel.send(1);
           receiver.join();
@@ -153,8 +154,8 @@ TEST_CASE("the child of a fork reports no false deadlock") {
   parked.join();
 }
 
-TEST_CASE("exit() in a fiber ends the process, even with static runtimes") {
-  if (weft::test::kSanitized) return;  // All that other threads still do then is reported.
+TEST_CASE("exit() in a fiber ends the process, even with a static runtime") {
+  if (weft::test::kSanitized) return;  // Sanitizers report what other threads still do then.
   const weft::test::TestGuard guard("exit");
   CHECK(status_of_child([] {
           static Runtime runtime({.workers = 2});
@@ -168,7 +169,7 @@ TEST_CASE("exit() in a fiber ends the process, even with static runtimes") {
           });
         }) == 7);
   CHECK(status_of_child([] { weft::run({.workers = 2}, [] { std::exit(8); }); }) == 8);
-  // By the thread that makes a call for a fiber, and by a handler on a worker's own stack.
+  // Calls exit() on a helper thread, and in a handler on a worker's own stack.
   CHECK(status_of_child([] {
           static Runtime runtime({.workers = 2});
           runtime.run([] { weft::blocking([] { std::exit(9); }); });
@@ -180,11 +181,11 @@ TEST_CASE("exit() in a fiber ends the process, even with static runtimes") {
         }) == 10);
 }
 
-TEST_CASE("the child of a fork has groups of threads of its own") {
+TEST_CASE("the child of a fork has its own threads for a BlockingGroup") {
   const weft::test::TestGuard guard("groups in a child");
   weft::BlockingGroup group;
   const auto call = [&group] { return group.run([] { return 3; }).value; };
-  CHECK(call() == 3);  // Its thread is idle now, and the parent's.
+  CHECK(call() == 3);  // Its helper, in the parent, is idle now.
   weft::Event goes_on;
   std::thread other([&] { (void)group.run([&] { goes_on.wait(); }); });
   while (group.stats().running == 0) std::this_thread::yield();
@@ -194,7 +195,7 @@ TEST_CASE("the child of a fork has groups of threads of its own") {
   CHECK(call() == 3);
 }
 
-// In the kernel, as one that is parked.
+// Returns whether the main thread sleeps in the kernel, as a parked thread does.
 bool main_thread_sleeps() {
   std::ifstream file("/proc/self/task/" + std::to_string(getpid()) + "/stat");
   std::string text;
@@ -202,7 +203,7 @@ bool main_thread_sleeps() {
   return text.find(") S ") != std::string::npos;
 }
 
-DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
+DEATH_TEST_CASE("a fiber that returns in the child of its fork ends the child with a report",
                 "in the child of a fork, where no worker is: end it by _exit or exec") {
   weft::run({.workers = 1}, [] {
     // The main thread is parked then, and holds no lock that stays locked in the child.
@@ -215,10 +216,10 @@ DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
   });
 }
 
-void lock_again(weft::detail::SpinLock& lock) WEFT_NOT_ANALYZED { lock.lock(); }  // Which hangs.
+void lock_again(weft::detail::SpinLock& lock) WEFT_NOT_ANALYZED { lock.lock(); }  // The call hangs.
 
 DEATH_TEST_CASE(
-    "a lock held by another thread during a fiber's fork is reported in the child",
+    "the child of a fork reports a wait for a lock that another thread held during the fork",
     "deadlock in a forked child: the lock is held by a thread that fork() did not copy") {
   weft::run({.workers = 1}, [] {
     weft::detail::SpinLock lock;
@@ -231,7 +232,7 @@ DEATH_TEST_CASE(
   });
 }
 
-DEATH_TEST_CASE("a runtime of the parent is not used in the child",
+DEATH_TEST_CASE("using the parent's runtime in the child of a fork ends the child with a report",
                 "a Runtime was used in the child of a fork, which has none of its workers") {
   Runtime runtime({.workers = 1});
   if (fork_quietly() == 0) runtime.go([] {});
@@ -242,7 +243,7 @@ DEATH_TEST_CASE("a runtime of the parent is not used in the child",
 
 #ifndef WEFT_TEST_TSAN
 DEATH_TEST_CASE(
-    "fibers that wait forever in a static runtime after main has returned are a deadlock",
+    "fibers that wait forever in a static runtime after main() are reported as a deadlock",
     "'forgotten' is parked: event") {
   static Runtime runtime({.workers = 1});
   static weft::Event never;

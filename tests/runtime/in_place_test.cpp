@@ -1,4 +1,4 @@
-// Joining a fiber that has not started: it runs on the stack of the one that waits for it.
+// Tests joins of fibers that have not started: such a fiber runs on the stack of its joiner.
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -23,11 +23,11 @@ namespace {
 using weft::spawn;
 using weft::test::kSlowdown;
 
-// Where the caller's frame is.
+// Returns the place of the caller's frame.
 [[gnu::noinline]] std::intptr_t here() {
   return reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
 }
-// Stacks are 64 KiB, and what calls the tests needs some of that.
+// Stacks have 64 KiB, of which the callers of the tests need some.
 bool is_below_on_one_stack(std::intptr_t lower, std::intptr_t upper) {
   return lower < upper && upper - lower < 16 << 10;
 }
@@ -36,19 +36,19 @@ bool is_below_on_one_stack(std::intptr_t lower, std::intptr_t upper) {
 
 TEST_SUITE_BEGIN("runtime/in_place");
 
-ONE_WORKER_TEST_CASE("a fiber that has not started runs on the stack of the fiber that joins it") {
+ONE_WORKER_TEST_CASE("a joined fiber that has not started runs on the stack of the joining fiber") {
   const std::intptr_t mine = here();
   int in_place = 0;
   for (int i = 0; i < 10; ++i) {
     auto handle = spawn([] { return here(); });
     if (is_below_on_one_stack(handle.join(), mine)) ++in_place;
   }
-  // Now and then the others have their turn instead.
+  // Sometimes other fibers run first.
   CHECK(in_place >= 9);
 }
 
 ONE_WORKER_TEST_CASE(
-    "fibers with a name, a large callable or a destroyed handle also run in place") {
+    "a fiber with a name, a large callable or a destroyed handle also runs in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   const auto note = [&](std::intptr_t place) {
@@ -66,7 +66,7 @@ ONE_WORKER_TEST_CASE(
   CHECK(in_place >= 28);
 }
 
-// Uses as much of the stack, and a little more.
+// Uses slightly more than `kib` KiB of the stack.
 [[gnu::noinline]] int use_up(std::size_t kib, const std::function<int()>& then) {
   volatile char room[1024];
   room[0] = static_cast<char>(kib);
@@ -74,8 +74,9 @@ ONE_WORKER_TEST_CASE(
   return result + room[0] * 0;
 }
 
-ONE_WORKER_TEST_CASE("a child has as much room as on its own stack, at any depth of its parent") {
-  if (weft::test::kSanitized) return;  // Frames are larger then.
+ONE_WORKER_TEST_CASE(
+    "a child run in place has as much stack as on its own stack, at any depth of its parent") {
+  if (weft::test::kSanitized) return;  // Sanitized frames are larger.
   const std::function<int()> nothing = [] { return 1; };
   for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
     const int result =
@@ -94,11 +95,11 @@ ONE_WORKER_TEST_CASE("children that are joined in the order of their spawns run 
       if (is_below_on_one_stack(child.join(), mine)) ++in_place;
     }
   }
-  // A turn of the others runs all that are ready.
+  // When other fibers run first, all ready fibers run.
   CHECK(in_place >= 40);
 }
 
-ONE_WORKER_TEST_CASE("a fiber with a stack size of its own gets a stack of its own") {
+ONE_WORKER_TEST_CASE("a fiber with its own stack size runs on its own stack") {
   const std::intptr_t mine = here();
   for (const std::size_t size : {std::size_t{16} << 10, std::size_t{256} << 10}) {
     const std::intptr_t place = spawn({.stack_size = size}, [] { return here(); }).join();
@@ -133,7 +134,7 @@ ONE_WORKER_TEST_CASE("wait groups and task groups run only their own fibers in p
   CHECK(others == 0);
 }
 
-FIBER_TEST_CASE("an inlined child has its own id, name and locals") {
+FIBER_TEST_CASE("an inlined child has its own id, name and FiberLocals") {
   const std::uint64_t my_id = weft::this_fiber::id();
   weft::this_fiber::set_name("parent");
   static weft::FiberLocal<int> local;
@@ -154,7 +155,7 @@ FIBER_TEST_CASE("an inlined child has its own id, name and locals") {
   CHECK(*local == 7);
 }
 
-FIBER_TEST_CASE("a child does not see the exception that its parent handles, nor vice versa") {
+FIBER_TEST_CASE("a child run in place and its parent do not see each other's current exceptions") {
   for (int i = 0; i < 70; ++i) {
     try {
       throw std::runtime_error("the parent's");
@@ -181,7 +182,7 @@ struct JoinsOnTheWay {
     CHECK(std::uncaught_exceptions() == 1);
   }
 };
-FIBER_TEST_CASE("a destructor may join while an exception unwinds the stack") {
+FIBER_TEST_CASE("a destructor may join a fiber while an exception unwinds the destructor's stack") {
   int caught = 0;
   for (int i = 0; i < 70; ++i) {
     try {
@@ -194,7 +195,7 @@ FIBER_TEST_CASE("a destructor may join while an exception unwinds the stack") {
   CHECK(caught == 70);
 }
 
-FIBER_TEST_CASE("join throws the exception of an inlined child") {
+FIBER_TEST_CASE("join() throws the exception of an inlined child") {
   for (int i = 0; i < 70; ++i) {
     auto handle = spawn([i] { throw i; });
     int caught = -1;
@@ -207,7 +208,7 @@ FIBER_TEST_CASE("join throws the exception of an inlined child") {
   }
 }
 
-FIBER_TEST_CASE("an inlined child may wait and continue on another worker, and so may its parent") {
+FIBER_TEST_CASE("an inlined child and its parent may wait and continue on another worker") {
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
@@ -218,7 +219,7 @@ FIBER_TEST_CASE("an inlined child may wait and continue on another worker, and s
     sum += spawn([&, i] {
              (void)ping.send(i);
              const int reply = pong.receive().value();
-             // A child may be a parent.
+             // A child may itself be a parent.
              return spawn([&, reply] {
                       weft::this_fiber::yield();
                       (void)ping.send(reply);
@@ -236,12 +237,13 @@ std::uint64_t depth(std::uint64_t levels) {
   if (levels == 0) return 0;
   return 1 + spawn([levels] { return depth(levels - 1); }).join();
 }
-FIBER_TEST_CASE("a recursion deeper than any stack continues on other stacks") {
+FIBER_TEST_CASE(
+    "a recursion of joined fibers that is deeper than any stack continues on other stacks") {
   const std::uint64_t levels = 20'000 / kSlowdown;
   CHECK(depth(levels) == levels);
 }
 
-// A frame of this size would not fit, where less than three quarters of a stack were left.
+// A frame of this size needs at least three quarters of a stack.
 [[gnu::noinline]] std::uint64_t use_three_quarters(std::uint64_t levels) {
   constexpr std::size_t kBytes = (std::size_t{44} << 10) / (weft::test::kSanitized ? 8 : 1);
   volatile char frame[kBytes];
@@ -253,11 +255,11 @@ std::uint64_t greedy(std::uint64_t levels) {
   if (levels == 0) return used;
   return used + spawn([levels] { return greedy(levels - 1); }).join();
 }
-FIBER_TEST_CASE("a child can use three quarters of a stack at any depth") {
+FIBER_TEST_CASE("a child run in place can use three quarters of a stack at any depth") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 
-ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets other fibers run") {
+ONE_WORKER_TEST_CASE("a fiber that spawns and joins forever lets other fibers run") {
   std::atomic<bool> stop{false};
   weft::go([&] { stop.store(true); });
   std::uint64_t joins = 0;
@@ -268,7 +270,7 @@ ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets other fibers run
   CHECK(joins < 1000);
 }
 
-ONE_WORKER_TEST_CASE("timers fire while fibers fork and join") {
+ONE_WORKER_TEST_CASE("timers fire while fibers spawn and join continuously") {
   std::atomic<bool> stop{false};
   auto sleeper = spawn([&] {
     weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
@@ -278,8 +280,8 @@ ONE_WORKER_TEST_CASE("timers fire while fibers fork and join") {
   sleeper.join();
 }
 
-// A tree in which every fiber does one of the things that a fiber may do before and after its
-// children; the oracle is the number of its leaves.
+// A tree in which every fiber performs one of the operations that a fiber may perform before and
+// after its children. The oracle is the number of leaves.
 std::uint64_t leaves(weft::test::Random random, int levels) {
   if (levels == 0) return 1;
   std::vector<weft::JoinHandle<std::uint64_t>> children;
@@ -308,7 +310,8 @@ std::uint64_t leaves_alone(weft::test::Random random, int levels) {
   }
   return sum;
 }
-FIBER_TEST_CASE("trees of fibers that fork, yield, sleep and join are counted correctly") {
+FIBER_TEST_CASE(
+    "a tree of fibers that spawn, yield, sleep and join returns the correct number of leaves") {
   for (std::uint64_t seed = 1; seed <= 40 / kSlowdown; ++seed) {
     CHECK(leaves(weft::test::Random(seed), 8) == leaves_alone(weft::test::Random(seed), 8));
   }

@@ -1,4 +1,4 @@
-// Birth and death: one runtime, several, and a thousand in a row.
+// Tests the start and end of one runtime, of several, and of a thousand in a row.
 #include <unistd.h>
 
 #include <atomic>
@@ -30,7 +30,7 @@ using weft::test::TestGuard;
 
 TEST_SUITE_BEGIN("runtime/lifetime");
 
-TEST_CASE("run returns the result of its function") {
+TEST_CASE("run() returns the result of its function") {
   const TestGuard guard("run");
   CHECK(weft::run([] { return 5; }) == 5);
   CHECK(weft::run({.workers = 1}, [] { return std::string("text"); }) == "text");
@@ -39,7 +39,7 @@ TEST_CASE("run returns the result of its function") {
                        std::runtime_error);
 }
 
-TEST_CASE("run waits for all fibers, not only for its function") {
+TEST_CASE("run() waits for all fibers, not only for its function") {
   const TestGuard guard("run waits");
   std::atomic<int> ended{0};
   weft::run({.workers = 2}, [&] {
@@ -80,7 +80,7 @@ TEST_CASE("a runtime can be started and stopped a thousand times") {
   CHECK(sum == 1'000 / static_cast<int>(kSlowdown));
 }
 
-TEST_CASE("the oldest of several runtimes is current") {
+TEST_CASE("the oldest of several runtimes is the current runtime") {
   const TestGuard guard("nested");
   Runtime outer({.workers = 1});
   {
@@ -96,7 +96,7 @@ TEST_CASE("the oldest of several runtimes is current") {
   CHECK(outer.stats().spawned == 2);
 }
 
-TEST_CASE("fibers of two runtimes exchange values through channels") {
+TEST_CASE("fibers of two runtimes exchange values through a channel") {
   const TestGuard guard("two runtimes");
   weft::Channel<int> there;
   weft::Channel<int> back(2);
@@ -116,7 +116,7 @@ TEST_CASE("fibers of two runtimes exchange values through channels") {
   });
 }
 
-TEST_CASE("a fiber may spawn into another runtime and join there") {
+TEST_CASE("a fiber may spawn a fiber in another runtime and join it") {
   const TestGuard guard("across");
   Runtime first({.workers = 1});
   Runtime second({.workers = 1});
@@ -124,7 +124,7 @@ TEST_CASE("a fiber may spawn into another runtime and join there") {
   CHECK(result == 8);
 }
 
-TEST_CASE("ids are unique among all fibers ever started, in whatever runtime") {
+TEST_CASE("the ids of all fibers in all runtimes of a process are unique") {
   const TestGuard guard("ids");
   std::set<std::uint64_t> ids;
   std::mutex mutex;
@@ -151,7 +151,7 @@ TEST_CASE("ids are unique among all fibers ever started, in whatever runtime") {
   CHECK(ids.count(0) == 0);
 }
 
-TEST_CASE("wait_idle_for ends at its time and lists the remaining fibers") {
+TEST_CASE("wait_idle_for() returns at its deadline and lists the remaining fibers") {
   TestGuard guard("survivors");
   Runtime runtime({.workers = 2});
   weft::Channel<int> channel;
@@ -163,7 +163,7 @@ TEST_CASE("wait_idle_for ends at its time and lists the remaining fibers") {
   };
   while (!parked()) std::this_thread::yield();
   const auto deadline = weft::Deadline::after(5ms);
-  // Text that goes to stderr is caught in a file.
+  // Redirects stderr to a file.
   FILE* caught = std::tmpfile();
   REQUIRE(caught != nullptr);
   std::fflush(stderr);
@@ -184,7 +184,8 @@ TEST_CASE("wait_idle_for ends at its time and lists the remaining fibers") {
   CHECK(runtime.wait_idle_for(60s));
 }
 
-TEST_CASE("a plain thread may outlive the runtime whose last fiber it has woken") {
+TEST_CASE(
+    "a plain thread may wake the last fiber of a runtime that ends before the thread returns") {
   const TestGuard guard("late waker");
   const int rounds = 500 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {

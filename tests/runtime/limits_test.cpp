@@ -1,4 +1,5 @@
-// Limits that the system sets to a process. Each case is a child, which has no way back.
+// Tests limits that the system sets for a process. Each case is a child process, because it cannot
+// raise its limits again.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -33,7 +34,7 @@ using weft::test::status_of_child;
 
 constexpr int kNotPossibleHere = 77;
 
-// A bit of everything: fibers that park, sleep and end.
+// Runs fibers that park, sleep and end.
 int use_a_runtime() {
   return weft::run({.workers = 2}, [] {
     weft::Channel<int> channel;
@@ -53,8 +54,9 @@ int use_a_runtime() {
 
 TEST_SUITE_BEGIN("runtime/limits");
 
-TEST_CASE("a runtime without descriptors is refused by an exception that names the descriptors") {
-  // A sanitizer looks at objects by descriptors of its own.
+TEST_CASE(
+    "the constructor of a runtime without descriptors throws an error that names the descriptors") {
+  // A sanitizer opens descriptors to inspect objects.
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
           const rlimit none{3, 3};
@@ -70,7 +72,7 @@ TEST_CASE("a runtime without descriptors is refused by an exception that names t
         }) == 0);
 }
 
-TEST_CASE("a runtime works when present and future memory is locked") {
+TEST_CASE("a runtime runs fibers when all present and future memory is locked") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return kNotPossibleHere;
@@ -79,7 +81,7 @@ TEST_CASE("a runtime works when present and future memory is locked") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a runtime works under a filter that refuses newer system calls") {
+TEST_CASE("a runtime runs fibers under a filter that refuses newer system calls") {
   const int status = status_of_child([] {
     const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
     sock_filter filter[] = {
@@ -94,7 +96,7 @@ TEST_CASE("a runtime works under a filter that refuses newer system calls") {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
       return kNotPossibleHere;
     }
-    // With a socket that is watched, so that workers sleep in the poller.
+    // Watches a socket, so that workers sleep in the poller.
     return weft::run({.workers = 2}, [] {
       auto listener = weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0));
       if (listener.error) return 2;
@@ -107,7 +109,7 @@ TEST_CASE("a runtime works under a filter that refuses newer system calls") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-// The system call fails so from now on.
+// The system call fails with this error from now on.
 bool forbid(int call, unsigned error) {
   const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
   sock_filter filter[] = {
@@ -121,7 +123,7 @@ bool forbid(int call, unsigned error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST_CASE("an accept that a system call filter forbids returns the error") {
+TEST_CASE("accept() returns the error when a system call filter forbids the call") {
   const int status = status_of_child([] {
     if (!forbid(SYS_accept4, EPERM)) return kNotPossibleHere;
     return weft::run({.workers = 1}, [] {
@@ -135,10 +137,10 @@ TEST_CASE("an accept that a system call filter forbids returns the error") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a runtime without threads names the refused thread and the limit") {
-  if (weft::test::kSanitized) return;  // Some have threads of their own.
+TEST_CASE("a runtime that cannot start threads names the refused thread and the limit") {
+  if (weft::test::kSanitized) return;  // Some sanitizers start threads.
   const int status = status_of_child([] {
-    // The C library goes on to clone() where clone3() is not known.
+    // The C library uses clone() if clone3() does not exist.
     if (!forbid(SYS_clone3, ENOSYS) || !forbid(SYS_clone, EAGAIN)) return kNotPossibleHere;
     try {
       const weft::Runtime runtime({.workers = 3});
@@ -153,7 +155,7 @@ TEST_CASE("a runtime without threads names the refused thread and the limit") {
   CHECK((status == 0 || status == kNotPossibleHere));
 }
 
-TEST_CASE("a process continues where it was after SIGSTOP and SIGCONT") {
+TEST_CASE("a process with a runtime continues after SIGSTOP and SIGCONT") {
   int beats[2] = {};
   REQUIRE(pipe(beats) == 0);
   const pid_t child = fork();
@@ -161,7 +163,7 @@ TEST_CASE("a process continues where it was after SIGSTOP and SIGCONT") {
     alarm(30 * weft::test::kSlowdown);
     close(beats[0]);
     signal(SIGPIPE, SIG_IGN);
-    // It sleeps for as long as somebody listens.
+    // Sleeps as long as another process listens.
     _exit(weft::run({.workers = 2}, [&] {
       while (write(beats[1], "x", 1) == 1) weft::this_fiber::sleep_for(1ms);
       return 0;

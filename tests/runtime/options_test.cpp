@@ -42,7 +42,7 @@ bool holds(const std::string& text, const char* part) {
 
 TEST_SUITE_BEGIN("runtime/options");
 
-TEST_CASE("a number of workers is parsed strictly") {
+TEST_CASE("WEFT_WORKERS accepts a number from 1 to 1024 and no other text") {
   CHECK(parse_workers("1") == 1);
   CHECK(parse_workers("1024") == 1024);
   for (const char* text :
@@ -54,7 +54,7 @@ TEST_CASE("a number of workers is parsed strictly") {
   }
 }
 
-TEST_CASE("WEFT_WORKERS counts only if the program sets no number of workers") {
+TEST_CASE("WEFT_WORKERS is used only if the program sets no number of workers") {
   const weft::test::TestGuard guard("WEFT_WORKERS");
   const char* before = std::getenv("WEFT_WORKERS");
   const std::string kept = before != nullptr ? before : "";
@@ -69,7 +69,7 @@ TEST_CASE("WEFT_WORKERS counts only if the program sets no number of workers") {
   if (before != nullptr) setenv("WEFT_WORKERS", kept.c_str(), 1);
 }
 
-TEST_CASE("a refused option is named with its value and its limit") {
+TEST_CASE("the error about a refused runtime option shows the option, its value and its limit") {
   std::string what = refusal([] { (void)resolve({.workers = 1025}); });
   CHECK(holds(what, "workers"));
   CHECK(holds(what, "1025"));
@@ -86,15 +86,15 @@ TEST_CASE("a refused option is named with its value and its limit") {
   CHECK(holds(what, "1"));
 }
 
-TEST_CASE("a refused runtime leaves nothing behind") {
+TEST_CASE("go() throws an error after the constructor of the only runtime has thrown") {
   const weft::test::TestGuard guard("refused");
   CHECK_THROWS_AS(Runtime({.workers = 5000}), std::invalid_argument);
   CHECK_THROWS_AS(weft::go([] {}), std::system_error);
   CHECK(weft::run([] { return 1; }) == 1);
 }
 
-// Without spare workers, each of which has records, too.
-FIBER_TEST_CASE_WITH("spawning more fibers than allowed throws an error that names the limit",
+// There are no spare workers, because each of them also has records.
+FIBER_TEST_CASE_WITH("spawning more fibers than max_fibers throws an error that names the limit",
                      {.workers = {1, 2}, .options = {.max_fibers = 5000, .max_spare_workers = 0}}) {
   weft::Semaphore hold(0);
   std::size_t started = 0;
@@ -119,7 +119,7 @@ FIBER_TEST_CASE_WITH("spawning more fibers than allowed throws an error that nam
   weft::go([] {});  // There is room again.
 }
 
-TEST_CASE("spawns are refused, by an error that names the goal, while memory is above the goal") {
+TEST_CASE("spawns throw an error that names the memory goal while memory is above the goal") {
   weft::Runtime runtime({.workers = 1, .memory_goal = 1});
   std::string what;
   while (what.empty()) {
@@ -135,7 +135,7 @@ TEST_CASE("spawns are refused, by an error that names the goal, while memory is 
   CHECK(runtime.stats().memory_goals_reached == 1);
 }
 
-THREAD_TEST_CASE_WITH("on_exception receives exceptions of detached fibers only",
+THREAD_TEST_CASE_WITH("on_exception receives the exceptions of detached fibers only",
                       {.options = {.on_exception = [](std::exception_ptr exception) {
                          try {
                            std::rethrow_exception(exception);
@@ -159,7 +159,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("runtime/names");
 
-FIBER_TEST_CASE("a fiber has the name it was given, cut to 31 characters") {
+FIBER_TEST_CASE("a fiber has its given name, truncated to 31 characters") {
   CHECK(weft::this_fiber::name() == "main");
   CHECK(weft::spawn([] { return std::string(weft::this_fiber::name()); }).join().empty());
   const auto name_of = [](std::string_view given) {
@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a fiber has the name it was given, cut to 31 characters") {
           weft::this_fiber::yield();
           return std::string(weft::this_fiber::name());
         }).join() == "chosen later");
-  // The stacks are used again, the names are not.
+  // The fibers reuse the stacks, but not the names.
   for (int i = 0; i < 100; ++i) {
     CHECK(weft::spawn([] { return weft::this_fiber::name().empty(); }).join());
   }
@@ -201,7 +201,7 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and the reas
     std::ostringstream out;
     runtime.dump(out);
     text = out.str();
-    // A fiber that begins to run meanwhile may have its name in the next dump only.
+    // A fiber that begins to run meanwhile may have its name only in the next dump.
     if (holds(text, "channel receive") && holds(text, "semaphore") && holds(text, "the receiver") &&
         holds(text, "the sleeper")) {
       break;
@@ -217,7 +217,7 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and the reas
   CHECK(runtime.wait_idle_for(std::chrono::seconds(60)));
 }
 
-FIBER_TEST_CASE("dumps may be taken at any time") {
+FIBER_TEST_CASE("dumps may be taken at any time while fibers are spawned, wait and end") {
   std::atomic<bool> stop{false};
   std::thread dumper([&] {
     while (!stop.load()) {

@@ -1,4 +1,4 @@
-// Fibers that stay on their thread for a scope.
+// Tests fibers that stay on their thread for a scope.
 #include <unistd.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ TEST_SUITE_BEGIN("runtime/pin");
 
 [[gnu::noinline]] pid_t this_thread() { return ::gettid(); }
 
-FIBER_TEST_CASE("a fiber stays on its thread while a Pin lives") {
+FIBER_TEST_CASE("a fiber stays on its thread while a Pin exists") {
   weft::Channel<int> channel(1);
   std::atomic<int> moved{0};
   const int rounds = 50 / static_cast<int>(kSlowdown);
@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a fiber stays on its thread while a Pin lives") {
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the spawner's Pin") {
+FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the Pin of the spawner") {
   std::atomic<int> moved{0};
   const auto body = [&] {
     const pid_t home = this_thread();
@@ -79,7 +79,7 @@ FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the spaw
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("a child that a waiting fiber runs in place may pin itself") {
+FIBER_TEST_CASE("a child that its joining parent runs in place may pin itself") {
   std::atomic<int> moved{0};
   weft::WaitGroup group;
   for (int i = 0; i < 16; ++i) {
@@ -99,9 +99,9 @@ FIBER_TEST_CASE("a child that a waiting fiber runs in place may pin itself") {
   CHECK(moved == 0);
 }
 
-// The monitor gives the only worker a spare one, since it is stuck; the spare stays while it is
-// needed there, though the worker is free again.
-FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker continues there",
+// The only worker is stuck, so the monitor starts a spare worker. The spare stays while the pinned
+// fiber needs it, although the worker is free again.
+FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker continues on the spare worker",
                      {.workers = {1}, .monitored = true}) {
   const pid_t first = this_thread();
   std::atomic<bool> is_pinned{false};
@@ -121,7 +121,7 @@ FIBER_TEST_CASE_WITH("a fiber that pins itself to a spare worker continues there
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("may_switch returns false in a NoSwitch scope") {
+FIBER_TEST_CASE("may_switch() returns false in a NoSwitch scope") {
   CHECK(weft::this_fiber::may_switch());
   {
     const weft::this_fiber::NoSwitch outer;
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("may_switch returns false in a NoSwitch scope") {
   CHECK(weft::this_fiber::may_switch());
 }
 
-TEST_CASE("on a plain thread a Pin does nothing, and may_switch is true") {
+TEST_CASE("a Pin on a plain thread has no effect, and may_switch() returns true") {
   const Pin pin;
   CHECK(weft::this_fiber::may_switch());
 }

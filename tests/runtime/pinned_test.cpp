@@ -1,4 +1,4 @@
-// Fibers that stay on one worker thread.
+// Tests fibers that stay on one worker thread.
 #include <unistd.h>
 
 #include <atomic>
@@ -25,7 +25,8 @@ constexpr weft::SpawnOptions kPinned{.pinned = true};
 
 TEST_SUITE_BEGIN("runtime/pinned");
 
-// Computes until all are through, giving way all the time: something to steal, and to wait behind.
+// Fibers that compute and yield until all have finished. Workers can steal them, and pinned fibers
+// wait behind them.
 class Crowd {
  public:
   explicit Crowd(int count) {
@@ -83,8 +84,8 @@ FIBER_TEST_CASE("a pinned fiber continues on its thread after every kind of wait
   CHECK(moved == 0);
 }
 
-// The wakers are threads of their own, or fibers of another runtime.
-THREAD_TEST_CASE("a pinned fiber is woken from outside, and when all workers sleep") {
+// The wakers are plain threads, or fibers of another runtime.
+THREAD_TEST_CASE("a plain thread can wake a pinned fiber, even when all workers sleep") {
   for (int round = 0; round < 10; ++round) {
     weft::Channel<int> there(0);
     weft::Channel<int> back(0);
@@ -100,7 +101,7 @@ THREAD_TEST_CASE("a pinned fiber is woken from outside, and when all workers sle
     for (int i = 0; i < 20; ++i) {
       CHECK(there.send(i));
       CHECK(back.receive() == i);
-      // So that some wakes find sleeping workers.
+      // Lets workers sleep before some of the wakes.
       if (i % 10 == 0) std::this_thread::sleep_for(2ms);
     }
     there.close();
@@ -109,7 +110,7 @@ THREAD_TEST_CASE("a pinned fiber is woken from outside, and when all workers sle
   }
 }
 
-THREAD_TEST_CASE("pinned fibers of plain threads are spread over all workers") {
+THREAD_TEST_CASE("pinned fibers that plain threads spawn are distributed over all workers") {
   const unsigned workers = runtime.workers();
   std::vector<std::atomic<pid_t>> homes(workers);
   weft::WaitGroup group;
@@ -126,7 +127,7 @@ THREAD_TEST_CASE("pinned fibers of plain threads are spread over all workers") {
   }
 }
 
-FIBER_TEST_CASE("a pinned fiber and fibers that never end run alternately") {
+FIBER_TEST_CASE("a pinned fiber and other fibers that never end run alternately") {
   std::atomic<int> turns{0};
   std::atomic<bool> stop{false};
   weft::WaitGroup others;
@@ -136,7 +137,7 @@ FIBER_TEST_CASE("a pinned fiber and fibers that never end run alternately") {
       yield();
     }
   });
-  // A fiber that yields all the time does not keep the others out, either.
+  // A fiber that yields all the time does not keep other fibers from running, either.
   others.go([&] {
     auto restless = weft::spawn(kPinned, [&] {
       while (!stop) yield();
@@ -154,7 +155,8 @@ FIBER_TEST_CASE("a pinned fiber and fibers that never end run alternately") {
   others.wait();
 }
 
-FIBER_TEST_CASE("a pinned fiber waits while its worker is stuck, and no spare worker runs it") {
+FIBER_TEST_CASE(
+    "a pinned fiber waits while its worker is blocked, and no spare worker runs the pinned fiber") {
   std::atomic<int> moved{0};
   std::vector<weft::JoinHandle<void>> handles;
   for (int i = 0; i < 4; ++i) {
@@ -166,7 +168,7 @@ FIBER_TEST_CASE("a pinned fiber waits while its worker is stuck, and no spare wo
       }
     }));
   }
-  // Blocks the thread, unknown to weft.
+  // Blocks the thread in a way that weft does not notice.
   handles.push_back(weft::spawn([] { std::this_thread::sleep_for(60ms); }));
   for (auto& handle : handles) handle.join();
   CHECK(moved == 0);

@@ -1,4 +1,4 @@
-// Runtimes need not end in the reverse order of their start.
+// Tests that runtimes need not end in the reverse order of their start.
 #include <memory>
 #include <system_error>
 #include <weft/go.hpp>
@@ -12,7 +12,7 @@ using weft::Runtime;
 
 TEST_SUITE_BEGIN("runtime/runtime_order");
 
-TEST_CASE("a newer runtime becomes the current runtime when an older runtime ends") {
+TEST_CASE("a newer runtime becomes the current runtime when the older runtime ends") {
   const weft::test::TestGuard guard("older one ends");
   auto older = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto newer = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
@@ -27,7 +27,7 @@ TEST_CASE("a newer runtime becomes the current runtime when an older runtime end
   newer.reset();
 }
 
-TEST_CASE("no runtime is current after all runtimes have ended, in whatever order") {
+TEST_CASE("no runtime is current after all runtimes have ended, in any order") {
   const weft::test::TestGuard guard("none is current");
   auto first = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto second = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});

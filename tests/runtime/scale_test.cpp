@@ -1,4 +1,4 @@
-// Sleeping, counting, and a great many fibers.
+// Tests sleeps, counts, and very many fibers.
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
@@ -32,7 +32,7 @@ std::size_t resident_bytes() {
 
 TEST_SUITE_BEGIN("runtime/scale");
 
-THREAD_TEST_CASE("a sleep never ends early") {
+THREAD_TEST_CASE("a sleep of a fiber or a plain thread never ends early") {
   const auto check = [](std::uint64_t stream) {
     weft::test::Random random(stream);
     for (int i = 0; i < 30; ++i) {
@@ -49,11 +49,12 @@ THREAD_TEST_CASE("a sleep never ends early") {
   for (std::uint64_t i = 0; i < 50; ++i) fibers.push_back(weft::spawn([&, i] { check(i); }));
 }
 
-FIBER_TEST_CASE_WITH("sleepers wake in any order of their deadlines, and none wakes too early",
+FIBER_TEST_CASE_WITH("sleepers with different deadlines all wake, and no sleeper wakes too early",
                      {.workers = {1}}) {
   std::vector<weft::JoinHandle<void>> fibers;
-  // From one start, so that what matters is the distance and not who was spawned first. (Their
-  // order says nothing: on a machine that stops for a long time, several fall due at once.)
+  // All deadlines count from one start, so that their distance matters and not the order of the
+  // spawns. (The order of wakes proves nothing: if the machine stops for a long time, several
+  // sleeps end at once.)
   const auto start = std::chrono::steady_clock::now();
   for (const int place : {3, 0, 2, 4, 1}) {
     fibers.push_back(weft::spawn([place, start] {
@@ -66,7 +67,7 @@ FIBER_TEST_CASE_WITH("sleepers wake in any order of their deadlines, and none wa
   CHECK(std::chrono::steady_clock::now() - start >= 15ms);
 }
 
-FIBER_TEST_CASE("a hundred thousand fibers park and are woken") {
+FIBER_TEST_CASE("a hundred thousand fibers can park and be woken") {
   const std::uint32_t count = kSlowdown > 1 ? 2'000 : 100'000;
   weft::Semaphore gate(0);
   weft::WaitGroup parked;
@@ -86,20 +87,21 @@ FIBER_TEST_CASE("a hundred thousand fibers park and are woken") {
   done.wait();
 }
 
-FIBER_TEST_CASE_WITH("fibers that have not started need no stack", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("fibers that have not started use no stacks", {.workers = {1}}) {
   const auto before = runtime.stats();
   constexpr int kCount = 20'000;
   std::atomic<int> ran{0};
   for (int i = 0; i < kCount; ++i) weft::go([&] { ++ran; });
   CHECK(runtime.stats().stacks_carved - before.stacks_carved <= 64);
   while (ran < kCount) weft::this_fiber::yield();
-  // Each ran to its end before the next one started.
+  // Each fiber ran to its end before the next one started.
   CHECK(runtime.stats().stacks_carved - before.stacks_carved <= 64);
 }
 
-// Without spare workers, however busy the machine is: each keeps stacks, too.
-THREAD_TEST_CASE_WITH("memory of finished fibers is freed",
-                      {.workers = {2}, .options = {.max_spare_workers = 0}}) {
+// There are no spare workers, however busy the machine is, because each of them keeps stacks.
+THREAD_TEST_CASE_WITH(
+    "Runtime::trim() frees the memory of finished fibers, and later fibers reuse the memory",
+    {.workers = {2}, .options = {.max_spare_workers = 0}}) {
   const std::uint32_t count = 20'000 / kSlowdown;
   const auto burst = [&] {
     weft::Semaphore gate(0);
@@ -128,15 +130,16 @@ THREAD_TEST_CASE_WITH("memory of finished fibers is freed",
   // Blocks of cold stacks beyond these lose their page tables, and with them their guards.
   constexpr std::uint64_t kKeepTables = 16'384;
   CHECK(stats.stacks_carved >= std::min<std::uint64_t>(count, kKeepTables));
-  // At least one page of 4 KiB a stack was used; a sanitizer's own memory does not shrink.
+  // Each stack used at least one page of 4 KiB; a sanitizer's own memory does not shrink.
   if (!weft::test::kSanitized) CHECK(resident_bytes() + count * 3000 < most);
-  // And it is used again: a second burst needs no more stacks.
+  // The memory is reused: a second burst needs no further stacks.
   runtime.run(burst);
   CHECK(runtime.stats().stacks_carved <=
         std::max<std::uint64_t>(stats.stacks_carved, count) + 64 * (runtime.workers() + 1));
 }
 
-THREAD_TEST_CASE_WITH("idle workers free memory automatically", {.workers = {2}}) {
+THREAD_TEST_CASE_WITH("idle workers free the memory of finished fibers automatically",
+                      {.workers = {2}}) {
   const std::uint32_t count = 5'000 / kSlowdown;
   runtime.run([&] {
     weft::Semaphore gate(0);
@@ -155,8 +158,8 @@ THREAD_TEST_CASE_WITH("idle workers free memory automatically", {.workers = {2}}
     gate.release(count);
     done.wait();
   });
-  // No time is promised, but it does happen; the deadline of the test bounds it.
-  // Not that spares leave, which keep some stacks for as long.
+  // No time is promised, but the memory is freed eventually; the test's deadline bounds the wait.
+  // The case does not wait until spare workers leave, which keep some stacks until then.
   const auto few = [&runtime] {
     const weft::RuntimeStats stats = runtime.stats();
     return stats.stacks_resident <= 64 * (runtime.workers() + stats.spare_workers + 1);
@@ -166,7 +169,7 @@ THREAD_TEST_CASE_WITH("idle workers free memory automatically", {.workers = {2}}
   }
 }
 
-THREAD_TEST_CASE("the statistics are exact when no fiber runs") {
+THREAD_TEST_CASE("the statistics of a runtime are exact when no fiber runs") {
   const auto before = runtime.stats();
   CHECK(before.workers == runtime.workers());
   CHECK(before.live == 0);

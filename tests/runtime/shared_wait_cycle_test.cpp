@@ -1,4 +1,4 @@
-// Fibers that wait for each other's shared mutexes.
+// Tests fibers that wait for each other's shared mutexes.
 #include <mutex>
 #include <shared_mutex>
 #include <stop_token>
@@ -19,7 +19,9 @@ using scheduler::WaitCycle;
 
 TEST_SUITE_BEGIN("runtime/shared_wait_cycle");
 
-FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are found", {kWithOwners}) {
+FIBER_TEST_CASE_WITH(
+    "the search for wait cycles finds owners of a shared mutex that wait for each other",
+    {kWithOwners}) {
   if (!can_read_memory()) return;
   SharedMutex mutex;
   Mutex other;
@@ -29,11 +31,11 @@ FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are foun
     const std::vector<WaitCycle> cycles = await_cycle();
     CHECK(cycles.size() == 1);
     CHECK(cycles.at(0).members.size() == members);
-    (mutex.*unlock)();  // In place of a fiber of the cycle.
+    (mutex.*unlock)();  // For a fiber of the cycle.
     ended.wait();
     CHECK(cycles_now().empty());
   };
-  // A reader that locks to write. Of two readers the first one has left.
+  // A reader locks to write; an earlier reader has left.
   std::shared_lock former(mutex);
   ended.go([&] {
     mutex.lock_shared();
@@ -45,7 +47,7 @@ FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are foun
   former.unlock();
   go_on.set();
   expect_cycle(1, &SharedMutex::unlock_shared);
-  // A reader that locks to read again, after a writer has come.
+  // A reader locks to read again, after a writer has come.
   go_on.reset();
   ended.go([&] {
     mutex.lock_shared();
@@ -62,7 +64,7 @@ FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are foun
   CHECK(cycles_now().empty());
   go_on.set();
   expect_cycle(2, &SharedMutex::unlock_shared);
-  // A writer and a reader, each of which has a mutex that the other one waits for.
+  // A writer and a reader each hold a mutex that the other one waits for.
   go_on.reset();
   ended.go([&] {
     mutex.lock();
@@ -82,7 +84,9 @@ FIBER_TEST_CASE_WITH("owners of a shared mutex that wait for each other are foun
   expect_cycle(2, &SharedMutex::unlock);
 }
 
-FIBER_TEST_CASE_WITH("a reader behind a writer that gives up is in no cycle", {kWithOwners}) {
+FIBER_TEST_CASE_WITH(
+    "the search for wait cycles ignores a reader behind a writer that a stop request can end",
+    {kWithOwners}) {
   if (!can_read_memory()) return;
   SharedMutex mutex;
   std::stop_source stop;

@@ -1,4 +1,4 @@
-// The end of a runtime, within a time.
+// Tests the end of a runtime within a time limit.
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("runtime/shut_down");
 
-THREAD_TEST_CASE("fibers that wait with the runtime's token end when it is shut down") {
+THREAD_TEST_CASE("shut_down() ends the waits of fibers that use the runtime's stop token") {
   weft::Channel<int> channel;
   int ended = 0;
   for (int i = 0; i < 10; ++i) {
@@ -38,7 +38,8 @@ THREAD_TEST_CASE("fibers that wait with the runtime's token end when it is shut 
   CHECK(ended == 1);
 }
 
-THREAD_TEST_CASE("shut_down lists remaining fibers and the runtime works until it is destroyed") {
+THREAD_TEST_CASE(
+    "shut_down_for() lists remaining fibers, and the runtime stays usable until it is destroyed") {
   weft::Event stop;
   runtime.go([&] { stop.wait(); });
   CHECK(!runtime.shut_down_for(10ms));

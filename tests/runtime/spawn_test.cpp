@@ -33,7 +33,7 @@ std::error_code code_of(void (*call)()) {
 
 TEST_SUITE_BEGIN("runtime/spawn");
 
-THREAD_TEST_CASE("join returns a fiber's result, to fibers and plain threads") {
+THREAD_TEST_CASE("join() returns a fiber's result to fibers and plain threads") {
   const auto check = [] {
     CHECK(weft::spawn([] { return 42; }).join() == 42);
     CHECK(*weft::spawn([] { return std::make_unique<int>(7); }).join() == 7);
@@ -46,7 +46,7 @@ THREAD_TEST_CASE("join returns a fiber's result, to fibers and plain threads") {
   weft::spawn(check).join();
 }
 
-THREAD_TEST_CASE("only join throws the fiber's exception") {
+THREAD_TEST_CASE("join() throws the fiber's exception, and no other call throws the exception") {
   auto handle = weft::spawn([]() -> int { throw std::runtime_error("thrown inside"); });
   CHECK_THROWS_WITH_AS(handle.join(), "thrown inside", std::runtime_error);
   CHECK(!handle.joinable());
@@ -62,7 +62,7 @@ THREAD_TEST_CASE("only join throws the fiber's exception") {
   }).join();
 }
 
-FIBER_TEST_CASE("the destructor of a handle joins the fiber and drops its result") {
+FIBER_TEST_CASE("the destructor of a join handle joins the fiber and drops its result") {
   std::atomic<bool> ended{false};
   {
     const auto handle = weft::spawn([&] {
@@ -80,7 +80,7 @@ FIBER_TEST_CASE("the destructor of a handle joins the fiber and drops its result
   CHECK(!ended.load());
 }
 
-FIBER_TEST_CASE("a detached fiber continues after its handle, and its exception is dropped") {
+FIBER_TEST_CASE("a detached fiber outlives its handle, and the fiber's exception is dropped") {
   weft::WaitGroup done;
   done.add(2);
   auto handle = weft::spawn([&] {
@@ -96,7 +96,7 @@ FIBER_TEST_CASE("a detached fiber continues after its handle, and its exception 
   done.wait();
 }
 
-FIBER_TEST_CASE("a handle reports whether its fiber has finished") {
+FIBER_TEST_CASE("a join handle reports whether its fiber has ended") {
   weft::Semaphore go_on(0);
   auto handle = weft::spawn([&] {
     go_on.acquire();
@@ -117,7 +117,7 @@ FIBER_TEST_CASE("a handle reports whether its fiber has finished") {
   CHECK(!empty.done());
 }
 
-THREAD_TEST_CASE("timed waits with very short limits end correctly") {
+THREAD_TEST_CASE("timed waits of 0 to 2 us for a fiber end correctly") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     auto handle = weft::spawn([round] { return round; });
     while (!handle.wait_for(std::chrono::microseconds(round % 3))) {
@@ -126,8 +126,8 @@ THREAD_TEST_CASE("timed waits with very short limits end correctly") {
   }
 }
 
-// As with std::thread: what a capture's destructor refers to may go away after the join.
-THREAD_TEST_CASE("the callable's captures are destroyed when join returns") {
+// As with std::thread, objects that a capture's destructor uses may be destroyed after the join.
+THREAD_TEST_CASE("the captures of a fiber's callable are destroyed before join() returns") {
   struct SlowToDie {
     explicit SlowToDie(std::atomic<bool>& flag) : dead(&flag) {}
     SlowToDie(SlowToDie&& other) noexcept : dead(std::exchange(other.dead, nullptr)) {}
@@ -142,13 +142,13 @@ THREAD_TEST_CASE("the callable's captures are destroyed when join returns") {
     std::atomic<bool> dead{false};
     weft::spawn([held = SlowToDie(dead)] {}).join();
     CHECK(dead.load());
-    while (!dead.load()) weft::this_fiber::yield();  // Only a failure comes here.
+    while (!dead.load()) weft::this_fiber::yield();  // Only a failure gets here.
   };
   check();
   weft::spawn(check).join();
 }
 
-FIBER_TEST_CASE("a spawn that fails starts no fiber and keeps no resource") {
+FIBER_TEST_CASE("a spawn that fails starts no fiber and releases the callable") {
   const auto held = std::make_shared<int>(1);
   try {
     weft::go({.stack_size = std::size_t{1} << 40}, [held] {});
@@ -161,16 +161,16 @@ FIBER_TEST_CASE("a spawn that fails starts no fiber and keeps no resource") {
   CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("without a runtime a plain thread cannot spawn") {
+TEST_CASE("spawn() on a plain thread without a runtime throws an error") {
   CHECK(code_of([] { weft::go([] {}); }) == Errc::no_runtime);
   CHECK(code_of([] { (void)weft::spawn([] {}); }) == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("each fiber may request its own stack size") {
+FIBER_TEST_CASE("each fiber has the stack size that its spawn requests") {
   const auto use_stack = [](std::size_t bytes) {
     return weft::spawn({.stack_size = bytes + bytes / 8},
                        [bytes] {
-                         // Touched page by page from the top, as real frames would.
+                         // Touches the pages from the top, as real frames do.
                          volatile char* room = static_cast<volatile char*>(__builtin_alloca(bytes));
                          for (std::size_t i = bytes; i > 0; i -= 1024) room[i - 1] = 1;
                          weft::this_fiber::yield();
@@ -183,7 +183,7 @@ FIBER_TEST_CASE("each fiber may request its own stack size") {
   CHECK(use_stack(14 << 20));
 }
 
-FIBER_TEST_CASE_WITH("fibers without a stack size of their own have the runtime's stack size",
+FIBER_TEST_CASE_WITH("fibers without a requested stack size have the runtime's stack size",
                      {.options = {.stack_size = 2 << 20}}) {
   CHECK(weft::spawn([] {
           volatile char room[1 << 20];
@@ -193,7 +193,7 @@ FIBER_TEST_CASE_WITH("fibers without a stack size of their own have the runtime'
         }).join());
 }
 
-FIBER_TEST_CASE("a callable may be large, move-only, or a copy of an lvalue") {
+FIBER_TEST_CASE("the callable of a fiber may be large, move-only, or a copy of an lvalue") {
   std::array<int, 1000> numbers{};
   numbers.fill(3);
   CHECK(weft::spawn([numbers] { return numbers[999]; }).join() == 3);
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a callable may be large, move-only, or a copy of an lvalue") {
   CHECK(weft::spawn(counting).join() == 1);
 }
 
-FIBER_TEST_CASE("a tree of fibers returns all results") {
+FIBER_TEST_CASE("a tree of fibers returns the results of all its fibers") {
   struct Tree {
     static int count(int depth) {
       if (depth == 0) return 1;
@@ -216,7 +216,7 @@ FIBER_TEST_CASE("a tree of fibers returns all results") {
   CHECK(Tree::count(kSlowdown > 1 ? 8 : 12) == (1 << (kSlowdown > 1 ? 8 : 12)));
 }
 
-THREAD_TEST_CASE("plain threads and fibers spawn at the same time") {
+THREAD_TEST_CASE("plain threads and fibers can spawn at the same time") {
   std::atomic<int> ran{0};
   constexpr int kEach = 1000;
   std::vector<std::thread> threads;
@@ -234,7 +234,7 @@ THREAD_TEST_CASE("plain threads and fibers spawn at the same time") {
   CHECK(runtime.stats().spawned == runtime.stats().finished);
 }
 
-FIBER_TEST_CASE("joining a fiber that returns a reference returns that reference") {
+FIBER_TEST_CASE("join() returns the reference that a fiber returns") {
   int variable = 0;
   CHECK(&weft::spawn([&]() -> int& { return variable; }).join() == &variable);
   auto mover = weft::spawn([&]() -> int&& { return std::move(variable); });

@@ -1,4 +1,4 @@
-// The monitor's reports of a fiber that keeps its worker.
+// Tests the monitor's reports of a fiber that keeps its worker.
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -27,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = weft::StallReport::Kind;
 
-// Where a function stands, to tell whether an address is in it: of the next instruction after a
-// call in it, up to which one is a few dozen bytes away.
+// A place in a function, to check whether an address is in that function: the return address of a
+// call in it, at most a few dozen bytes from the checked address.
 std::atomic<const void*> inner_site{nullptr};
 std::atomic<bool> stop{false};
 
@@ -38,7 +38,7 @@ bool is_near(const void* address, const void* site) {
   return a - b < 256 && b - a < 256;
 }
 
-// Returns to where the caller's own call is followed.
+// Returns its return address, which is a place in the caller.
 [[gnu::noinline]] const void* here() { return __builtin_return_address(0); }
 
 [[gnu::noinline]] void compute_until_told() {
@@ -50,7 +50,7 @@ bool is_near(const void* address, const void* site) {
   }
 }
 
-// A frame that is put on a boundary, which compilers describe by an expression.
+// Has an aligned frame, which compilers describe by an expression.
 [[gnu::noinline]] void compute_in_odd_frame() {
   alignas(64) std::array<char, 256> room{};
   asm volatile("" : : "r"(room.data()) : "memory");
@@ -73,7 +73,7 @@ bool is_near(const void* address, const void* site) {
   asm volatile("" : : : "memory");
 }
 
-// The words of a report.
+// The text of a report.
 struct Heard {
   std::mutex mutex;
   Kind kind = Kind::busy;
@@ -105,8 +105,8 @@ weft::RuntimeOptions options_for(Heard& heard, unsigned workers) {
   return options;
 }
 
-// Runs what keeps a worker in one runtime after the other until a report has been heard of it that
-// names its calls: on a busy machine it may be taken for somebody else's, or have none.
+// Repeats the stall in new runtimes until a report names its calls. On a busy machine, a report may
+// have other calls or none.
 template <class Keep, class End>
 void expect_calls(unsigned workers, Keep keep, End end) {
   for (bool named = false; !named;) {
@@ -116,7 +116,7 @@ void expect_calls(unsigned workers, Keep keep, End end) {
     weft::Runtime runtime(options_for(heard, workers));
     runtime.run([&] {
       weft::go({.name = "keeper"}, keep);
-      // On a plain thread, as the only worker is kept.
+      // Runs on a plain thread, because the only worker is busy.
       std::thread waiter([&] {
         while (heard.reports == 0) std::this_thread::sleep_for(1ms);
         stop = true;
@@ -136,7 +136,7 @@ void expect_calls(unsigned workers, Keep keep, End end) {
 
 TEST_SUITE_BEGIN("runtime/stall");
 
-TEST_CASE("the report of a computing fiber names its current calls") {
+TEST_CASE("the stall report of a computing fiber names the fiber's current calls") {
   for (const unsigned workers : {1U, 2U, 8U}) {
     const weft::test::TestGuard guard("the calls of a fiber that computes");
     expect_calls(
@@ -146,7 +146,7 @@ TEST_CASE("the report of a computing fiber names its current calls") {
   }
 }
 
-TEST_CASE("a stalled fiber that is mostly in malloc can be inspected") {
+TEST_CASE("the stall report of a fiber that is mostly in malloc() names the fiber's calls") {
   const weft::test::TestGuard guard("the calls of a fiber in malloc");
   for (int i = 0; i < 5; ++i)
     expect_calls(
@@ -154,7 +154,7 @@ TEST_CASE("a stalled fiber that is mostly in malloc can be inspected") {
 }
 
 TEST_CASE(
-    "the report of a blocked fiber names the fiber's calls, and does not interrupt the calls") {
+    "the stall report of a blocked fiber names the fiber's calls without interrupting the calls") {
   const weft::test::TestGuard guard("the calls of a fiber that blocks");
   int pipe_ends[2] = {};
   REQUIRE(::pipe(pipe_ends) == 0);
@@ -164,10 +164,10 @@ TEST_CASE(
   ::close(pipe_ends[1]);
 }
 
-TEST_CASE("inspecting a fiber in a system call does not interrupt a sleep") {
+TEST_CASE("the stall report of a fiber in a system call does not interrupt a sleep") {
   const weft::test::TestGuard guard("a sleeper is looked at");
-  // Nanosleep ends early by any signal whose handler runs. It may meet one if the thread has been
-  // kept from running for so long that it is only on its way into the call; so once is enough.
+  // Any signal with a handler ends nanosleep early. A signal may come if the thread was kept from
+  // running for so long that it has not entered the call. So one undisturbed call suffices.
   for (bool undisturbed = false; !undisturbed;) {
     Heard heard;
     weft::Runtime runtime(options_for(heard, 2));
@@ -186,7 +186,7 @@ void pin_to(int processor) {
   CHECK(::sched_setaffinity(0, sizeof only, &only) == 0);
 }
 
-// From now on the calling thread runs on its present processor, when no other thread would.
+// From now on, the calling thread runs only on its present processor, and only if that is idle.
 int step_back() {
   const int processor = ::sched_getcpu();
   pin_to(processor);
@@ -195,9 +195,8 @@ int step_back() {
   return processor;
 }
 
-// While the worker is taken for blocked, no stall report says that it computes, and the case does
-// not end.
-TEST_CASE("a fiber whose thread has no processor does not count as blocked") {
+// If the worker counts as blocked, no stall report shows that it computes, and the case hangs.
+TEST_CASE("a fiber is not reported as blocked when its thread only waits for a processor") {
   const weft::test::TestGuard guard("a thread without a processor");
   std::atomic<int> processor{-1};
   stop = false;
@@ -215,7 +214,8 @@ TEST_CASE("a fiber whose thread has no processor does not count as blocked") {
   weft::Runtime runtime(options);
   runtime.run([&] {
     processor = step_back();
-    // It repeats: each stall is reported once, and something else may have kept the worker then.
+    // The case repeats, because each stall is reported once, and something else may have delayed
+    // the worker.
     while (!stop) {
       const auto end = std::chrono::steady_clock::now() + 500ms;
       while (!stop && std::chrono::steady_clock::now() < end) continue;
@@ -225,8 +225,8 @@ TEST_CASE("a fiber whose thread has no processor does not count as blocked") {
   other.join();
 }
 
-// Computes for about as long as a stall lasts, so that the monitor asks for its calls just then,
-// and waits.
+// Computes for about the time of a stall, so that the monitor requests its calls at that moment,
+// and then waits.
 void compute_and_poll(std::chrono::steady_clock::time_point end, std::atomic<int>& interrupted) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   CHECK(epoll >= 0);
@@ -242,7 +242,7 @@ void compute_and_poll(std::chrono::steady_clock::time_point end, std::atomic<int
   ::close(epoll);
 }
 
-TEST_CASE("calls to poll() and epoll_wait() are not interrupted by the search for calls") {
+TEST_CASE("a stall report does not interrupt poll() and epoll_wait()") {
   const weft::test::TestGuard guard("poll() and epoll_wait() end by themselves");
   std::atomic<int> interrupted{0};
   weft::RuntimeOptions options;
@@ -251,7 +251,7 @@ TEST_CASE("calls to poll() and epoll_wait() are not interrupted by the search fo
   weft::Runtime runtime(options);
   runtime.run([&] {
     const auto end = std::chrono::steady_clock::now() + 2s;
-    // What waits makes a stall of the fiber that computes.
+    // The computation counts as a stall, because other fibers wait.
     for (int i = 0; i < 50; ++i) {
       weft::go([end] {
         while (std::chrono::steady_clock::now() < end) weft::this_fiber::sleep_for(5ms);
@@ -266,7 +266,7 @@ TEST_CASE("calls to poll() and epoll_wait() are not interrupted by the search fo
 
 void handle_urgent(int) {}
 
-TEST_CASE("no signal is sent if the program handles that signal, or if no calls are requested") {
+TEST_CASE("no stall signal is sent if the program handles the signal or requests no calls") {
   const weft::test::TestGuard guard("no signal is sent");
   struct sigaction mine {};
   struct sigaction before {};

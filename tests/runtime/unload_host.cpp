@@ -1,5 +1,5 @@
 // A program that loads a plugin with weft in it, closes it, and then has a fault: its own handler
-// must be called. The program knows nothing of weft. The argument is the plugin.
+// must be called. The program itself does not use weft. The argument is the plugin.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ void* load_and_run() {
     _exit(1);
   }
   plugin_run = reinterpret_cast<int (*)()>(dlsym(plugin, "plugin_run"));
-  // On a thread of its own: a thread_local with a destructor would keep the plugin loaded.
+  // Uses a thread, because a thread_local with a destructor would keep the plugin loaded.
   pthread_t thread{};
   pthread_create(
       &thread, nullptr,
@@ -37,7 +37,7 @@ void* load_and_run() {
   return plugin;
 }
 
-// The exit status of a process that has closed the plugin, loaded it again or not, and has a fault.
+// Returns the exit status of a process with a fault after it has closed, or reloaded, the plugin.
 int status_after_unloading(bool loads_again) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// A plugin that has weft in it; see unload_host.cpp.
+// A plugin that contains weft; see unload_host.cpp.
 #include <weft/runtime.hpp>
 
 extern "C" [[gnu::visibility("default")]] int plugin_run() {

@@ -1,4 +1,4 @@
-// Fibers that wait for each other while others live.
+// Tests fibers that wait for each other while other fibers live.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -38,11 +38,11 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The owner waits, and unlocks no more.
+// The owner waits, and cannot unlock the mutex.
 void unlock_for_owner(Mutex& mutex) WEFT_NOT_ANALYZED { mutex.unlock(); }
 
-// Two fibers, each of which owns one mutex and waits for the other one. Locks without a guard, as
-// the test unlocks `first` in place of its owner to end it.
+// Two fibers, each of which owns a mutex and waits for the other mutex. They lock without guards,
+// because the test ends the cycle by unlocking `first` for its owner.
 struct Crossed {
   Crossed() {
     ended.add(2);
@@ -81,7 +81,7 @@ struct Crossed {
 
 TEST_SUITE_BEGIN("runtime/wait_cycle");
 
-FIBER_TEST_CASE_WITH("two fibers that wait for each other's mutex are found, with names",
+FIBER_TEST_CASE_WITH("the search for wait cycles finds two fibers that wait for each other's mutex",
                      {kWithOwners}) {
   if (!can_read_memory()) return;
   const Crossed crossed;
@@ -101,7 +101,7 @@ FIBER_TEST_CASE_WITH("two fibers that wait for each other's mutex are found, wit
   CHECK(contains(out.str(), "'other' is parked: mutex"));
 }
 
-FIBER_TEST_CASE_WITH("a fiber that waits for a mutex that it holds itself is found",
+FIBER_TEST_CASE_WITH("the search for wait cycles finds a fiber that waits for its own mutex",
                      {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex mutex;
@@ -116,7 +116,7 @@ FIBER_TEST_CASE_WITH("a fiber that waits for a mutex that it holds itself is fou
 }
 
 FIBER_TEST_CASE_WITH(
-    "a join of a fiber that needs a mutex of the joining fiber is found, for each join",
+    "the search for wait cycles finds a join of a fiber that needs the joiner's mutex",
     {kWithOwners}) {
   if (!can_read_memory()) return;
   using Task = std::function<void()>;
@@ -128,7 +128,7 @@ FIBER_TEST_CASE_WITH(
   };
   const Join by_wait_group = [](const Task& task, const Task& before) {
     WaitGroup group;
-    for (int i = 0; i < 2; ++i) group.go(task);  // Two cycles that share the joiner are one.
+    for (int i = 0; i < 2; ++i) group.go(task);  // Two cycles that share the joiner count as one.
     before();
     group.wait();
   };
@@ -162,14 +162,15 @@ FIBER_TEST_CASE_WITH(
   }
 }
 
-FIBER_TEST_CASE_WITH("waits that another event may end are no cycle", {kWithOwners}) {
+FIBER_TEST_CASE_WITH("the search for wait cycles ignores waits that another event may end",
+                     {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex first;
   Mutex second;
   Event both;
   std::stop_source stop;
   WaitGroup ended;
-  // One of the two has a deadline.
+  // One of the two waits has a deadline.
   ended.go([&] {
     first.lock();
     both.wait();
@@ -207,13 +208,15 @@ FIBER_TEST_CASE_WITH("waits that another event may end are no cycle", {kWithOwne
   ended.wait();
 }
 
-FIBER_TEST_CASE_WITH("a former owner is not reported as the owner", {kWithOwners}) {
+FIBER_TEST_CASE_WITH(
+    "the search for wait cycles does not treat a former owner of a mutex as the owner",
+    {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex mutex;
   Event released;
   WaitGroup waiters;
   waiters.add(1);
-  // It has locked the mutex, unlocked it, and then waits for the one that waits for the mutex.
+  // This fiber has locked and unlocked the mutex, and then waits for the fiber that waits for it.
   auto former = spawn([&] {
     mutex.lock();
     mutex.unlock();
@@ -235,9 +238,11 @@ FIBER_TEST_CASE_WITH("a former owner is not reported as the owner", {kWithOwners
 
 // A fiber that a wait runs in place has its header in the frame of the caller. That frame may be
 // gone when the search reads it, and then the header holds any bytes.
-FIBER_TEST_CASE_WITH("a search survives a header with a wrong lowest address", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "the search for wait cycles ignores a stack header with a wrong lowest address",
+    {.workers = {1}}) {
   if (!can_read_memory() || !one_worker_keeps_order()) return;
-  // Their headers are around that of the caller.
+  // Fibers whose headers are around that of the caller.
   WaitGroup gate;
   gate.add(1);
   WaitGroup others;
@@ -261,7 +266,7 @@ FIBER_TEST_CASE_WITH("a search survives a header with a wrong lowest address", {
   others.wait();
 }
 
-TEST_CASE("the monitor reports each cycle once") {
+TEST_CASE("the monitor reports each wait cycle once") {
   if (!can_read_memory()) return;
   const TestGuard guard("the monitor reports each cycle once");
   std::vector<std::string> reports;
@@ -277,7 +282,7 @@ TEST_CASE("the monitor reports each cycle once") {
     const RuntimeScope scope(runtime);
     const Crossed crossed;
     is_reported.wait();
-    // As the monitor would a minute later, and later again.
+    // Acts as the monitor would a minute later, and again later.
     (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
       const std::int64_t now = Deadline::now_nanoseconds();
       scheduler::Census census(scheduler.shared().fibers());

@@ -1,4 +1,4 @@
-// A program of one who compiles without exceptions: everything compiles, links and runs.
+// A program without exceptions: everything compiles, links and runs.
 #include <cstdio>
 #include <weft/weft.hpp>
 

@@ -1,5 +1,5 @@
-// A sleeping worker learns at once of each fiber that becomes ready, whichever way it comes. It
-// runs the fiber while the fiber that made it ready computes, and calls nothing of weft's.
+// A sleeping worker is notified at once of each fiber that becomes ready, in whatever way. The
+// worker runs that fiber while its waker computes without a call to weft.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using weft::scheduler::Scheduler;
 
-// The other worker, as this one runs the caller.
+// Waits until the other worker sleeps; this worker runs the caller.
 void await_sleeper() {
   const weft::scheduler::Shared& shared = Scheduler::current()->shared();
   const auto is_asleep = [&](const weft::scheduler::Desk* desk) { return shared.is_asleep(*desk); };
@@ -29,10 +29,10 @@ void compute_until(const std::atomic<bool>& ran) {
 
 TEST_SUITE_BEGIN("scheduler/announce");
 
-// A sleeper may get up by itself just then, to look for deadlocks; so the case repeats until one is
-// woken. That look also finds unannounced fibers: without the wake these go on until their
-// deadline.
-FIBER_TEST_CASE_WITH("a sleeping worker is woken for a new fiber",
+// A sleeping worker may wake by itself at this moment to search for deadlocks, so the case repeats
+// until a worker is woken. That search also finds unannounced fibers: without the wake, they would
+// wait until their deadline.
+FIBER_TEST_CASE_WITH("a sleeping worker is woken when a fiber is spawned",
                      {.workers = {2}, .options = {.monitor = false}}) {
   for (bool is_told = false; !is_told;) {
     std::atomic<bool> ran{false};
@@ -44,7 +44,7 @@ FIBER_TEST_CASE_WITH("a sleeping worker is woken for a new fiber",
   }
 }
 
-FIBER_TEST_CASE_WITH("a sleeping worker is woken for a fiber that is woken",
+FIBER_TEST_CASE_WITH("a sleeping worker is woken when a parked fiber becomes ready",
                      {.workers = {2}, .options = {.monitor = false}}) {
   for (bool is_told = false; !is_told;) {
     std::atomic<bool> ran{false};

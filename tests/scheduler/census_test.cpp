@@ -22,12 +22,12 @@ using weft::fibers::Slab;
 using weft::scheduler::Census;
 using weft::scheduler::parked_time;
 
-// A moment of the clock, which has run for a while.
+// Returns a moment of the clock, which has run for a while.
 std::int64_t at(std::chrono::nanoseconds since_start) { return (1h + since_start).count(); }
 
 TEST_SUITE_BEGIN("scheduler/census");
 
-TEST_CASE("a park is as old as the first census that saw it") {
+TEST_CASE("a parked fiber's wait is measured from the first scan that found the fiber parked") {
   FiberStore store(nullptr, 1'000);
   FiberCache cache(store);
   Fiber& fiber = *cache.take();
@@ -35,7 +35,7 @@ TEST_CASE("a park is as old as the first census that saw it") {
   census.step(at(0s));
   weft::scheduler::become_parked(fiber, WaitReason::mutex);
   CHECK(parked_time(fiber, at(5s)) == 0s);
-  census.step(at(5s));  // None is due.
+  census.step(at(5s));  // No step is due.
   CHECK(parked_time(fiber, at(9s)) == 0s);
   census.step(at(10s));
   census.step(at(20s));
@@ -44,7 +44,7 @@ TEST_CASE("a park is as old as the first census that saw it") {
   CHECK(fiber.reason() == static_cast<std::uint8_t>(WaitReason::mutex));
 }
 
-TEST_CASE("a fiber that has run has no parked time until the next census finds it parked") {
+TEST_CASE("a fiber that ran reports no parked time until the next scan finds the fiber parked") {
   FiberStore store(nullptr, 1'000);
   FiberCache cache(store);
   Fiber& fiber = *cache.take();
@@ -60,7 +60,7 @@ TEST_CASE("a fiber that has run has no parked time until the next census finds i
   CHECK(parked_time(fiber, at(12s)) == 2s);
 }
 
-TEST_CASE("a step visits some of the slabs, and a census visits all") {
+TEST_CASE("one step of a scan visits some of the fiber records, and a complete scan visits all") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::vector<Fiber*> fibers;

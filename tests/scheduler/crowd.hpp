@@ -1,4 +1,4 @@
-// Fibers that take turns, and how long they wait for them.
+// Fibers that take turns, and the time that they wait for turns.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,28 +20,27 @@ namespace weft::test {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// No run is shorter: 61 of them take longer than the pause between two looks at the descriptors.
+// The shortest run: 61 runs take longer than the pause between two looks at the descriptors.
 inline constexpr auto kRun = std::chrono::microseconds(1);
-// A crowd has been seen enough when each of its fibers has had this many turns.
+// The observation of a crowd ends when each of its fibers has had this many turns.
 inline constexpr std::size_t kTurns = 8;
-// If something comes too late, nothing is shown: the crowd then ends after this many times the runs
-// that a fiber may wait for.
+// If a turn comes too late, the crowd ends after this many times the runs that a fiber may wait
+// for.
 inline constexpr std::size_t kPatience = 64;
-// How far a worker may be ahead of others, in runs. Waits are counted in runs of the worker that
-// ends them, so each move may add twice this: it is far less than a fiber may wait for.
+// How far a worker may be ahead of others, in runs. Waits count in runs of the worker that ends
+// them, so each move to another worker may add twice this lead. It is far below the permitted wait.
 inline constexpr std::size_t kLead = 8;
 inline constexpr Time kUnknown = Time::max();
 
 inline constexpr std::size_t bound(std::size_t runnable) { return 2 * runnable + 64; }
 
-// The runs on one worker. A fiber that goes on at once, as it does not have to wait, is still in
-// the same one.
+// The runs on one worker. A fiber that continues at once, without a wait, is still in the same run.
 struct alignas(64) Runs {
   std::atomic<pthread_t> thread{};
   std::atomic<std::size_t> count{0};
-  // The worker's own.
+  // Only the worker uses it.
   std::vector<Time> begun;
-  std::uint64_t latest = 0;  // The fiber of the last one.
+  std::uint64_t latest = 0;  // The fiber of the last run.
 
   [[nodiscard]] std::size_t since(Time moment) const {
     return static_cast<std::size_t>(begun.end() - std::ranges::lower_bound(begun, moment));
@@ -53,14 +52,14 @@ struct alignas(64) Runs {
   }
 };
 
-// Fibers of which a fixed number are runnable at any time, until each has had its turns.
+// Fibers of which a fixed number is runnable at any time, until each has had its turns.
 class Crowd {
  public:
   Crowd(unsigned workers, std::size_t runnable)
       : runs_(workers), patience_(kPatience * bound(runnable)) {}
 
-  // One more fiber, from a plain thread or a fiber. `wait` gives way or parks until the fiber has
-  // another turn, and returns since when it has been ready, or kUnknown.
+  // Adds a fiber; plain threads and fibers may call it. `wait` yields or parks until the fiber has
+  // another turn, and returns the time at which the fiber became ready, or kUnknown.
   template <class Wait>
   void add(Wait wait) {
     ++fibers_;
@@ -87,7 +86,7 @@ class Crowd {
     }
   }
 
-  // One more fiber, for a single run.
+  // Adds a fiber for a single run.
   void add_run() {
     raise_to(most_live_, ++live_);
     group_.go([this] {
@@ -96,8 +95,8 @@ class Crowd {
     });
   }
 
-  // After the last one has been added. Fibers that have not begun wait since then, and turns count
-  // from then on.
+  // Call it after the last fiber has been added. From then on, turns count, and fibers that have
+  // not begun count as waiting.
   void complete() {
     complete_.store(Clock::now());
     one_has_had_enough();
@@ -110,7 +109,7 @@ class Crowd {
     return is_complete() && begun_.load() == fibers_.load();
   }
   [[nodiscard]] bool is_over() const { return over_.load(); }
-  // Blocks the calling thread until it is over.
+  // Blocks the calling thread until the observation is over.
   void await_enough() const { over_.wait(false); }
   // Parks the calling thread until all fibers have ended.
   void await_end() { group_.wait(); }
@@ -136,14 +135,14 @@ class Crowd {
     if (here.since(complete_.load()) == patience_) end();
   }
   void one_has_had_enough() {
-    // One more than there are fibers: while they are being added not all have had enough.
+    // One more than the number of fibers: the observation cannot end while fibers are being added.
     if (enough_.fetch_add(1) == fibers_.load()) end();
   }
   void end() {
     over_.store(true);
     over_.notify_all();
   }
-  // There always is enough to do for all workers, so late workers catch up.
+  // All workers always have enough work, so late workers catch up.
   void keep_in_step(const Runs& here) const {
     const auto is_behind = [&](const Runs& other) {
       return other.count.load() + kLead < here.begun.size();
@@ -177,8 +176,8 @@ class Crowd {
   WaitGroup group_;
 };
 
-// Since when a fiber is ready that another fiber or thread, always the same, has woken. Noted after
-// the wake, so it never is too early.
+// The time at which a fiber became ready that one other fiber or thread wakes. The time is recorded
+// after the wake, so it is never too early.
 class Woken {
  public:
   // `wake` makes the fiber ready.

@@ -1,4 +1,4 @@
-// Memory that a burst has left is given back although the workers never rest for long.
+// Tests that memory of a burst is given back although the workers never rest for long.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using weft::Deadline;
 using weft::scheduler::Scheduler;
 
-// Runs `burst` fibers at once, each with a stack of its own, that end together.
+// Runs `burst` fibers at once, each with a separate stack, that end together.
 void run_burst(weft::Runtime& runtime) {
   const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
   weft::Event end;
@@ -39,7 +39,7 @@ void run_burst(weft::Runtime& runtime) {
 
 TEST_SUITE_BEGIN("scheduler/decay");
 
-THREAD_TEST_CASE("memory left by a burst is freed under a continuous light load") {
+THREAD_TEST_CASE("memory that a burst of fibers left is freed under a continuous light load") {
   Scheduler& scheduler = *Scheduler::current();
   const unsigned workers = runtime.workers();
   std::atomic<bool> stop{false};
@@ -52,7 +52,7 @@ THREAD_TEST_CASE("memory left by a burst is freed under a continuous light load"
     });
   }
   run_burst(runtime);
-  // As who samples the workers does.
+  // Gives memory back, as the monitor does, until few stacks remain.
   const auto few = [&runtime] {
     const weft::RuntimeStats stats = runtime.stats();
     return stats.stacks_resident <= 70 * (runtime.workers() + stats.spare_workers) + 200;
@@ -65,41 +65,42 @@ THREAD_TEST_CASE("memory left by a burst is freed under a continuous light load"
   sleepers.wait();
 }
 
-// Time is what the caller says: so the number of steps depends on nothing but what is idle.
-THREAD_TEST_CASE_WITH("idle memory of any amount is freed within a period",
+// The caller passes the time, so the number of steps depends only on the idle memory.
+THREAD_TEST_CASE_WITH("idle memory of any amount is freed within one decay period",
                       {.options = {.monitor = false}}) {
   Scheduler& scheduler = *Scheduler::current();
   run_burst(runtime);
   REQUIRE(runtime.wait_idle_for(60s));
-  // Two periods, in which nothing is needed.
+  // Two periods in which no stack is needed.
   constexpr std::int64_t kPeriod = 500'000'000;
   constexpr std::int64_t kSample = 10'000'000;
   std::int64_t now = Deadline::now_nanoseconds();
   (void)scheduler.shared().stores().decay_some(now);
   (void)scheduler.shared().stores().decay_some(now += kPeriod);
-  // All samples of a period have given the whole back: with steps of 8 chains it would be 78.
+  // All samples of a period together give back all memory; with steps of 8 chains, it would take 78
+  // samples.
   for (int sample = 0; sample < 50; ++sample)
     (void)scheduler.shared().stores().decay_some(now += kSample);
   CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
 }
 
-TEST_CASE("chains that each period needs stay, and only unneeded chains are freed") {
+TEST_CASE("stacks that are needed in each period stay, and only unneeded stacks are freed") {
   weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
   constexpr unsigned kClass = weft::fibers::kDefaultSizeClass;
   std::vector<weft::fibers::Stack*> chains;
   for (int i = 0; i < 10; ++i) chains.push_back(depot.take_chain(kClass));
   for (auto* chain : chains) depot.give_chain(chain);
-  depot.begin_decay_period();  // The one of the gives ends: before them there was none.
+  depot.begin_decay_period();  // Ends the period of the gives, which is the first.
   CHECK(!depot.decay(100));
   CHECK(depot.space().counts().cold == 0);
-  // Three are taken at a time.
+  // Three chains are taken at a time.
   for (int round = 0; round < 5; ++round) {
     chains.clear();
     for (int i = 0; i < 3; ++i) chains.push_back(depot.take_chain(kClass));
     for (auto* chain : chains) depot.give_chain(chain);
   }
   depot.begin_decay_period();
-  CHECK(depot.decay(2));  // More are due.
+  CHECK(depot.decay(2));  // More chains are due.
   CHECK(!depot.decay(100));
   CHECK(depot.space().counts().cold == 7 * weft::fibers::stacks_per_chain(kClass));
   CHECK(depot.has_surplus_hint());

@@ -1,4 +1,4 @@
-// Bounded unfairness: a ready fiber runs, whatever the others do.
+// Tests bounded unfairness: a ready fiber runs, whatever other fibers do.
 #include <chrono>
 #include <semaphore>
 #include <thread>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using weft::Channel;
 using weft::Semaphore;
 
-// Two fibers that wake each other through the worker's slot until told to stop.
+// Two fibers that wake each other through the worker's slot until a flag ends them.
 class PingPong {
  public:
   void start() {
@@ -54,7 +54,7 @@ class PingPong {
 
 TEST_SUITE_BEGIN("scheduler/fairness");
 
-FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a third fiber",
+FIBER_TEST_CASE_WITH("a pair of fibers that wake each other forever does not starve a third fiber",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();
@@ -62,16 +62,16 @@ FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a thir
   const long before = pair.rounds();
   auto third = weft::spawn([] {});
   third.join();
-  // The slot runs at most three times in a row, so the third waits for a few moves only.
+  // The slot runs at most three times in a row, so the third fiber waits for only a few moves.
   CHECK(pair.rounds() - before < 200);
   pair.stop();
 }
 
-FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a timer",
+FIBER_TEST_CASE_WITH("a pair of fibers that wake each other forever does not starve a timer",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();
-  // Once with moves during the sleep: a busy machine may let the time pass before it begins.
+  // At least one sleep must have moves: on a busy machine, its time may pass before it begins.
   long before = 0;
   do {
     before = pair.rounds();
@@ -80,7 +80,8 @@ FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a time
   pair.stop();
 }
 
-THREAD_TEST_CASE("ping-pong pairs on every worker do not starve fibers from plain threads") {
+THREAD_TEST_CASE(
+    "pairs of fibers that wake each other do not starve fibers spawned by plain threads") {
   std::vector<PingPong> pairs(runtime.workers());
   runtime.run([&] {
     for (PingPong& pair : pairs) pair.start();
@@ -105,8 +106,9 @@ FIBER_TEST_CASE_WITH("fibers that yield forever do not starve a timer or a new f
   stop.store(true);
 }
 
-THREAD_TEST_CASE_WITH("one fiber that yields forever does not starve fibers from outside",
-                      {.workers = {1}}) {
+THREAD_TEST_CASE_WITH(
+    "one fiber that yields forever does not starve fibers that a plain thread spawned",
+    {.workers = {1}}) {
   std::atomic<bool> stop{false};
   const auto yielder = weft::spawn([&] {
     while (!stop.load()) weft::this_fiber::yield();
@@ -116,7 +118,7 @@ THREAD_TEST_CASE_WITH("one fiber that yields forever does not starve fibers from
   stop.store(true);
 }
 
-FIBER_TEST_CASE_WITH("a fiber that yields runs after all ready fibers of its worker",
+FIBER_TEST_CASE_WITH("a fiber that yields runs after all other ready fibers of its worker",
                      {.workers = {1}}) {
   std::vector<int> order;
   std::vector<weft::JoinHandle<void>> fibers;
@@ -127,10 +129,11 @@ FIBER_TEST_CASE_WITH("a fiber that yields runs after all ready fibers of its wor
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-// The fiber woken last runs first, so a handed-over value is still in the cache; but three times
-// in a row at most while somebody waits in the queue.
-FIBER_TEST_CASE_WITH("the fiber in the next place runs at most three times in a row",
-                     {.workers = {1}}) {
+// The fiber that was woken last runs first, so a passed value is still in the cache. But it runs at
+// most three times in a row while another fiber waits in the queue.
+FIBER_TEST_CASE_WITH(
+    "two fibers that wake each other run only a few times between two runs of another fiber",
+    {.workers = {1}}) {
   PingPong pair;
   pair.start();
   for (int i = 0; i < 10; ++i) weft::this_fiber::yield();
@@ -142,12 +145,13 @@ FIBER_TEST_CASE_WITH("the fiber in the next place runs at most three times in a 
   pair.stop();
   long longest = 0;
   for (std::size_t i = 1; i < seen.size(); ++i) longest = std::max(longest, seen[i] - seen[i - 1]);
-  // One of the two may stand in the queue between the slot's runs.
+  // One of the two may be in the queue between the slot's runs.
   CHECK(longest <= 8);
   CHECK(longest >= 1);
 }
 
-FIBER_TEST_CASE_WITH("a woken fiber runs before fibers that were ready earlier", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a woken fiber runs before fibers that became ready earlier",
+                     {.workers = {1}}) {
   Semaphore semaphore(0);
   std::vector<int> order;
   auto woken = weft::spawn([&] {
@@ -168,12 +172,12 @@ FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has spa
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> ran{0};
     for (int i = 0; i < 10; ++i) weft::go([&] { ran.fetch_add(1); });
-    // Never parks: only thieves can run the others. The deadline of the test bounds it.
+    // This loop never parks, so only thieves can run the others. The test's deadline bounds it.
     while (ran.load() < 10) std::this_thread::yield();
   }
 }
 
-FIBER_TEST_CASE_WITH("fibers that a long-running fiber has woken are run by another worker",
+FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has woken",
                      {.workers = {2, 8}}) {
   for (int round = 0; round < 20; ++round) {
     Semaphore semaphore(0);
@@ -192,8 +196,9 @@ FIBER_TEST_CASE_WITH("fibers that a long-running fiber has woken are run by anot
   }
 }
 
-FIBER_TEST_CASE_WITH("a busy worker runs the only fiber that is queued after a computing fiber",
-                     {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH(
+    "a busy worker runs a single fiber queued after a fiber that computes on another worker",
+    {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> busy{false};
   std::atomic<bool> done{false};
   auto yielding = weft::spawn([&] {
@@ -207,11 +212,11 @@ FIBER_TEST_CASE_WITH("a busy worker runs the only fiber that is queued after a c
   waiting.join();
 }
 
-// A crowd that yields on both of two workers, until `keep_a_worker` has ended: that is for each of
-// the crowd to have had a turn since, and to be told by `end`.
+// A crowd yields on two workers until `keep_a_worker` has ended. That fiber ends after each fiber
+// of the crowd has had a turn since its start, when `end` notifies it.
 template <class Keep, class End>
 void run_all_behind_one(Keep keep_a_worker, End end) {
-  constexpr int kCrowd = 500;  // More than a worker gets through between two looks.
+  constexpr int kCrowd = 500;  // More than a worker runs between two looks.
   std::atomic<int> begun{0};
   std::atomic<bool> is_kept{false};
   std::atomic<int> ran{0};
@@ -230,8 +235,10 @@ void run_all_behind_one(Keep keep_a_worker, End end) {
   CHECK(ran.load() == kCrowd);
 }
 
-FIBER_TEST_CASE_WITH("a worker with many fibers also runs fibers queued after a computing fiber",
-                     {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH(
+    "a worker with many fibers also runs fibers queued after a fiber that computes on another "
+    "worker",
+    {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> over{false};
   run_all_behind_one(
       [&] {
@@ -240,21 +247,22 @@ FIBER_TEST_CASE_WITH("a worker with many fibers also runs fibers queued after a 
       [&] { over = true; });
 }
 
-FIBER_TEST_CASE_WITH("a worker with many fibers also runs fibers queued after a blocked fiber",
-                     {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH(
+    "a worker with many fibers also runs fibers queued after a fiber that blocks another worker",
+    {.workers = {2}, .options = {.monitor = false}}) {
   std::binary_semaphore over{0};
   run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
 }
 
-FIBER_TEST_CASE_WITH("thousands of fibers spawned by a long-running fiber are run by other workers",
+FIBER_TEST_CASE_WITH("other workers run thousands of fibers that a long-running fiber has spawned",
                      {.workers = {2, 8}}) {
   std::atomic<int> ran{0};
   for (int i = 0; i < 3000; ++i) weft::go([&] { ran.fetch_add(1); });
   while (ran.load() < 3000) std::this_thread::yield();
 }
 
-// The timer belongs to the wheel of a worker that does not come to look at it.
-FIBER_TEST_CASE_WITH("another worker fires a timer of a worker that computes",
+// The timer is in the wheel of a worker that does not examine it.
+FIBER_TEST_CASE_WITH("another worker fires a timer of a worker whose fiber computes",
                      {.workers = {2, 8}}) {
   for (int round = 0; round < 2; ++round) {
     std::atomic<bool> fired{false};
@@ -266,18 +274,18 @@ FIBER_TEST_CASE_WITH("another worker fires a timer of a worker that computes",
       fired.store(true);
     });
     asleep.wait();
-    // Never parks: only another worker can fire it. The deadline of the test bounds it.
+    // This loop never parks: only another worker can fire the timer. The test's deadline bounds it.
     while (!fired.load()) std::this_thread::yield();
     sleeper.join();
   }
 }
 
-FIBER_TEST_CASE("all workers take part when there is enough work") {
+FIBER_TEST_CASE("as many fibers as there are workers run at once on all workers") {
   std::atomic<unsigned> present{0};
   std::vector<weft::JoinHandle<void>> fibers;
   const unsigned workers = runtime.workers();
   for (unsigned i = 0; i < workers; ++i) {
-    // Ends when one of these runs on every worker at once.
+    // Each fiber ends when one of these fibers runs on every worker at once.
     fibers.push_back(weft::spawn([&, workers] {
       present.fetch_add(1);
       while (present.load() < workers) std::this_thread::yield();

@@ -1,5 +1,4 @@
-// Connections that say nothing cost nothing: no worker wakes for them, however many workers there
-// are.
+// Idle connections cost nothing: no worker wakes for them, however many workers there are.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -44,7 +43,7 @@ int from_environment(const char* name, int otherwise) {
   return text != nullptr ? std::max(1, std::atoi(text)) : otherwise;
 }
 
-// How often the kernel has taken a thread of the runtime off its processor because it waits.
+// Returns how often a thread of the runtime has given up its processor in order to wait.
 std::uint64_t count_waits_of_runtime() {
   std::uint64_t waits = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -62,8 +61,8 @@ std::uint64_t count_waits_of_runtime() {
 
 TEST_SUITE_BEGIN("scheduler/idle_connections");
 
-// After some seconds, in which unused memory is given back and the monitor falls asleep.
-// WEFT_IDLE_CONNECTIONS and WEFT_IDLE_SECONDS: more of both.
+// The case first waits some seconds, until unused memory is given back and the monitor sleeps.
+// WEFT_IDLE_CONNECTIONS and WEFT_IDLE_SECONDS set the number and the time.
 THREAD_TEST_CASE_WITH("no thread of the runtime wakes while all connections are idle",
                       {.workers = {1, 4, 64}}) {
   const weft::base::shake::Still still;
@@ -79,7 +78,7 @@ THREAD_TEST_CASE_WITH("no thread of the runtime wakes while all connections are 
     });
   }
   weft::test::await_parked(static_cast<std::uint64_t>(count));
-  // The test fails at its deadline if this never comes to an end.
+  // The test fails at its deadline if this loop never ends.
   std::uint64_t before = 0;
   do {
     before = count_waits_of_runtime();

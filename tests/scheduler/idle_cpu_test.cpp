@@ -1,4 +1,4 @@
-// The cost of a process that has nothing to do.
+// Tests the cost of an idle process.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -24,8 +24,9 @@ std::chrono::microseconds processor_time() {
 
 TEST_SUITE_BEGIN("scheduler/idle");
 
-// The one place where time passes by on purpose: idleness can only be measured over a while.
-THREAD_TEST_CASE_WITH("an idle process uses about no processor time", {.workers = {1, 8}}) {
+// This case waits in real time on purpose, because idleness can only be measured over a while.
+THREAD_TEST_CASE_WITH("a process whose fibers are all parked uses almost no processor time",
+                      {.workers = {1, 8}}) {
   weft::Channel<int> channel;
   std::vector<weft::JoinHandle<void>> parked;
   for (int i = 0; i < 100; ++i) parked.push_back(weft::spawn([&] { (void)channel.receive(); }));
@@ -35,10 +36,10 @@ THREAD_TEST_CASE_WITH("an idle process uses about no processor time", {.workers 
   });
   std::this_thread::sleep_for(300ms);
   std::chrono::microseconds spent{0};
-  // The case is watched meanwhile: each look asks the kernel for the state of each worker.
+  // The watchdog runs meanwhile: each of its looks reads the state of each worker from the kernel.
   const auto bound = (20ms + 3ms * runtime.workers()) * weft::test::kSlowdown;
-  // Another process may make ours pay now and then, and a worker may still be on its way to sleep:
-  // some more tries.
+  // Another process may add to the measured time, and a worker may not sleep yet, so the case
+  // retries.
   for (int attempt = 0; attempt < 10; ++attempt) {
     const auto before = processor_time();
     std::this_thread::sleep_for(1s);

@@ -18,25 +18,25 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("scheduler/idle_set");
 
-TEST_CASE("no worker is woken when none sleeps") {
+TEST_CASE("added work wakes no worker when no worker sleeps") {
   IdleSet idle(8);
   CHECK(!idle.anyone_asleep());
   CHECK(!idle.wants_wake_hint());
   CHECK(idle.work_added() == IdleSet::kNobody);
 }
 
-TEST_CASE("no worker is woken while another worker searches") {
+TEST_CASE("added work wakes no worker while another worker searches") {
   IdleSet idle(4);
   for (unsigned worker = 0; worker < 4; ++worker) idle.begin_sleep(worker);
   const int chosen = idle.work_added();
   REQUIRE(chosen != IdleSet::kNobody);
   CHECK(idle.work_added() == IdleSet::kNobody);
-  CHECK(!idle.try_end_sleep(static_cast<unsigned>(chosen)));  // It counts as searching already.
+  CHECK(!idle.try_end_sleep(static_cast<unsigned>(chosen)));  // It already counts as searching.
   CHECK(idle.end_search());
   CHECK(idle.work_added() != IdleSet::kNobody);
 }
 
-TEST_CASE("every sleeping worker is chosen once, for any number of workers") {
+TEST_CASE("added work wakes each sleeping worker once, for any number of workers") {
   for (const unsigned workers : {1U, 63U, 64U, 65U, IdleSet::kMaxWorkers}) {
     IdleSet idle(workers);
     for (unsigned worker = 0; worker < workers; ++worker) idle.begin_sleep(worker);
@@ -53,7 +53,7 @@ TEST_CASE("every sleeping worker is chosen once, for any number of workers") {
   }
 }
 
-TEST_CASE("a sleeper that wakes by itself is not chosen") {
+TEST_CASE("added work does not wake a worker that has ended its sleep by itself") {
   IdleSet idle(2);
   idle.begin_sleep(0);
   idle.begin_sleep(1);
@@ -62,7 +62,7 @@ TEST_CASE("a sleeper that wakes by itself is not chosen") {
   CHECK(idle.end_search());
 }
 
-TEST_CASE("half of the workers, rounded up, may search") {
+TEST_CASE("at most half of the workers, rounded up, may search at once") {
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     IdleSet idle(workers);
     unsigned searching = 0;
@@ -73,9 +73,9 @@ TEST_CASE("half of the workers, rounded up, may search") {
   }
 }
 
-// The protocol of README.md with a counter for the queues: a producer makes work visible and may
-// go away; unless sleepers look after they have said that they sleep, the work stays lying.
-TEST_CASE("work that is added while workers fall asleep is always found") {
+// The protocol of README.md with a counter instead of queues. A producer makes work visible and may
+// then leave. If sleepers did not look again after announcing their sleep, the work would remain.
+TEST_CASE("work that is added while workers fall asleep is always found by a worker") {
   weft::test::TestGuard guard("idle protocol");
   constexpr unsigned kWorkers = 3;
   const int items = 20'000 / static_cast<int>(kSlowdown);
@@ -127,7 +127,7 @@ TEST_CASE("work that is added while workers fall asleep is always found") {
     work.fetch_add(1);
     weft::detail::full_fence();
     wake_one();
-    // Now and then all workers get the time to fall asleep.
+    // Sometimes all workers get time to fall asleep.
     if (random.one_in(20)) {
       while (work.load() > 0) std::this_thread::yield();
     }

@@ -1,5 +1,5 @@
-// No timed wait ends late while a worker is idle: with something to watch, so that one worker
-// sleeps in the event source and the others elsewhere; pinned or not; alongside a fiber that
+// No timed wait ends late while a worker is idle. The cases watch a descriptor, so that one worker
+// sleeps in the event source and the others elsewhere; fibers are pinned or not; another fiber
 // computes.
 #include <atomic>
 #include <chrono>
@@ -27,9 +27,9 @@ weft::net::TcpListener listen() {
   return std::move(weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0)).value);
 }
 
-// Whether a wait of kWait ends in time, more often than not: a machine may stop one processor for a
-// while, and the thread that notes its stops may be on another. A timer that no worker knows of is
-// late nearly each time.
+// Checks that a wait of kWait usually ends in time. A machine may stop one processor for a while,
+// and the thread that records such stops may be on another processor. A timer that no worker minds
+// is late nearly every time.
 template <class Wait>
 [[nodiscard]] bool is_punctual(Lateness& lateness, Wait wait) {
   int late = 0;
@@ -37,7 +37,7 @@ template <class Wait>
   return late <= kRounds / 2;
 }
 
-// Several waits of each kind.
+// Makes several waits of each kind.
 void wait_often(Lateness& lateness) {
   CHECK(is_punctual(lateness, [] { weft::this_fiber::sleep_for(kWait); }));
   CHECK(is_punctual(lateness, [] {
@@ -60,21 +60,21 @@ const weft::test::Setup kManyWorkers{.workers = {1, 2, 3, 5, 16}};
 
 TEST_SUITE_BEGIN("scheduler/lateness");
 
-FIBER_TEST_CASE_WITH("a timed wait is not late while a worker sleeps in the event source",
+FIBER_TEST_CASE_WITH("a timed wait ends on time while a worker sleeps in the event source",
                      {kManyWorkers}) {
   Lateness lateness;
   const auto listener = listen();
   wait_often(lateness);
 }
 
-FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber is not late while other workers sleep",
+FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber ends on time while other workers sleep",
                      {kManyWorkers}) {
   Lateness lateness;
   const auto listener = listen();
   weft::spawn({.pinned = true}, [&] { wait_often(lateness); }).join();
 }
 
-FIBER_TEST_CASE_WITH("a timed wait is not late while another fiber computes",
+FIBER_TEST_CASE_WITH("a timed wait ends on time while another fiber computes",
                      {.workers = {2, 3, 5, 16}}) {
   Lateness lateness;
   const auto listener = listen();
@@ -88,7 +88,7 @@ FIBER_TEST_CASE_WITH("a timed wait is not late while another fiber computes",
   computes.wait();
 }
 
-FIBER_TEST_CASE_WITH("a timed wait of a fiber that waits for its own connection is not late",
+FIBER_TEST_CASE_WITH("a timed wait ends on time when the fiber waits for its own connection",
                      {kManyWorkers}) {
   Lateness lateness;
   auto listener = listen();

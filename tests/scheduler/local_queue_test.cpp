@@ -47,13 +47,13 @@ void spawn(LocalQueue& queue, Fiber& fiber) {
 
 TEST_SUITE_BEGIN("scheduler/local_queue");
 
-TEST_CASE("fibers that are woken or yield leave the queue in order, whatever their number") {
+TEST_CASE("fibers that are woken or yield leave a local queue in FIFO order, however many") {
   for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
     LocalQueue queue(true);
     Records records(count, count);
     for (std::size_t i = 0; i < count; ++i) queue.push_last(records[i]);
     CHECK(queue.size_hint() == count);
-    // Each goes to the end again, twice.
+    // Each fiber goes to the end again, twice.
     for (std::size_t i = 0; i < 2 * count; ++i) {
       Fiber* fiber = queue.pop();
       REQUIRE(fiber == &records[i % count]);
@@ -65,7 +65,7 @@ TEST_CASE("fibers that are woken or yield leave the queue in order, whatever the
   }
 }
 
-TEST_CASE("the fiber woken last is next, but only once in a row while other fibers are queued") {
+TEST_CASE("the fiber woken last runs next, but only once in a row while other fibers are queued") {
   LocalQueue queue(true);
   Records records(4, 4);
   queue.push_last(records[0]);
@@ -76,14 +76,14 @@ TEST_CASE("the fiber woken last is next, but only once in a row while other fibe
   CHECK(queue.pop() == &records[0]);
   CHECK(queue.pop() == &records[1]);
   CHECK(queue.pop() == &records[3]);
-  // Without other waiters it may be the same fiber over and over.
+  // Without other waiters, the same fiber may run repeatedly.
   for (int i = 0; i < 10; ++i) {
     queue.put_next(records[0]);
     CHECK(queue.pop() == &records[0]);
   }
 }
 
-TEST_CASE("a fiber that is displaced from the next place goes to the end") {
+TEST_CASE("a fiber that a later woken fiber displaces goes to the end of the queue") {
   LocalQueue queue(true);
   Records records(3, 3);
   for (std::size_t i = 0; i < 3; ++i) queue.put_next(records[i]);
@@ -92,12 +92,12 @@ TEST_CASE("a fiber that is displaced from the next place goes to the end") {
   CHECK(queue.pop() == &records[1]);
 }
 
-TEST_CASE("of spilled new fibers the newest chain runs first, and reach_oldest finds the oldest") {
+TEST_CASE("new fibers beyond the ring run newest chain first until reach_oldest() is called") {
   LocalQueue queue(true);
   constexpr std::size_t kCount = 2'000;
   Records records(kCount);
   for (std::size_t i = 0; i < kCount; ++i) spawn(queue, records[i]);
-  // The oldest chain is at the bottom of the pile.
+  // The oldest chain is at the bottom of the stack of chains.
   std::set<std::size_t> first;
   for (int i = 0; i < 500; ++i) first.insert(records.number_of(queue.pop()));
   CHECK(first.count(0) == 0);
@@ -109,14 +109,14 @@ TEST_CASE("of spilled new fibers the newest chain runs first, and reach_oldest f
   CHECK(reached);
 }
 
-TEST_CASE("new fibers that did not fit start when no started fiber is queued") {
+TEST_CASE("new fibers beyond the ring start when no started fiber is queued") {
   LocalQueue queue(true);
   constexpr std::size_t kNew = 2'000;
   constexpr std::size_t kStarted = 1'000;
   Records records(kNew + kStarted);
   for (std::size_t i = 0; i < kNew; ++i) spawn(queue, records[i]);
   for (std::size_t i = kNew; i < kNew + kStarted; ++i) queue.push_last(records[i]);
-  // The ring is full of new ones.
+  // The ring is full of new fibers.
   std::size_t begun = 0;
   for (std::size_t gone_on = 0; gone_on < kStarted;) {
     ++(records.number_of(queue.pop()) < kNew ? begun : gone_on);
@@ -126,7 +126,7 @@ TEST_CASE("new fibers that did not fit start when no started fiber is queued") {
   CHECK(begun == kNew);
 }
 
-TEST_CASE("reach_oldest brings only a few new fibers at a time") {
+TEST_CASE("reach_oldest() moves only a few new fibers into the ring at a time") {
   LocalQueue queue(true);
   Records records(50'000);
   for (std::size_t i = 0; i < records.size(); ++i) spawn(queue, records[i]);
@@ -138,7 +138,7 @@ TEST_CASE("reach_oldest brings only a few new fibers at a time") {
   }
 }
 
-TEST_CASE("new fibers run after the started fibers in the queue, and in FIFO order") {
+TEST_CASE("new fibers run after the started fibers in the queue, in FIFO order") {
   LocalQueue queue(true);
   constexpr std::size_t kStarted = RunQueue::kCapacity + 100;
   Records records(kStarted + 100, kStarted);
@@ -167,7 +167,7 @@ TEST_CASE("a stolen chain of new fibers runs after the fibers already queued") {
   CHECK(left == kCount);
 }
 
-TEST_CASE("a chain of new fibers runs when a worker with an empty queue steals it") {
+TEST_CASE("new fibers of a stolen chain run on a thief with an empty queue") {
   constexpr std::size_t kCount = 400;
   LocalQueue victim(true);
   Records records(kCount);
@@ -183,7 +183,7 @@ TEST_CASE("a chain of new fibers runs when a worker with an empty queue steals i
 
 // A fiber that is woken or yields among n fibers waits for at most 2 n + 64 runs of others, though
 // each of them spawns another fiber whenever it runs.
-TEST_CASE("new fibers at most double the time between two runs of a started fiber") {
+TEST_CASE("new fibers at most double the time between two runs of a fiber that has started") {
   for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
     LocalQueue queue(true);
     Records records(count + 20 * count, count);
@@ -195,7 +195,7 @@ TEST_CASE("new fibers at most double the time between two runs of a started fibe
       Fiber* fiber = queue.pop();
       REQUIRE(fiber != nullptr);
       const std::size_t number = records.number_of(fiber);
-      if (number >= count) continue;  // Ends.
+      if (number >= count) continue;  // The fiber ends.
       longest = std::max(longest, run - last_run[number]);
       last_run[number] = run;
       if (next_new < records.size()) spawn(queue, records[next_new++]);
@@ -206,7 +206,7 @@ TEST_CASE("new fibers at most double the time between two runs of a started fibe
   }
 }
 
-TEST_CASE("a thief takes the fibers that became ready first, in the ring or beyond it") {
+TEST_CASE("a thief takes the fibers that became ready first, from the ring or beyond it") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   constexpr std::size_t kCount = 1'000;
@@ -222,7 +222,7 @@ TEST_CASE("a thief takes the fibers that became ready first, in the ring or beyo
   CHECK(thief.pop() == &records[0]);
 }
 
-TEST_CASE("a thief takes half of the fibers beyond the ring, rounded up") {
+TEST_CASE("a thief takes half of a queue's fibers beyond the ring, rounded up") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
@@ -233,7 +233,7 @@ TEST_CASE("a thief takes half of the fibers beyond the ring, rounded up") {
   CHECK(thief.pop() == nullptr);
 }
 
-TEST_CASE("the queue counts how often new fibers do not fit") {
+TEST_CASE("a local queue counts how often new fibers did not fit into the ring") {
   LocalQueue queue(true);
   Records records(2 * RunQueue::kCapacity);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) spawn(queue, records[i]);
@@ -242,7 +242,7 @@ TEST_CASE("the queue counts how often new fibers do not fit") {
   CHECK(queue.spills() == 2);  // Half of them makes room each time.
 }
 
-TEST_CASE("stolen fibers that became ready earlier run before own fibers beyond the ring") {
+TEST_CASE("stolen fibers that became ready earlier run before the thief's own fibers") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -261,7 +261,7 @@ TEST_CASE("stolen fibers that became ready earlier run before own fibers beyond 
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("of two queues, the queue with the older fiber beyond its ring waits longer") {
+TEST_CASE("the queue with the older fiber beyond the ring waits longer than the other queue") {
   LocalQueue one(true);
   LocalQueue other(true);
   constexpr std::size_t kCount = RunQueue::kCapacity + 1;
@@ -270,7 +270,7 @@ TEST_CASE("of two queues, the queue with the older fiber beyond its ring waits l
   for (std::size_t i = 0; i < kCount; ++i) one.push_last(records[i]);
   other.set_time(Fiber::kTick);
   for (std::size_t i = kCount; i + 1 < 2 * kCount; ++i) other.push_last(records[i]);
-  // The fibers in the ring are run soon, and are as old as may be.
+  // The fibers in the ring run soon, and are as old as possible.
   CHECK(!one.waits_longer_than(other));
   other.push_last(records[2 * kCount - 1]);
   CHECK(!one.waits_longer_than(other));
@@ -281,7 +281,7 @@ TEST_CASE("of two queues, the queue with the older fiber beyond its ring waits l
 }
 
 // Alternately, 100 fibers become ready in one queue, then 100 in the other.
-TEST_CASE("stolen fibers are placed by age among a queue's fibers beyond the ring") {
+TEST_CASE("stolen fibers are sorted by age among the fibers beyond the ring of their new queue") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kTogether = 100;
@@ -294,7 +294,7 @@ TEST_CASE("stolen fibers are placed by age among a queue's fibers beyond the rin
     one.set_time((static_cast<std::int64_t>(i / kTogether) + 1) * Fiber::kTick);
     one.push_last(records[kInRings + i]);
   }
-  // Piece by piece, as a worker does that relieves another.
+  // Takes fibers in parts, as a worker that relieves another worker does.
   for (std::size_t taken = 0; taken < kCount / 2; taken += 125) {
     REQUIRE(queue.steal_oldest(victim, 125) == 125);
   }
@@ -305,7 +305,7 @@ TEST_CASE("stolen fibers are placed by age among a queue's fibers beyond the rin
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("fibers stolen from a ring run before a queue's own fibers beyond the ring") {
+TEST_CASE("fibers stolen from a ring run before the thief's own fibers beyond the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -320,7 +320,7 @@ TEST_CASE("fibers stolen from a ring run before a queue's own fibers beyond the 
   CHECK(queue.pop() == &records[RunQueue::kCapacity]);
 }
 
-TEST_CASE("fibers stolen from a ring alternate with own fibers if none is beyond the ring") {
+TEST_CASE("fibers stolen from a ring alternate with the thief's own fibers in the ring") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 50;
@@ -336,7 +336,7 @@ TEST_CASE("fibers stolen from a ring alternate with own fibers if none is beyond
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("all fibers of a queue can be taken out at once") {
+TEST_CASE("take_all() takes all fibers of a local queue at once") {
   LocalQueue queue(true);
   Records records(3'000, 1'000);
   for (std::size_t i = 0; i < 1'000; ++i) queue.push_last(records[i]);
@@ -347,8 +347,8 @@ TEST_CASE("all fibers of a queue can be taken out at once") {
   CHECK(queue.empty_hint());
 }
 
-// The owner works by plain stores until the queue is opened under its hands.
-TEST_CASE("a queue that is opened to thieves while its owner works loses no fiber") {
+// The owner uses plain stores until another thread opens the queue.
+TEST_CASE("a local queue that is opened to thieves while its owner works loses no fiber") {
   if (!weft::base::prepare_barriers()) {
     MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
     return;

@@ -10,7 +10,7 @@ using weft::scheduler::MemoryGoal;
 
 std::size_t bytes_in_use = 0;
 
-// A goal of 800 bytes, which is looked at once a period.
+// A goal of 800 bytes, which is checked once per period.
 struct Looks {
   MemoryGoal goal{800, true, []() noexcept { return bytes_in_use; }};
   std::int64_t now = 0;
@@ -24,7 +24,7 @@ struct Looks {
 
 TEST_SUITE_BEGIN("scheduler/memory_goal");
 
-TEST_CASE("caches are given back from seven eighths of the goal on") {
+TEST_CASE("cached memory is released when the process uses seven eighths of the memory goal") {
   Looks looks;
   CHECK_FALSE(looks.look(699));
   CHECK(looks.look(700));
@@ -34,7 +34,8 @@ TEST_CASE("caches are given back from seven eighths of the goal on") {
 }
 
 TEST_CASE(
-    "a reached goal stays reached until the process uses less than fifteen sixteenths of it") {
+    "a reached memory goal stays reached until the process uses less than fifteen sixteenths of "
+    "the goal") {
   Looks looks;
   (void)looks.look(800);
   CHECK(looks.goal.is_reached());
@@ -48,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a goal that the program has not set refuses growth only while fibers hold an eighth of it") {
+    "a default memory goal refuses growth only while fibers use at least an eighth of the goal") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));
@@ -66,7 +67,7 @@ TEST_CASE(
   CHECK(goal.times() == 1);
 }
 
-TEST_CASE("a goal that the program has set refuses growth while the goal is reached") {
+TEST_CASE("a memory goal that the program has set refuses growth while the goal is reached") {
   Looks looks;
   (void)looks.look(799);
   looks.goal.judge(0);
@@ -79,7 +80,7 @@ TEST_CASE("a goal that the program has set refuses growth while the goal is reac
   CHECK_FALSE(looks.goal.is_refusing());
 }
 
-TEST_CASE("the goal is reached when records must grow and the process uses as much memory") {
+TEST_CASE("fiber records may not grow when the process uses as much memory as the memory goal") {
   Looks looks;
   bytes_in_use = 799;
   CHECK(looks.goal.may_grow(0));
@@ -89,7 +90,7 @@ TEST_CASE("the goal is reached when records must grow and the process uses as mu
   CHECK(looks.goal.times() == 1);
 }
 
-TEST_CASE("the goal is checked frequently only while memory grows fast") {
+TEST_CASE("the memory goal is checked often only while memory grows fast") {
   Looks looks;
   (void)looks.look(700);
   CHECK(looks.goal.is_close());
@@ -101,7 +102,7 @@ TEST_CASE("the goal is checked frequently only while memory grows fast") {
   CHECK(looks.goal.is_close());
 }
 
-TEST_CASE("the memory is not measured without a goal, nor twice in a period") {
+TEST_CASE("memory is not measured without a memory goal, nor twice in one period") {
   MemoryGoal none(0, true, []() noexcept -> std::size_t { return bytes_in_use; });
   bytes_in_use = 1000;
   CHECK_FALSE(none.look(1));

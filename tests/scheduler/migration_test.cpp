@@ -1,4 +1,4 @@
-// A fiber that goes on on another thread must not see anything of the old one.
+// A fiber that continues on another thread must not see data of the old thread.
 #include <pthread.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The user's side of the bargain: a fresh look at what the compiler takes for constant.
+// Reads the thread's id anew, as users must, because the compiler treats it as constant.
 [[gnu::noinline]] std::thread::id thread_now() {
   asm volatile("" : : : "memory");
   return std::this_thread::get_id();
@@ -39,10 +39,11 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("scheduler/migration");
 
-// A fiber that a plain thread wakes goes to the shared queue, from which any worker takes it: so
-// fibers move. Goes on until enough of them have.
-THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever thread it runs",
-                      {.workers = {2, 8}}) {
+// A fiber that a plain thread wakes goes to the shared queue, from which any worker takes it, so
+// fibers move. The case continues until enough fibers have moved.
+THREAD_TEST_CASE_WITH(
+    "a fiber keeps its id, its name and its errno on every thread that runs the fiber",
+    {.workers = {2, 8}}) {
   constexpr int kFibers = 8;
   constexpr int kMoves = 50;
   std::atomic<int> moves{0};
@@ -74,10 +75,10 @@ THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever 
   for (auto& turn : turns) turn->release();
 }
 
-// Without a monitor: spares are threads, too.
+// There is no monitor, because spare workers would add threads.
 FIBER_TEST_CASE_WITH("the thread that a fiber reports is the thread that runs the fiber",
                      {.options = {.monitor = false}}) {
-  // pthread_self() through the kernel's eyes: the id of the running thread cannot be folded.
+  // Reads the thread's id by a system call, which the compiler cannot treat as constant.
   std::vector<weft::JoinHandle<void>> fibers;
   std::mutex mutex;
   std::map<std::thread::id, pthread_t> known;
@@ -87,7 +88,7 @@ FIBER_TEST_CASE_WITH("the thread that a fiber reports is the thread that runs th
         const std::thread::id id = thread_now();
         bool same = false;
         {
-          // Not held over a switch, so a std::mutex will do.
+          // It is not held over a switch, so a std::mutex is sufficient.
           const std::lock_guard lock(mutex);
           same =
               pthread_equal(known.emplace(id, pthread_self()).first->second, pthread_self()) != 0;
@@ -125,7 +126,8 @@ FIBER_TEST_CASE("a caught exception moves to another thread with its fiber") {
   }
 }
 
-FIBER_TEST_CASE("a fiber that unwinds while it parks counts its own uncaught exception") {
+FIBER_TEST_CASE(
+    "a fiber that parks while an exception unwinds its stack reports one uncaught exception") {
   struct ParkWhileUnwinding {
     ~ParkWhileUnwinding() {
       for (int i = 0; i < 3; ++i) {
@@ -149,7 +151,7 @@ FIBER_TEST_CASE("a fiber that unwinds while it parks counts its own uncaught exc
   }
 }
 
-THREAD_TEST_CASE("plain threads are no fibers") {
+THREAD_TEST_CASE("this_fiber functions report no fiber on a plain thread") {
   CHECK(!weft::this_fiber::is_fiber());
   CHECK(weft::this_fiber::id() == 0);
   CHECK(weft::this_fiber::name().empty());

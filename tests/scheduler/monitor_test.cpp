@@ -1,4 +1,4 @@
-// The monitor's help for fibers that wait behind one that keeps its worker.
+// Tests the monitor's help for fibers that wait behind a fiber that keeps its worker.
 #include <atomic>
 #include <chrono>
 #include <weft/detail/atomic.hpp>
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::scheduler::Scheduler;
 
-// Keeps all workers but the caller's, each with a fiber that computes until `done`.
+// Occupies all workers except the caller's, each with a fiber that computes until `done`.
 void keep_other_workers(weft::Runtime& runtime, weft::WaitGroup& group,
                         const std::atomic<bool>& done) {
   std::atomic<unsigned> kept{1};
@@ -31,9 +31,9 @@ void keep_other_workers(weft::Runtime& runtime, weft::WaitGroup& group,
 
 TEST_SUITE_BEGIN("scheduler/monitor");
 
-// A fiber that computes goes on until it has been helped; so without help it hangs until the
-// deadline.
-FIBER_TEST_CASE_WITH("while all workers compute, a spare worker runs the queued fibers",
+// A computing fiber continues until the monitor has helped, so without help the case hangs until
+// its deadline.
+FIBER_TEST_CASE_WITH("a spare worker runs the queued fibers while all workers compute",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -43,7 +43,7 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare worker runs the queued 
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("while all workers compute, a spare worker fires the timers",
+FIBER_TEST_CASE_WITH("a spare worker fires the timers while all workers compute",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -53,8 +53,9 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare worker fires the timers
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("a second spare worker runs the queued fibers while the first one computes",
-                     {.monitored = true}) {
+FIBER_TEST_CASE_WITH(
+    "a second spare worker runs the queued fibers while the first spare worker computes",
+    {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
   keep_other_workers(runtime, group, done);
@@ -66,8 +67,9 @@ FIBER_TEST_CASE_WITH("a second spare worker runs the queued fibers while the fir
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("spare workers leave when they are not needed and return later",
-                     {.monitored = true}) {
+FIBER_TEST_CASE_WITH(
+    "spare workers leave when they are not needed and return when they are needed again",
+    {.monitored = true}) {
   const Scheduler& scheduler = *Scheduler::current();
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> done{false};
@@ -80,8 +82,9 @@ FIBER_TEST_CASE_WITH("spare workers leave when they are not needed and return la
   }
 }
 
-FIBER_TEST_CASE_WITH("no spare worker starts for a computing worker while no fiber waits",
-                     {.monitored = true}) {
+FIBER_TEST_CASE_WITH(
+    "no spare worker starts for a worker that computes while no other fiber is ready",
+    {.monitored = true}) {
   Scheduler& scheduler = *Scheduler::current();
   while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();
   CHECK(scheduler.shared().desks().size() == runtime.workers());

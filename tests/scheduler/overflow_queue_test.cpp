@@ -27,7 +27,7 @@ Fiber& chain_of(Fiber* first, std::size_t length) {
 
 TEST_SUITE_BEGIN("scheduler/overflow_queue");
 
-TEST_CASE("an empty queue has nothing at either end") {
+TEST_CASE("an empty overflow queue returns nothing at either end") {
   OverflowQueue queue;
   CHECK(queue.take_newest() == nullptr);
   CHECK(queue.take_oldest() == nullptr);
@@ -35,7 +35,7 @@ TEST_CASE("an empty queue has nothing at either end") {
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("a fiber is not pushed as the oldest chain if that would need memory") {
+TEST_CASE("an overflow queue refuses a fiber at its old end if the push would allocate memory") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(2);
   CHECK_FALSE(queue.try_push_oldest(fibers[0]));
@@ -46,7 +46,7 @@ TEST_CASE("a fiber is not pushed as the oldest chain if that would need memory")
   CHECK(queue.take_oldest() == &fibers[0]);
 }
 
-TEST_CASE("single fibers are taken from the oldest chain until it is empty") {
+TEST_CASE("single fibers are taken from the oldest chain until the chain is empty") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(5);
   queue.make_room();
@@ -58,7 +58,7 @@ TEST_CASE("single fibers are taken from the oldest chain until it is empty") {
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("fibers that come one by one make chains of 128, oldest first") {
+TEST_CASE("fibers pushed one by one form chains of 128 fibers, oldest first") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(300);
   for (Fiber& fiber : fibers) {
@@ -75,7 +75,7 @@ TEST_CASE("fibers that come one by one make chains of 128, oldest first") {
   check(queue.take_newest(), 128, 256);
 }
 
-TEST_CASE("only a chain that was made fiber by fiber accepts further fibers") {
+TEST_CASE("an overflow queue appends a fiber only to a chain that was pushed fiber by fiber") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(8);
   const auto push = [&](std::size_t i) {
@@ -97,7 +97,7 @@ TEST_CASE("only a chain that was made fiber by fiber accepts further fibers") {
 
 using Oracle = std::deque<std::deque<Fiber*>>;
 
-// A chain of some of the fibers after `next`, at either end.
+// Pushes a chain of some fibers after `next` at either end.
 void push_chain(OverflowQueue& queue, Oracle& oracle, Fiber* fibers, std::size_t& next,
                 weft::test::Random& random) {
   const std::size_t length = 1 + random.below(5);
@@ -114,8 +114,8 @@ void push_chain(OverflowQueue& queue, Oracle& oracle, Fiber* fibers, std::size_t
   next += length;
 }
 
-// Oracle: a deque of deques.
-TEST_CASE("the queue behaves as a deque in a random history") {
+// The oracle is a deque of deques.
+TEST_CASE("an overflow queue returns the same fibers as a std::deque under random operations") {
   weft::test::Random random(1);
   OverflowQueue queue;
   std::vector<Fiber> fibers(100'000);
@@ -166,7 +166,8 @@ TEST_CASE("the queue behaves as a deque in a random history") {
   }
 }
 
-TEST_CASE("no fiber is lost or duplicated between owner and thieves while the queue grows") {
+TEST_CASE(
+    "no fiber is lost or duplicated between owner and thieves while the overflow queue grows") {
   weft::test::TestGuard guard("overflow queue");
   constexpr std::size_t kChain = 4;
   const std::size_t chains = 40'000 / kSlowdown;

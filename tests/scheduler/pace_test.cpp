@@ -14,7 +14,7 @@ namespace tuning = weft::scheduler::tuning;
 constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-// A worker whose fibers run for `each` nanoseconds; it looks after every `runs` of them.
+// A worker whose fibers run for `each` nanoseconds; it makes a look after every `runs` runs.
 struct Runner {
   Pace pace{0, true};
   std::int64_t now = 0;
@@ -29,14 +29,16 @@ struct Runner {
 
 TEST_SUITE_BEGIN("scheduler/pace");
 
-TEST_CASE("a worker allots as many decisions until its next look as fit into a period") {
+TEST_CASE("a worker may run as many fibers before its next periodic check as fit into a period") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);
   CHECK(runner.pace.allot(runner.run(61, 100), 50 * kMicrosecond) == tuning::kMostDecisions);
 }
 
-TEST_CASE("idle time does not count, and a worker that resumes is allotted the most decisions") {
+TEST_CASE(
+    "idle time is not part of a worker's measured pace, and a resumed worker may run the most "
+    "fibers") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
@@ -47,7 +49,8 @@ TEST_CASE("idle time does not count, and a worker that resumes is allotted the m
   CHECK(progress.runs == 10);
 }
 
-TEST_CASE("a worker with short runs calls other workers ever more rarely") {
+TEST_CASE(
+    "a worker with short runs calls other workers for help less and less often, up to a bound") {
   Runner runner;
   std::int64_t last_call = 0;
   std::int64_t pause = 0;
@@ -68,7 +71,7 @@ TEST_CASE("a worker with short runs calls other workers ever more rarely") {
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("a worker without other workers does not call until its next look") {
+TEST_CASE("a worker that found no other worker calls for help only after its next periodic check") {
   Runner runner;
   (void)runner.run(61, 100);
   CHECK(runner.pace.may_call());
@@ -78,7 +81,8 @@ TEST_CASE("a worker without other workers does not call until its next look") {
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("a worker with runs longer than a fiber should wait may call each time") {
+TEST_CASE(
+    "a worker may call for help each time when its runs last longer than fibers should wait") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
   runner.pace.note_call(runner.now);
@@ -86,7 +90,8 @@ TEST_CASE("a worker with runs longer than a fiber should wait may call each time
 }
 
 TEST_CASE(
-    "with short runs, fibers count as waiting only if two consecutive looks find them waiting") {
+    "a worker with short runs reports waiting fibers only if two consecutive periodic checks find "
+    "them") {
   Runner runner;
   (void)runner.run(10, 10 * kMicrosecond);
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 4));
@@ -96,7 +101,7 @@ TEST_CASE(
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 5));
 }
 
-TEST_CASE("long runs are remembered for a while, and forever without a monitor") {
+TEST_CASE("a long run is remembered for 100 ms, or forever without a monitor") {
   Runner runner;
   CHECK(!runner.pace.expects_long_runs(0));
   runner.pace.note_long_run(0);

@@ -28,8 +28,7 @@ TEST_CASE("pinned fibers are taken in the order in which they were pushed") {
   CHECK(queue.take() == nullptr);
 }
 
-TEST_CASE(
-    "pinned fibers and other fibers are taken alternately, and at once if only one kind waits") {
+TEST_CASE("a worker takes pinned and other fibers alternately while both kinds are queued") {
   std::array<Fiber, 2> pinned;
   std::array<Fiber, 4> others;
   PinnedQueue queue;

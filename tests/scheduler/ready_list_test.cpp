@@ -30,7 +30,7 @@ std::vector<Fiber*> drain(Chain chain) {
 
 TEST_SUITE_BEGIN("scheduler/ready_list");
 
-TEST_CASE("an empty list returns nothing") {
+TEST_CASE("an empty ready list returns nothing") {
   ReadyList list;
   CHECK(list.take(10).is_empty());
   list.push_last(Chain{});
@@ -38,7 +38,7 @@ TEST_CASE("an empty list returns nothing") {
   CHECK(list.size_hint() == 0);
 }
 
-TEST_CASE("a merge passes at most kMostPassed fibers") {
+TEST_CASE("a merge into a ready list walks past at most kMostPassed fibers") {
   ReadyList list;
   constexpr std::size_t kCount = ReadyList::kMostPassed + 10;
   std::vector<Fiber> fibers(kCount + 1);
@@ -60,8 +60,8 @@ TEST_CASE("a merge passes at most kMostPassed fibers") {
   CHECK(list.take(1).first == &fibers[ReadyList::kMostPassed]);
 }
 
-// Oracle: a deque.
-TEST_CASE("a list behaves as a deque in a random history") {
+// The oracle is a deque.
+TEST_CASE("a ready list returns the same fibers as a std::deque under random operations") {
   weft::test::Random random(1);
   ReadyList list;
   std::vector<Fiber> fibers(60'000);
@@ -100,7 +100,7 @@ TEST_CASE("a list behaves as a deque in a random history") {
   }
 }
 
-TEST_CASE("fibers that are pushed from outside leave the list at once, in order of arrival") {
+TEST_CASE("fibers pushed by plain threads leave the inject queue at once, in order of arrival") {
   InjectQueue queue;
   std::vector<Fiber> fibers(100);
   CHECK(queue.take_all().is_empty());
@@ -113,7 +113,8 @@ TEST_CASE("fibers that are pushed from outside leave the list at once, in order 
   CHECK(queue.empty_hint());
 }
 
-TEST_CASE("no push of many threads is lost, and each thread's pushes keep their order") {
+TEST_CASE(
+    "an inject queue loses no push of many threads and keeps the order of each thread's pushes") {
   weft::test::TestGuard guard("inject queue");
   constexpr std::size_t kThreads = 3;
   const std::size_t each = 30'000 / kSlowdown;

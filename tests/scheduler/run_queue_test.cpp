@@ -20,7 +20,7 @@ using weft::fibers::Fiber;
 using weft::scheduler::RunQueue;
 using weft::test::kSlowdown;
 
-// Fibers that are only told apart by their place.
+// Fibers that only their places distinguish.
 class Fibers {
  public:
   explicit Fibers(std::size_t count) : fibers_(std::make_unique<Fiber[]>(count)) {}
@@ -33,7 +33,7 @@ class Fibers {
   std::unique_ptr<Fiber[]> fibers_;
 };
 
-// The older half, out of the queue.
+// Takes the older half out of the queue.
 std::vector<Fiber*> take_half(RunQueue& queue, std::size_t most = RunQueue::kCapacity) {
   RunQueue::Batch batch;
   const std::uint32_t count = queue.take_half(batch, most);
@@ -42,14 +42,14 @@ std::vector<Fiber*> take_half(RunQueue& queue, std::size_t most = RunQueue::kCap
 
 TEST_SUITE_BEGIN("scheduler/run_queue");
 
-TEST_CASE("an empty queue returns nothing to its owner and to thieves") {
+TEST_CASE("an empty run queue returns nothing to its owner or to a thief") {
   RunQueue queue;
   CHECK(queue.pop() == nullptr);
   CHECK(take_half(queue).empty());
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("a run queue is FIFO, and full at its capacity") {
+TEST_CASE("a run queue returns fibers in FIFO order and refuses fibers beyond its capacity") {
   RunQueue queue;
   Fibers fibers(RunQueue::kCapacity + 1);
   for (std::size_t lap = 0; lap < 3; ++lap) {
@@ -61,7 +61,7 @@ TEST_CASE("a run queue is FIFO, and full at its capacity") {
   }
 }
 
-TEST_CASE("a thief takes the older half, rounded up, in order") {
+TEST_CASE("a thief takes the older half of a run queue, rounded up, in order") {
   for (std::uint32_t size = 1; size <= RunQueue::kCapacity; ++size) {
     RunQueue queue;
     Fibers fibers(size);
@@ -73,7 +73,7 @@ TEST_CASE("a thief takes the older half, rounded up, in order") {
   }
 }
 
-TEST_CASE("a thief takes no more than the requested number") {
+TEST_CASE("a thief takes no more fibers than the requested number") {
   RunQueue queue;
   Fibers fibers(100);
   for (std::size_t i = 0; i < 100; ++i) REQUIRE(queue.push(fibers[i]));
@@ -83,7 +83,7 @@ TEST_CASE("a thief takes no more than the requested number") {
 
 bool is_any(const Fiber&) { return true; }
 
-TEST_CASE("take_recent removes the newest match, and the other fibers keep their order") {
+TEST_CASE("take_recent() removes the newest match, and the other fibers keep their order") {
   constexpr std::size_t kCount = 10;
   for (std::size_t wanted = 0; wanted < kCount; ++wanted) {
     RunQueue queue;
@@ -99,7 +99,7 @@ TEST_CASE("take_recent removes the newest match, and the other fibers keep their
   }
 }
 
-TEST_CASE("take_recent leaves false matches and later fibers in place") {
+TEST_CASE("take_recent() leaves false matches and later fibers in place") {
   RunQueue queue;
   Fibers fibers(5);
   CHECK(queue.take_recent(is_any, is_any) == nullptr);
@@ -111,7 +111,7 @@ TEST_CASE("take_recent leaves false matches and later fibers in place") {
   for (std::size_t i = 0; i < 5; ++i) CHECK(queue.pop() == &fibers[i]);
 }
 
-TEST_CASE("take_recent checks only the last fibers of a long queue") {
+TEST_CASE("take_recent() checks only the last fibers of a long queue") {
   RunQueue queue;
   Fibers fibers(RunQueue::kCapacity);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));
@@ -123,7 +123,7 @@ TEST_CASE("take_recent checks only the last fibers of a long queue") {
   CHECK(queue.size_hint() == RunQueue::kCapacity);
 }
 
-// Takes the fiber that is `back` places from the newest, out of both.
+// Takes the fiber that is `back` places from the newest out of the queue and the oracle.
 void take_recent_like(RunQueue& queue, std::deque<Fiber*>& oracle, std::uint64_t back) {
   const auto is_at = [left = back](const Fiber&) mutable { return left-- == 0; };
   Fiber* fiber = queue.take_recent(is_at, is_any);
@@ -136,15 +136,15 @@ void take_recent_like(RunQueue& queue, std::deque<Fiber*>& oracle, std::uint64_t
   oracle.erase(at);
 }
 
-// Oracle: a deque. One thread, so that every step has one right outcome.
-TEST_CASE("the queue behaves as a deque in a random history") {
+// The oracle is a deque. The test uses one thread, so that every step has one correct result.
+TEST_CASE("a run queue returns the same fibers as a std::deque under random operations") {
   weft::test::Random random(1);
   Fibers fibers(200'000);
   RunQueue queue;
   std::deque<Fiber*> oracle;
   std::size_t next = 0;
   for (int step = 0; step < 150'000; ++step) {
-    // Phases that fill and phases that drain, so that the queue is often full and often empty.
+    // Phases alternately fill and drain the queue, so that it is often full and often empty.
     const bool filling = step / 1000 % 2 == 0;
     switch (random.below(filling ? 4 : 6)) {
       case 0:
@@ -184,7 +184,7 @@ TEST_CASE("the queue behaves as a deque in a random history") {
   }
 }
 
-// The owner pushes, pops and spills while thieves steal: finally every fiber was seen once.
+// The owner pushes, pops and spills while thieves steal. Finally, every fiber was taken once.
 void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) {
   Fibers fibers(fiber_count);
   const auto seen = std::make_unique<std::atomic<int>[]>(fiber_count);
@@ -199,7 +199,7 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
     thieves.emplace_back([&, i] {
       weft::test::Random random(10 + i);
       while (!done.load(std::memory_order_acquire)) {
-        // Thieves steal from the owner mostly, and from each other.
+        // Thieves steal mostly from the owner, and sometimes from each other.
         const bool from_owner = i == 0 || random.one_in(2);
         RunQueue& victim = from_owner ? queue : own_queues[random.below(i)];
         const std::vector<Fiber*> taken = take_half(victim);
@@ -244,7 +244,7 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
   CHECK(doubled == 0);
 }
 
-TEST_CASE("an owner and thieves together take every fiber exactly once") {
+TEST_CASE("the owner of a run queue and its thieves together take every fiber exactly once") {
   weft::test::TestGuard guard("owner and thieves");
   for (const unsigned thieves : {1U, 2U, 5U}) {
     check_owner_against_thieves(thieves, 300'000 / kSlowdown);

@@ -1,5 +1,5 @@
-// A scheduler without a runtime: it looks for no deadlocks and has no monitor, and the test brings
-// the events.
+// Tests a scheduler without a runtime: it searches for no deadlocks and has no monitor, and the
+// test provides the events.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -46,8 +46,8 @@ class NoEvents : public weft::scheduler::EventSource {
   void interrupt() noexcept override {}
 };
 
-// Something is watched that never happens. A thread that interrupts a sleeper is held up, once it
-// has done so, if the test says so.
+// Watches an event that never happens. The test can hold up a thread that has interrupted a
+// sleeper.
 class HeldInterrupts : public weft::scheduler::EventSource {
  public:
   explicit HeldInterrupts(std::function<void()> hold) : hold_(std::move(hold)) {
@@ -70,7 +70,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
     changed_.notify_all();
     hold_();
   }
-  // Whether a worker is in wait() until something happens.
+  // Returns whether a worker is in wait() without a deadline.
   [[nodiscard]] bool has_sleeper() const noexcept { return has_sleeper_; }
 
  private:
@@ -89,7 +89,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
-// Of two workers, the sleeping one has the watch, and no other worker could see to the timer.
+// One of the two workers sleeps and has the watch, so no other worker could fire the timer.
 TEST_CASE("a worker that sleeps indefinitely fires the timer of a worker that computes") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");
@@ -107,8 +107,8 @@ TEST_CASE("a worker that sleeps indefinitely fires the timer of a worker that co
   }
 }
 
-// What a worker thinks of a search: it has `queued` fibers, while `computing` of all workers,
-// itself included, compute, and the others sleep.
+// The input of a worker's decision to search: it has `queued` fibers, `computing` workers compute,
+// including itself, and the others sleep.
 struct Search {
   bool is_worthwhile = false;
   std::int64_t time = 0;
@@ -156,7 +156,7 @@ TEST_CASE("a worker searches only while another awake worker may have work") {
   CHECK(two_looks.time < full.time);
 }
 
-TEST_CASE("the destructor of a scheduler waits for a thread that is about to leave after a wake") {
+TEST_CASE("the destructor of a scheduler waits for a plain thread that is still waking a worker") {
   const TestGuard guard("the destructor waits for a thread that leaves");
   std::optional<Scheduler> scheduler;
   const Scheduler* address = nullptr;
@@ -164,15 +164,15 @@ TEST_CASE("the destructor of a scheduler waits for a thread that is about to lea
   std::atomic<bool> begun{false};
   std::atomic<bool> held{false};
   std::atomic<bool> destroyed{false};
-  // Until the destructor has come to where it waits. A destructor that does not wait is given time
-  // to end; one that does never ends in between, however long that is.
+  // Waits until the destructor waits. A destructor that does not wait gets time to end; one that
+  // waits does not end meanwhile, however long that takes.
   HeldInterrupts events([&] {
     if (std::this_thread::get_id() != outsider.get_id() || held.exchange(true)) return;
     while (is_registered(address)) std::this_thread::yield();
     for (int i = 0; i < 100 && !destroyed; ++i) std::this_thread::sleep_for(1ms);
     CHECK(!destroyed);
   });
-  // One worker: if it sleeps at all, it is in the event source, and has to be interrupted.
+  // If the only worker sleeps, it is in the event source, and must be interrupted.
   address = &scheduler.emplace(bare(1), events);
   outsider = std::thread([&] {
     while (!begun) std::this_thread::yield();

@@ -1,6 +1,6 @@
-// The queue of a spare worker was closed to thieves where the runtime has one worker: what a spare
-// had queued waited for as long as the spare was blocked, and the worker that was back took the
-// spare for one that makes progress, napped forever, and did not report that the runtime was idle.
+// Regression test: in a runtime with one worker, the queue of a spare worker was closed to thieves.
+// Fibers in that queue waited while the spare was blocked. The worker that had come back treated
+// the spare as running, napped forever, and did not report that the runtime was idle.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Blocks threads, one more with each level, until the innermost fiber has run.
+// Blocks one more thread on each level, until the innermost fiber has run.
 void block_until_innermost(int levels, weft::WaitGroup& all, std::atomic<bool>& innermost_ran) {
   all.add();
   weft::go([levels, &all, &innermost_ran] {
@@ -31,7 +31,7 @@ void block_until_innermost(int levels, weft::WaitGroup& all, std::atomic<bool>& 
 
 TEST_SUITE_BEGIN("scheduler/spare_queue");
 
-FIBER_TEST_CASE("fibers queued by a blocked spare worker are run by another worker") {
+FIBER_TEST_CASE("another worker runs the fibers that a blocked spare worker has queued") {
   std::atomic<bool> innermost_ran{false};
   weft::WaitGroup all;
   block_until_innermost(static_cast<int>(weft::detail::concurrency()) + 2, all, innermost_ran);
@@ -39,7 +39,7 @@ FIBER_TEST_CASE("fibers queued by a blocked spare worker are run by another work
   CHECK(innermost_ran.load());
 }
 
-THREAD_TEST_CASE("a runtime whose spare worker rests counts as idle") {
+THREAD_TEST_CASE("a runtime is idle while its unused spare worker is at rest") {
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> innermost_ran{false};
     weft::WaitGroup all;

@@ -1,4 +1,5 @@
-// Fibers for which the system has no stack: they wait apart, and are served in their order.
+// Tests fibers for which the system has no stack: they wait in a separate list, and get stacks in
+// their order.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,9 +27,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of the fibers that are to find no stack. Stacks of this size are used by no other fiber here.
+// The stack size of the fibers that must get no stack. No other fiber here uses this size.
 constexpr std::size_t kLarge = std::size_t{1} << 20;
-// As much address space as is left leads to stacks for some 50 of them.
+// The remaining address space has room for some 50 of these stacks.
 constexpr std::size_t kLeft = std::size_t{256} << 20;
 constexpr int kMany = 2'000;
 
@@ -45,7 +46,7 @@ void leave_address_space(std::size_t bytes) {
   set_limit(pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + bytes);
 }
 
-// All threads have started.
+// Waits until all threads have started.
 void settle(weft::Runtime& runtime) {
   weft::Latch all_there(runtime.workers());
   for (unsigned i = 0; i < runtime.workers(); ++i) {
@@ -54,7 +55,7 @@ void settle(weft::Runtime& runtime) {
   (void)runtime.wait_idle_for(20s);
 }
 
-// In the child: what does not hold ends it, with the line.
+// Runs in the child: if `holds` is false, ends the child and reports the line.
 void expect(bool holds, int line) {
   if (holds) return;
   std::fprintf(stderr, "%s:%d does not hold\n", __FILE__, line);
@@ -67,8 +68,7 @@ void wait_until(Condition condition) {
   while (!condition()) std::this_thread::sleep_for(1ms);
 }
 
-// Fibers that hold a large stack each until they are let go, and more of them than there are
-// stacks.
+// More fibers than there are large stacks; each holds its stack until it is released.
 struct Crowd {
   explicit Crowd(weft::Runtime& owner) : runtime(owner) {}
 
@@ -83,7 +83,7 @@ struct Crowd {
     }
     spawned += count;
   }
-  // Each has a stack, or has been found to lack one.
+  // Waits until each fiber has a stack, or is registered as lacking one.
   void settle() const {
     wait_until([this] {
       return runtime.stats().without_stack + static_cast<unsigned>(started) ==
@@ -104,11 +104,11 @@ struct Crowd {
 
 template <class Body>
 void for_each_number_of_workers(Body body) {
-  if (weft::test::kSanitized || weft::test::kEmulated) return;  // They need more addresses.
+  if (weft::test::kSanitized || weft::test::kEmulated) return;  // These builds need more addresses.
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     CAPTURE(workers);
     CHECK(weft::test::status_of_child([&]() noexcept {
-            // The threads' own arenas would take addresses at any time.
+            // Arenas of threads would reserve addresses at any time.
             (void)mallopt(M_ARENA_MAX, 1);
             alarm(20 * weft::test::kSlowdown);
             body(workers);
@@ -117,8 +117,8 @@ void for_each_number_of_workers(Body body) {
   }
 }
 
-// The same with a runtime of that number of workers, and a crowd in it for which there is too
-// little address space.
+// Like for_each_number_of_workers(), but `body` gets a runtime and a crowd that needs more address
+// space than there is.
 template <class Body>
 void with_crowd(weft::RuntimeOptions options, Body body) {
   for_each_number_of_workers([&](unsigned workers) {
@@ -133,7 +133,7 @@ void with_crowd(weft::RuntimeOptions options, Body body) {
 
 TEST_SUITE_BEGIN("scheduler/stack_shortage");
 
-TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost") {
+TEST_CASE("fibers that wait for a stack are in no run queue, and all of them end later") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
@@ -150,14 +150,14 @@ TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost
   });
 }
 
-TEST_CASE("a fiber that yields switches no more often because fibers wait for a stack") {
+TEST_CASE("a fiber that yields switches no more often while other fibers wait for a stack") {
   with_crowd({.monitor = false}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
     constexpr std::uint64_t kYields = 1'000;
     const std::uint64_t before = runtime.stats().switches;
     runtime.run([] {
-      // Two that yield to each other.
+      // Two fibers yield to each other.
       std::atomic<bool> done{false};
       weft::JoinHandle other = weft::spawn([&done] {
         while (!done) weft::this_fiber::yield();
@@ -167,7 +167,7 @@ TEST_CASE("a fiber that yields switches no more often because fibers wait for a 
       other.join();
     });
     EXPECT(crowd.without_stack() > 0);
-    // On several workers the other one yields at its own pace.
+    // With several workers, the other fiber yields independently.
     if (runtime.workers() == 1) EXPECT(runtime.stats().switches - before < 3 * kYields);
     crowd.let_go.release(kMany);
   });
@@ -179,15 +179,15 @@ TEST_CASE("a free stack goes to the fiber that has waited longest for a stack") 
     crowd.settle();
     Crowd newer(runtime);
     newer.spawn(kMany);
-    // Each has been found to lack one, or was started on one that its worker had at hand.
+    // Each fiber is registered as lacking a stack, or was started on a cached stack of its worker.
     wait_until([&] { return crowd.without_stack() + crowd.started + newer.started == 2 * kMany; });
     const int early = newer.started;
     const int waited = crowd.spawned - crowd.started;
     crowd.let_go.release(static_cast<std::uint64_t>(waited - 1));
-    // As many have ended as waited but one: each of their stacks was passed on to one of the crowd.
+    // `waited` - 1 fibers have ended: each of their stacks was passed on to a fiber of the crowd.
     wait_until([&] { return crowd.ended == waited - 1; });
-    // Each other worker may have been stopped before it listed one of the crowd that it had
-    // counted, and may have been asleep with stacks at hand, which it passes on when it gets up.
+    // Each other worker may have been preempted before it listed a fiber that it had counted. It
+    // may also have slept with cached stacks, which it passes on when it wakes.
     constexpr int kAtHand = 8;
     const int others = static_cast<int>(runtime.workers()) - 1;
     wait_until([&] { return crowd.started >= crowd.spawned - 1 - others; });
@@ -199,9 +199,9 @@ TEST_CASE("a free stack goes to the fiber that has waited longest for a stack") 
   });
 }
 
-TEST_CASE("fibers that spawn at their end do not withhold their stacks from waiting fibers") {
+TEST_CASE("waiting fibers get stacks even if each fiber spawns another fiber at its end") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
-    // Each spawns the next until the whole crowd has started.
+    // Each fiber spawns the next one until the whole crowd has started.
     struct Chain {
       Crowd& crowd;
       void operator()() const {
@@ -220,7 +220,7 @@ TEST_CASE("fibers that spawn at their end do not withhold their stacks from wait
   });
 }
 
-TEST_CASE("fibers that wait for a stack start when the system has stacks again") {
+TEST_CASE("fibers that wait for a stack start when the system provides stacks again") {
   for_each_number_of_workers([](unsigned workers) {
     weft::Runtime runtime({.workers = workers});
     settle(runtime);
@@ -237,7 +237,7 @@ TEST_CASE("fibers that wait for a stack start when the system has stacks again")
   });
 }
 
-TEST_CASE("a pinned fiber that waits for a stack is served by the end of any other fiber") {
+TEST_CASE("a pinned fiber that waits for a stack gets the stack of any fiber that ends") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(500);
     crowd.settle();
@@ -251,13 +251,13 @@ TEST_CASE("a pinned fiber that waits for a stack is served by the end of any oth
   });
 }
 
-TEST_CASE("spawns are refused while a fiber waits for a stack, if the options request that") {
+TEST_CASE("a spawn is refused while a fiber waits for a stack if refuse_without_stacks is set") {
   with_crowd({.refuse_without_stacks = true}, [](weft::Runtime& runtime, Crowd& crowd) {
     bool refused = false;
     try {
       for (int i = 0;; ++i) {
         crowd.spawn(1);
-        // So that the workers get to them.
+        // Lets the workers run them.
         if (i % 100 == 0) std::this_thread::sleep_for(1ms);
       }
     } catch (const std::system_error& refusal) {
@@ -267,7 +267,7 @@ TEST_CASE("spawns are refused while a fiber waits for a stack, if the options re
     crowd.let_go.release(static_cast<std::uint64_t>(crowd.spawned));
     EXPECT(runtime.wait_idle_for(20s));
     EXPECT(crowd.ended == crowd.spawned);
-    // There are stacks again.
+    // Stacks are available again.
     bool accepted = false;
     weft::spawn([&] { accepted = true; }).join();
     EXPECT(accepted);

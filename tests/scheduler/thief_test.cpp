@@ -19,7 +19,7 @@ constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kStart = 1'000 * kMillisecond;
 
-// A thread about which a test knows the facts, and counts the questions.
+// A thread whose facts a test sets, and whose queries the test counts.
 class KnownThread final : public weft::scheduler::ThreadFacts {
  public:
   std::int64_t used = kMillisecond;
@@ -33,7 +33,7 @@ class KnownThread final : public weft::scheduler::ThreadFacts {
   }
 };
 
-// The decisions about worker 1 of a thief that has seen it at kStart.
+// A thief's decisions about worker 1, which the thief saw at kStart.
 struct Watcher {
   Thief thief{2, 1};
   Sight sight{.is_open = true, .ring_head = 500, .switches = 500};
@@ -49,7 +49,8 @@ struct Watcher {
 
 TEST_SUITE_BEGIN("scheduler/thief");
 
-TEST_CASE("a thief takes a ring only if its owner needs longer for the ring than a move costs") {
+TEST_CASE(
+    "a thief takes a ring only if the owner would need longer for the ring than a move takes") {
   struct Row {
     std::int64_t elapsed;
     std::uint32_t run;
@@ -57,12 +58,12 @@ TEST_CASE("a thief takes a ring only if its owner needs longer for the ring than
     bool is_taken;
   };
   for (const Row& row : {
-           Row{5 * kMicrosecond, 10, 0, false},     // Nothing is there.
-           Row{5 * kMicrosecond, 0, 1, true},       // Nothing moves.
+           Row{5 * kMicrosecond, 10, 0, false},     // The queue is empty.
+           Row{5 * kMicrosecond, 0, 1, true},       // No fiber has run.
            Row{10 * kMicrosecond, 100, 200, true},  // The owner needs 20 us.
            Row{10 * kMicrosecond, 100, 199, false}, Row{10 * kMicrosecond, 1, 2, true},
            Row{10 * kMicrosecond, 1, 1, false}, Row{tuning::kLookIsOld, 1, 1, true},
-           Row{tuning::kLookIsOld + 1, 1, 1, false},  // It shows nothing about now.
+           Row{tuning::kLookIsOld + 1, 1, 1, false},  // It is out of date.
        }) {
     CAPTURE(row.elapsed);
     CAPTURE(row.run);
@@ -74,13 +75,13 @@ TEST_CASE("a thief takes a ring only if its owner needs longer for the ring than
   }
 }
 
-TEST_CASE("a thief's two looks at a worker are 5 us apart") {
+TEST_CASE("a thief checks the same worker again only after 5 us") {
   const Watcher watcher;
   CHECK(!watcher.thief.may_look(1, kStart + tuning::kBetweenLooks - 1));
   CHECK(watcher.thief.may_look(1, kStart + tuning::kBetweenLooks));
 }
 
-TEST_CASE("a thief takes the next fiber of a worker that ran no other fiber between two looks") {
+TEST_CASE("a thief takes the next fiber of a worker that ran no fiber between two checks") {
   std::array<weft::fibers::Fiber, 2> fibers;
   Watcher watcher;
   std::int64_t now = kStart;
@@ -99,14 +100,14 @@ TEST_CASE("a thief takes the next fiber of a worker that ran no other fiber betw
   CHECK(is_taken());
 }
 
-TEST_CASE("visits are 200 us apart") {
+TEST_CASE("a worker checks other workers for stuck fibers at most once in 200 us") {
   Thief thief(2, 1);
   CHECK(thief.begin_visits(kStart));
   CHECK(!thief.begin_visits(kStart + tuning::kVisitPeriod - 1));
   CHECK(thief.begin_visits(kStart + tuning::kVisitPeriod));
 }
 
-TEST_CASE("a visitor takes half the difference from a worker whose fibers wait for a long time") {
+TEST_CASE("a worker takes half the difference in fibers from a worker whose fibers wait long") {
   struct Row {
     std::int64_t queued;
     std::int64_t mine;
@@ -115,7 +116,7 @@ TEST_CASE("a visitor takes half the difference from a worker whose fibers wait f
   };
   // In 200 us.
   for (const Row& row : {
-           Row{100, 20, 400, 40},  // They have their turn in 50 us.
+           Row{100, 20, 400, 40},  // Their turn comes in 50 us.
            Row{100, 20, 401, 0},
            Row{10, 20, 1, -5},
            Row{21, 20, 1, 0},
@@ -137,7 +138,7 @@ TEST_CASE("a visitor takes half the difference from a worker whose fibers wait f
   }
 }
 
-TEST_CASE("a visitor takes half of the fibers of a worker that computes or is blocked") {
+TEST_CASE("a worker takes half of the fibers of another worker that is stuck in a fiber") {
   enum class Facts : std::uint8_t { waits_for_processor, computes, is_blocked };
   struct Row {
     Facts facts;
@@ -172,7 +173,7 @@ TEST_CASE("a visitor takes half of the fibers of a worker that computes or is bl
   }
 }
 
-TEST_CASE("a visitor asks the kernel at most once in 2 ms what a thread waits for") {
+TEST_CASE("a worker queries the kernel for another thread's wait state at most once in 2 ms") {
   Watcher watcher;
   watcher.sight.queued = 1;
   const std::int64_t period = tuning::kAskPeriod;
@@ -182,7 +183,9 @@ TEST_CASE("a visitor asks the kernel at most once in 2 ms what a thread waits fo
   CHECK(watcher.thread.questions == 2);
 }
 
-TEST_CASE("a visitor runs timers that are overdue by 2 ms, or by 0.2 ms at a stuck worker") {
+TEST_CASE(
+    "a worker runs another worker's timers that are overdue by 2 ms, or 0.2 ms if that worker is "
+    "stuck") {
   struct Row {
     std::int64_t overdue;
     bool is_stuck;

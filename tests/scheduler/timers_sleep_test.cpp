@@ -1,4 +1,4 @@
-// Sleeps in the wheel, in simulated time.
+// Tests sleeps in the wheel, in simulated time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 
 constexpr std::int64_t kTick = std::int64_t{1} << Timers::kTickShift;
 
-// A fiber as far as the wheel looks at it, and the timer on its stack.
+// The parts of a fiber that the wheel uses, and the timer on its stack.
 struct Sleeper {
   Fiber fiber;
   Timer timer;
@@ -37,7 +37,7 @@ void sleep_until(Timers& timers, Sleeper& sleeper, std::int64_t deadline) {
   if (!timers.try_follow(sleeper.fiber, until)) timers.add_sleep(sleeper.timer, until);
 }
 
-// All that the chain of `expired` wakes, in its order.
+// Returns all fibers that the chain of `expired` wakes, in its order.
 std::vector<Fiber*> woken_by(Timer* expired) {
   std::vector<Fiber*> woken;
   for (Timer* timer = expired; timer != nullptr; timer = timer->next) {
@@ -53,8 +53,7 @@ std::vector<Fiber*> woken_by(Timer* expired) {
 
 TEST_SUITE_BEGIN("scheduler/timers_sleep");
 
-TEST_CASE(
-    "sleeps that end in one tick share the first sleep's timer and end in the order they began") {
+TEST_CASE("sleeps that end in one tick share a timer and end in the order in which they began") {
   Timers timers(0);
   std::vector<Sleeper> sleepers(5);
   std::vector<Fiber*> expected;
@@ -88,13 +87,13 @@ TEST_CASE("sleeps of alternating lengths share one timer for each length") {
   }
 }
 
-TEST_CASE("a sleep shares no timer with an ended sleep, nor with a cancellable sleep") {
+TEST_CASE("a sleep does not share the timer of an ended sleep or of a cancellable sleep") {
   Timers timers(0);
   Sleeper first;
   Sleeper second;
   sleep_until(timers, first, 0);
   CHECK(woken_by(timers.expire(kTick)) == std::vector{&first.fiber});
-  // The wheel has come to the tick of the first, so the second is a tick later.
+  // The wheel has reached the tick of the first timer, so the second one is a tick later.
   sleep_until(timers, second, 0);
   CHECK(first.fiber.next == nullptr);
   CHECK(timers.expire(kTick) == nullptr);
@@ -109,7 +108,7 @@ TEST_CASE("a sleep shares no timer with an ended sleep, nor with a cancellable s
   CHECK(woken_by(timers.expire(6 * kTick)) == std::vector{&first.fiber, &second.fiber});
 }
 
-TEST_CASE("sleeps behave as a multimap in a random history") {
+TEST_CASE("sleeps end like the entries of a std::multimap under random operations") {
   weft::test::Random random(4);
   for (int round = 0; round < 20; ++round) {
     std::int64_t now = static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
@@ -120,7 +119,8 @@ TEST_CASE("sleeps behave as a multimap in a random history") {
     std::multimap<std::int64_t, Sleeper*> oracle;
     for (int step = 0; step < 3'000; ++step) {
       if (!random.one_in(8) && !awake.empty()) {
-        // Mostly to a few ticks that are the same for many; some to the same place of latest_.
+        // Most deadlines are in a few ticks that many sleeps share; some use the same place of
+        // latest_.
         const auto ticks = static_cast<std::int64_t>(
             random.one_in(4) ? random.below(6) * 16 : random.below(4) * random.below(100));
         sleep_until(timers, *awake.back(), now + ticks * kTick);
@@ -144,8 +144,8 @@ TEST_CASE("sleeps behave as a multimap in a random history") {
   }
 }
 
-// As in the scheduler: a worker adds while another one, or it itself, expires.
-TEST_CASE("each sleep that begins while other sleeps end ends exactly once") {
+// As in the scheduler, a worker adds sleeps while another worker or the same one expires them.
+TEST_CASE("each sleep that begins while other sleeps end is woken exactly once") {
   weft::test::TestGuard guard("sleeps race");
   const int rounds = 50'000 / static_cast<int>(kSlowdown);
   std::vector<Sleeper> sleepers(static_cast<std::size_t>(rounds));

@@ -1,4 +1,4 @@
-// Simulated time throughout: nothing here waits for a clock.
+// All tests use simulated time: none waits for a clock.
 #include "scheduler/timers/timers.hpp"
 
 #include <doctest/doctest.h>
@@ -25,8 +25,8 @@ using weft::test::kSlowdown;
 
 constexpr std::int64_t kTick = std::int64_t{1} << Timers::kTickShift;
 
-// A wheel and its oracle: a multimap from deadline to timer. Checks that nothing fires early, that
-// nothing is later than a tick, and that next_hint() is never too late.
+// A wheel and its oracle: a multimap from deadline to timer. Checks that no timer fires early or
+// more than a tick late, and that next_hint() is never too late.
 class Checked {
  public:
   explicit Checked(std::int64_t now) : now_(now), wheel_(now) {}
@@ -37,10 +37,10 @@ class Checked {
   void add(Timer& timer, std::int64_t deadline) {
     timer = Timer{};
     wheel_.add(timer, Deadline::at_nanoseconds(deadline));
-    // A deadline that has passed already can fire a tick after now at best.
+    // A deadline that has already passed fires at the earliest a tick after now.
     oracle_.emplace(std::max(deadline, now_), &timer);
   }
-  // The oracle's `position`th timer.
+  // Cancels the oracle's `position`th timer.
   Timer& cancel(std::size_t position) {
     auto found = oracle_.begin();
     std::advance(found, position);
@@ -50,7 +50,7 @@ class Checked {
     oracle_.erase(found);
     return timer;
   }
-  // Everything that fires when the time is `now`.
+  // Returns all timers that fire when the time is `now`.
   std::vector<Timer*> advance(std::int64_t now) {
     now_ = now;
     check_hint();
@@ -85,7 +85,7 @@ class Checked {
   std::multimap<std::int64_t, Timer*> oracle_;
 };
 
-// Returns spans from under a tick to years, evenly over the magnitudes.
+// Returns a span from under a tick to years, with evenly distributed magnitudes.
 std::int64_t random_span(weft::test::Random& random) {
   const std::uint64_t magnitude = random.below(56);
   return static_cast<std::int64_t>(random.below((std::uint64_t{1} << magnitude) + 1));
@@ -93,7 +93,7 @@ std::int64_t random_span(weft::test::Random& random) {
 
 TEST_SUITE_BEGIN("scheduler/timers");
 
-TEST_CASE("an empty wheel never has a due timer") {
+TEST_CASE("an empty timer wheel never has a due timer") {
   Timers timers(123456789);
   CHECK(timers.next_hint().is_never());
   CHECK(timers.expire(123456789) == nullptr);
@@ -111,7 +111,7 @@ TEST_CASE("a timer of any duration fires within a tick of its deadline") {
       const std::int64_t deadline = start + span;
       timers.add(timer, Deadline::at_nanoseconds(deadline));
       REQUIRE(timers.expire(deadline - 1) == nullptr);
-      // Follows the hint as a worker does; each look moves the timer a level down at least.
+      // Follows the hint as a worker does; each look moves the timer down by at least one level.
       int looks = 0;
       Timer* fired = nullptr;
       while (fired == nullptr) {
@@ -152,7 +152,7 @@ TEST_CASE("a timer set to the last deadline before Deadline::never() does not fi
   CHECK(timers.expire(std::int64_t{1} << 62) == nullptr);
 }
 
-TEST_CASE("cancelling twice, or after the timer fired, does nothing") {
+TEST_CASE("cancelling a timer twice, or after the timer has fired, does nothing") {
   Timers timers(0);
   Timer first;
   Timer second;
@@ -167,7 +167,7 @@ TEST_CASE("cancelling twice, or after the timer fired, does nothing") {
   CHECK(timers.expire(5 * kTick) == &first);
 }
 
-TEST_CASE("a timer whose claim a notifier has won is dropped, not fired") {
+TEST_CASE("a timer is dropped without firing if a notify has already ended the wait") {
   Timers timers(0);
   Timer lost;
   Timer won;
@@ -184,7 +184,7 @@ TEST_CASE("a timer whose claim a notifier has won is dropped, not fired") {
   CHECK(!lost.linked);
 }
 
-TEST_CASE("a wheel behaves as a multimap in a random history") {
+TEST_CASE("a timer wheel fires like a std::multimap under random operations") {
   weft::test::Random random(1);
   for (int round = 0; round < 20; ++round) {
     Checked checked(random_span(random));
@@ -203,7 +203,7 @@ TEST_CASE("a wheel behaves as a multimap in a random history") {
       } else if (random.one_in(3) && checked.size() > 0) {
         unused.push_back(&checked.cancel(random.below(checked.size())));
       } else {
-        // Mostly small steps, now and then a leap over many slots.
+        // Makes mostly small steps, and sometimes a leap over many slots.
         const std::int64_t leap =
             random.one_in(20)
                 ? random_span(random)
@@ -215,7 +215,7 @@ TEST_CASE("a wheel behaves as a multimap in a random history") {
   }
 }
 
-TEST_CASE("a million timers fire once each and in the right tick") {
+TEST_CASE("a million timers fire once each, in the right tick") {
   const std::size_t count = 1'000'000 / kSlowdown;
   weft::test::Random random(2);
   std::vector<Timer> timers(count);
@@ -249,9 +249,9 @@ TEST_CASE("a million timers fire once each and in the right tick") {
   CHECK(wheel.next_hint().is_never());
 }
 
-// One thread adds and cancels, another expires, as in the scheduler. The claims of the clock and of
-// the canceller must add up.
-TEST_CASE("either the cancel or the expiry of a timer that fires wins") {
+// As in the scheduler, one thread adds and cancels timers, and another expires them. The claims of
+// the clock and of the canceller must add up to the number of timers.
+TEST_CASE("either the cancel or the expiry of a timer wins when they race") {
   weft::test::TestGuard guard("timers race");
   const int rounds = 20'000 / static_cast<int>(kSlowdown);
   struct Wait {

@@ -1,4 +1,4 @@
-// How long workers have been there, and how long fibers wait and run.
+// Tests how long workers have existed, and how long fibers wait and run.
 #include <cstdint>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
@@ -24,8 +24,8 @@ std::uint64_t count_of(const Durations& durations) {
 TEST_SUITE_BEGIN("scheduler/times");
 
 FIBER_TEST_CASE(
-    "the times of a worker are 0 for a moment before the worker started or fell asleep") {
-  weft::this_fiber::sleep_for(2ms);  // The others are asleep.
+    "the times of a worker are 0 at a moment before the worker started or fell asleep") {
+  weft::this_fiber::sleep_for(2ms);  // The other workers sleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);
     CHECK(before.life == 0);
@@ -33,7 +33,8 @@ FIBER_TEST_CASE(
   }
 }
 
-TEST_CASE("the last bucket counts all durations that are too long for the other buckets") {
+TEST_CASE(
+    "the last bucket of a histogram counts all durations that are too long for other buckets") {
   Durations durations;
   constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);
@@ -48,18 +49,18 @@ TEST_CASE("the last bucket counts all durations that are too long for the other 
   CHECK(durations.sum() == (std::uint64_t{1} << 62) + (std::uint64_t{15} << (kLast - 2)));
 }
 
-TEST_CASE("only the first ready fiber is followed, until it runs and leaves") {
+TEST_CASE("a sampler follows only the first fiber that becomes ready, until that fiber has run") {
   Sampler sampler;
   weft::fibers::Fiber first;
   weft::fibers::Fiber second;
-  CHECK(!sampler.ready(first));  // No reader has asked.
+  CHECK(!sampler.ready(first));  // No reader has requested it.
   CHECK(!sampler.run(&first));
   sampler.begin(1);
   CHECK(sampler.is_armed());
   CHECK(!sampler.is_following());
   CHECK(!sampler.run(&second));
   CHECK(sampler.ready(first));
-  CHECK(!sampler.is_armed());  // So others that become ready need not be told.
+  CHECK(!sampler.is_armed());  // So later ready fibers need no sample.
   CHECK(sampler.is_following());
   CHECK(!sampler.ready(second));
   CHECK(!sampler.run(&second));
@@ -73,7 +74,7 @@ TEST_CASE("only the first ready fiber is followed, until it runs and leaves") {
   CHECK(!sampler.run(&first));
 }
 
-TEST_CASE("the worker that sees a fiber run records the run, even if it has stolen the fiber") {
+TEST_CASE("the thief's sampler records the run of a fiber that the thief has stolen") {
   Sampler victim;
   Sampler thief;
   weft::fibers::Fiber fiber;

@@ -1,4 +1,4 @@
-// A fiber gives back what deep calls have left on its stack.
+// Tests that a fiber gives back stack pages that deep calls have used.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kDeep = 40 << 10;
 
-// Touches the stack far below its caller's frame, and says where.
+// Touches the stack far below its caller's frame, and returns the place.
 [[gnu::noinline]] std::uintptr_t dive() {
   char depth[kDeep];
   std::memset(depth, 7, sizeof depth);
@@ -28,7 +28,7 @@ constexpr std::size_t kDeep = 40 << 10;
   return reinterpret_cast<std::uintptr_t>(lowest);
 }
 
-// Pages of the dive that are in memory; the uppermost are left out, as other calls touch them.
+// Returns how many pages of the dive are in memory, without the uppermost, which other calls touch.
 std::size_t resident(std::uintptr_t from) {
   std::vector<unsigned char> pages(kDeep / kPage - 4);
   const std::uintptr_t first = (from + kPage - 1) & ~(kPage - 1);
@@ -40,7 +40,8 @@ std::size_t resident(std::uintptr_t from) {
 
 TEST_SUITE_BEGIN("scheduler/trim_stack");
 
-FIBER_TEST_CASE("a fiber gives back the pages that a deep call has used, and keeps its frames") {
+FIBER_TEST_CASE(
+    "a fiber's trim releases the pages that a deep call has used, and keeps the fiber's frames") {
   unsigned char own[2 * kPage];
   std::memset(own, 42, sizeof own);
   for (int again = 0; again < 3; ++again) {
@@ -54,12 +55,12 @@ FIBER_TEST_CASE("a fiber gives back the pages that a deep call has used, and kee
   }
 }
 
-FIBER_TEST_CASE("repeated trims of a shallow stack do no harm") {
+FIBER_TEST_CASE("repeated trims of a shallow stack have no effect") {
   for (int again = 0; again < 3; ++again) weft::this_fiber::trim_stack();
   CHECK(weft::this_fiber::is_fiber());
 }
 
-TEST_CASE("a trim on a plain thread has no effect") {
+TEST_CASE("trim_stack() on a plain thread has no effect") {
   const std::uintptr_t depth = dive();
   weft::this_fiber::trim_stack();
   CHECK(resident(depth) == kDeep / kPage - 4);
@@ -74,7 +75,8 @@ void run_inside() {
   swapcontext(&inside, &outside);
 }
 
-FIBER_TEST_CASE_WITH("a stack of the program's own is not trimmed", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("trim_stack() does not trim a stack that the program itself has allocated",
+                     {.workers = {1}}) {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: sanitizers are not told of such stacks");
     return;
@@ -102,8 +104,8 @@ void wait_within() {
   swapcontext(&within, &above);
 }
 
-// Waits on the stack `memory`, which lies in the caller's frame, and counts what is lost meanwhile
-// of a frame below it.
+// Waits on the stack `memory`, which is in the caller's frame. Returns how many bytes of a frame
+// below it are lost meanwhile.
 [[gnu::noinline]] std::size_t lost_while_waiting(char* memory, std::size_t bytes) {
   unsigned char own[5 * kPage];
   std::memset(own, 42, sizeof own);
@@ -120,7 +122,7 @@ void wait_within() {
   return lost;
 }
 
-TEST_CASE("a fiber that waits on a stack inside its own keeps the frames below that stack") {
+TEST_CASE("a fiber that waits on a nested stack of the program keeps the frames below that stack") {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: sanitizers are not told of such stacks");
     return;

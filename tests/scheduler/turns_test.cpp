@@ -1,9 +1,9 @@
-// Of n runnable fibers of equal work none waits for more than 2 n + 64 runs of others in a worker's
-// queue, however many there are and whatever wakes them.
+// Among n runnable fibers with equal work, none waits in a worker's queue for more than 2 n + 64
+// runs of other fibers, however large n is and whatever wakes them.
 //
-// A fiber's wait is counted in runs on the worker that it goes on on, from the moment at which it
-// certainly was ready. Workers are kept in step, as if they all had a processor of the same speed:
-// else one that the kernel holds up would hold up its fibers, while others run any number.
+// A fiber's wait counts in runs on the worker where it continues, from the moment at which it was
+// certainly ready. The test keeps workers in step, as if all had processors of the same speed.
+// Otherwise a worker that the kernel delays would delay its fibers, while other workers go ahead.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ using weft::test::kUnknown;
 using weft::test::Time;
 using weft::test::Woken;
 
-// Half of what is runnable yields all the time, half waits: so no worker ever runs out of work.
+// Half of the runnable fibers yield all the time, and half wait, so no worker runs out of work.
 constexpr std::size_t waiting_of(std::size_t runnable) { return runnable / 2; }
 
 void crowd_of_yielding(Crowd& crowd, std::size_t runnable) {
@@ -44,8 +44,8 @@ void crowd_of_yielding(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Each run begins a new fiber, too, which is a run of its own. Not before all have begun: new
-// fibers that do not fit run newest first, and would keep fibers waiting that have not begun.
+// Each run also spawns a new fiber, which is a separate run. The spawns begin after all fibers have
+// begun: new fibers that do not fit run newest first, and would delay fibers that have not begun.
 void crowd_of_spawning(Crowd& crowd, std::size_t runnable) {
   for (std::size_t i = 0; i < runnable; ++i) {
     crowd.add([&crowd] {
@@ -59,7 +59,7 @@ void crowd_of_spawning(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Pairs that hand a value to and fro.
+// Pairs that pass a value back and forth.
 void crowd_of_pairs(Crowd& crowd, std::size_t runnable) {
   struct Side {
     weft::Channel<int> values{1};
@@ -100,12 +100,12 @@ void crowd_of_sleepers(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Calls by one helper thread, which has woken the caller before when it comes to the next call.
+// Calls by one helper thread, which wakes one caller before it makes the next call.
 void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
   const std::size_t waiting = waiting_of(runnable);
   crowd.add_yielding(runnable - waiting);
   std::deque<Woken> callers(waiting);
-  Woken* before = nullptr;  // The helper's own.
+  Woken* before = nullptr;  // Only the helper uses it.
   for (Woken& caller : callers) {
     crowd.add([&caller, &before] {
       weft::blocking([&] {
@@ -120,7 +120,7 @@ void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// A fiber that a plain thread wakes; with a way to wait and one to be woken.
+// A fiber that a plain thread wakes through `event`.
 template <class Event>
 struct Sleeper {
   Event event;
@@ -129,7 +129,7 @@ struct Sleeper {
   std::size_t wakes = 0;
 };
 
-// The calling thread wakes fibers that have had the turn it woke them for.
+// The calling thread wakes a fiber again after the fiber has had the turn of its last wake.
 template <class Event>
 void crowd_of_woken(Crowd& crowd, std::size_t runnable, std::size_t waiting) {
   crowd.add_yielding(runnable - waiting);
@@ -190,7 +190,7 @@ class Socket {
 };
 
 void crowd_of_sockets(Crowd& crowd, std::size_t runnable) {
-  constexpr std::size_t kMost = 200;  // Each takes two descriptors.
+  constexpr std::size_t kMost = 200;  // Each fiber needs two descriptors.
   crowd_of_woken<Socket>(crowd, runnable, std::min(waiting_of(runnable), kMost));
 }
 
@@ -203,13 +203,13 @@ std::size_t wanted_runnable() {
   return wanted == nullptr ? 0 : std::strtoull(wanted, nullptr, 10);
 }
 
-// Workers that are kept in step, more of them than processors, take long.
+// More workers than processors are slow if they are kept in step.
 std::size_t most_runnable(const weft::Runtime& runtime) {
   return (runtime.workers() == 1 ? 10'000U : 1'000U) / weft::test::kSlowdown;
 }
 
-// With several workers the count depends on the machine, too: the others go on while it stops one
-// worker between two runs. A queue that is unfair is so each time.
+// With several workers, the count also depends on the machine: if it stops one worker between two
+// runs, the other workers continue. An unfair queue is unfair in each attempt.
 bool is_fair(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t), std::size_t runnable,
              std::size_t& longest_wait) {
   for (int attempts = runtime.workers() == 1 ? 1 : 3; attempts > 0; --attempts) {
@@ -222,7 +222,7 @@ bool is_fair(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t), st
 }
 
 void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t)) {
-  const weft::base::shake::Still still;  // Chance is not fair.
+  const weft::base::shake::Still still;  // Random decisions are not fair.
   const std::size_t wanted = wanted_runnable();
   const std::size_t most = wanted != 0 ? wanted : most_runnable(runtime);
   for (std::size_t runnable = wanted != 0 ? wanted : 100; runnable <= most; runnable *= 10) {
@@ -245,39 +245,42 @@ THREAD_TEST_CASE_WITH("a fiber that yields waits for at most two turns of other 
   check_fairness(runtime, crowd_of_yielding);
 }
 
-THREAD_TEST_CASE_WITH("fibers that yield wait no longer when each constantly starts fibers",
+THREAD_TEST_CASE_WITH("a fiber that yields waits no longer when the fibers constantly spawn fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_spawning);
 }
 
-THREAD_TEST_CASE_WITH("fibers that wake each other get their turns", {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH("fibers that wake each other run within two turns of other fibers",
+                      {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep has ended get their turns among fibers that yield",
+THREAD_TEST_CASE_WITH("fibers whose sleep has ended run within two turns of fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }
 
-THREAD_TEST_CASE_WITH("fibers that blocking calls wake get their turns among fibers that yield",
+THREAD_TEST_CASE_WITH("fibers that blocking calls wake run within two turns of fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_blocking);
 }
 
-THREAD_TEST_CASE_WITH("fibers that a plain thread wakes get their turns among fibers that yield",
+THREAD_TEST_CASE_WITH("fibers that a plain thread wakes run within two turns of fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_threads);
 }
 
-THREAD_TEST_CASE_WITH("fibers that sockets wake get their turns among fibers that yield",
+THREAD_TEST_CASE_WITH("fibers that sockets wake run within two turns of fibers that yield",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sockets);
 }
 
-// Each worker has one fiber that yields, so that none is idle, when one of them gets thousands. In
-// step with it, another that kept to its own fiber would give that one thousands of turns.
-THREAD_TEST_CASE_WITH("a worker with few yielding fibers takes some fibers from a worker with many",
-                      {.workers = {2, 8}, .options = kUnwatched}) {
+// Each worker has one yielding fiber, so that none is idle, when one worker gets thousands of
+// fibers. The workers run in step, so a worker that ran only its own fiber would give it thousands
+// of turns.
+THREAD_TEST_CASE_WITH(
+    "a worker with few yielding fibers takes some of the fibers of a worker with many",
+    {.workers = {2, 8}, .options = kUnwatched}) {
   const weft::base::shake::Still still;
   const std::size_t many = 4'000 / weft::test::kSlowdown;
   Crowd crowd(runtime.workers(), many);
@@ -286,7 +289,7 @@ THREAD_TEST_CASE_WITH("a worker with few yielding fibers takes some fibers from 
   weft::spawn([&] { crowd.add_yielding(many); }).join();
   crowd.complete();
   crowd.await_end();
-  CHECK(crowd.most_turns() < 4 * many);  // Else it is some 8 turns of each of the others.
+  CHECK(crowd.most_turns() < 4 * many);  // Otherwise, some 8 turns per other fiber.
 }
 
 TEST_SUITE_END();

@@ -1,4 +1,5 @@
-// A fiber that only yielded once kept a worker's overflow waiting forever.
+// Regression test: a fiber that only yielded kept the fibers in a worker's overflow list waiting
+// forever.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,9 +11,8 @@
 #include "tests/support/fiber_test.hpp"
 
 TEST_SUITE("scheduler/yield_and_overflow") {
-  FIBER_TEST_CASE(
-      "a fiber that yields until other fibers have run sees them run, whatever their number") {
-    // Different numbers, because the mistake showed only when two counters fell into step.
+  FIBER_TEST_CASE("a fiber that yields until any number of other fibers have run sees them run") {
+    // Tests several numbers, because the fault appeared only when two counters were in step.
     for (const std::size_t count : {1000UL, 1001UL, 1007UL, 3001UL, 10'000UL}) {
       std::atomic<std::size_t> entered{0};
       weft::WaitGroup group;

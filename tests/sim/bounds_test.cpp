@@ -20,7 +20,8 @@ using namespace std::chrono_literals;
 namespace net = weft::net;
 namespace sim = weft::sim;
 
-TEST_CASE("a day of a service with 1 000 idle connections and a tick a second is simulated") {
+TEST_CASE(
+    "a simulation runs a day of a service with 1 000 idle connections and a tick per second") {
   const weft::test::TestGuard guard("a day of a service with 1 000 idle connections");
   int ticks = 0;
   sim::explore({.seeds = 1}, [&](sim::World& world) {
@@ -50,7 +51,7 @@ TEST_CASE("a day of a service with 1 000 idle connections and a tick a second is
   CHECK(ticks >= 86'399);
 }
 
-TEST_CASE("a million turns of fibers are simulated in one run") {
+TEST_CASE("a simulation runs a million turns of fibers in one run") {
   const weft::test::TestGuard guard("a million turns of fibers are simulated in one run");
   const sim::Report report = sim::explore({.seeds = 1}, [](sim::World&) {
     std::vector<weft::JoinHandle<void>> fibers;

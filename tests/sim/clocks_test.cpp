@@ -45,7 +45,7 @@ Waits measure(double parts_per_million, Wait wait) {
 
 }  // namespace
 
-TEST_CASE("sleeps, limits and tickers of a host end by its own clock") {
+TEST_CASE("sleeps, limits and tickers of a simulated host end by the host's own clock") {
   const weft::test::TestGuard guard("sleeps, limits and tickers end by the host's clock");
   const auto sleep = [] { weft::this_fiber::sleep_for(1h); };
   const auto limit = [] {
@@ -69,7 +69,7 @@ TEST_CASE("sleeps, limits and tickers of a host end by its own clock") {
   }
 }
 
-TEST_CASE("a drift begins when it is set, and clocks never go back") {
+TEST_CASE("a simulated clock drift begins when it is set, and clocks of hosts never go back") {
   const weft::test::TestGuard guard("a drift begins when it is set");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     std::chrono::nanoseconds shown{0};
@@ -93,7 +93,7 @@ TEST_CASE("a drift begins when it is set, and clocks never go back") {
   });
 }
 
-TEST_CASE("a wall clock that is set moves no timer, and no clock of another host") {
+TEST_CASE("setting a host's wall clock moves no timer and no clock of another host") {
   const weft::test::TestGuard guard("a wall clock that is set moves no timer");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     std::chrono::nanoseconds jumped{0};
@@ -113,7 +113,7 @@ TEST_CASE("a wall clock that is set moves no timer, and no clock of another host
   });
 }
 
-TEST_CASE("outside of a simulation the wall clock is the system's") {
+TEST_CASE("the wall clock outside a simulation is the system's clock") {
   const auto before = std::chrono::system_clock::now();
   const auto now = weft::WallClock::to_sys(weft::WallClock::now());
   CHECK(now >= before);

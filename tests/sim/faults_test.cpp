@@ -72,7 +72,7 @@ bool has_echo() {
 
 }  // namespace
 
-TEST_CASE("a service survives failing calls, and answers once calls succeed") {
+TEST_CASE("a service continues while its calls fail, and answers when calls succeed again") {
   const weft::test::TestGuard guard("a service outlives calls that fail");
   int answers = 0;
   int failures = 0;
@@ -91,7 +91,7 @@ TEST_CASE("a service survives failing calls, and answers once calls succeed") {
   CHECK(failures > 100);
 }
 
-TEST_CASE("a file has its whole contents, or a call has failed") {
+TEST_CASE("a simulated file has its complete contents unless a call has failed") {
   const weft::test::TestGuard guard("a file has its whole contents, or a call has failed");
   int errors = 0;
   sim::explore({.seeds = 50}, [&](sim::World& world) {
@@ -119,7 +119,7 @@ TEST_CASE("a file has its whole contents, or a call has failed") {
   CHECK(errors > 10);
 }
 
-TEST_CASE("calls on paths change nothing if the seed makes them fail") {
+TEST_CASE("calls on simulated paths change nothing when the seed makes them fail") {
   const weft::test::TestGuard guard("calls on paths change nothing if the seed makes them fail");
   int failed = 0;
   int done = 0;
@@ -140,7 +140,7 @@ TEST_CASE("calls on paths change nothing if the seed makes them fail") {
   CHECK(failed > 5);
 }
 
-TEST_CASE("failing lookups and datagrams leave the socket usable, and a read returns a part") {
+TEST_CASE("failed lookups and datagrams leave a socket usable, and a file read may return a part") {
   const weft::test::TestGuard guard("lookups and datagrams that fail leave the socket usable");
   int lookups = 0;
   int datagrams = 0;
@@ -175,7 +175,8 @@ TEST_CASE("failing lookups and datagrams leave the socket usable, and a read ret
   CHECK(parts > 10);
 }
 
-TEST_CASE("a failing allocation throws std::bad_alloc in a host's fiber, and nowhere else") {
+TEST_CASE(
+    "a failed allocation throws std::bad_alloc in a fiber of the chosen host, and nowhere else") {
   if (!kFailsMemory) {
     MESSAGE("skipped: a sanitizer has an operator new of its own");
     return;
@@ -204,7 +205,7 @@ TEST_CASE("a failing allocation throws std::bad_alloc in a host's fiber, and now
   CHECK(caught == 10);
 }
 
-TEST_CASE("an error that a program does not handle is found, with the calls that must fail") {
+TEST_CASE("a simulation finds an unhandled error and names the calls that must fail") {
   const weft::test::TestGuard guard("what a program does not see to is found");
   const std::string reason = reason_of([](sim::World& world) {
     world.host("careless", [] {

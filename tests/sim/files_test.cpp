@@ -39,7 +39,7 @@ void append_numbers(std::vector<int>& synced) {
 
 }  // namespace
 
-TEST_CASE("a host has files of its own, and sees no file of the system") {
+TEST_CASE("a simulated host has its own files and sees no file of the system") {
   const weft::test::TestGuard guard("the files of a host are its own");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     world.put_file("world", "/etc/name", "world");
@@ -121,7 +121,8 @@ TEST_CASE("simulated paths are renamed, removed and described like real paths") 
   });
 }
 
-TEST_CASE("a power cut leaves a renamed directory whole, under its old or its new name") {
+TEST_CASE(
+    "a simulated power cut leaves a renamed directory complete, under its old or its new name") {
   const weft::test::TestGuard guard("a power cut leaves a renamed directory whole");
   std::set<bool> is_renamed;
   sim::explore({.seeds = 50}, [&](sim::World& world) {
@@ -139,7 +140,8 @@ TEST_CASE("a power cut leaves a renamed directory whole, under its old or its ne
   CHECK(is_renamed.size() == 2);
 }
 
-TEST_CASE("a power cut loses no synced number, and sometimes a number that was not synced") {
+TEST_CASE(
+    "a simulated power cut loses no synced number, and may lose a number that was not synced") {
   const weft::test::TestGuard guard("a power cut loses nothing that was synced");
   std::set<bool> kept_more;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -156,7 +158,7 @@ TEST_CASE("a power cut loses no synced number, and sometimes a number that was n
   CHECK(kept_more.size() == 2);
 }
 
-TEST_CASE("a crash of a process loses nothing that it wrote, and a new disk has nothing") {
+TEST_CASE("a crash of a simulated process loses no written data, and a new disk is empty") {
   const weft::test::TestGuard guard("a crash of a process loses nothing that it wrote");
   sim::explore({.seeds = 20}, [](sim::World& world) {
     int starts = 0;
@@ -178,7 +180,7 @@ TEST_CASE("a crash of a process loses nothing that it wrote, and a new disk has 
   });
 }
 
-TEST_CASE("a power cut leaves a replaced file old or new, and a rewritten file may be neither") {
+TEST_CASE("a simulated power cut leaves a replaced file old or new, and may mix a rewritten file") {
   const weft::test::TestGuard guard("a replaced file is the old one or the new one");
   const std::string before(20'000, 'a');
   const std::string after(30'000, 'b');
@@ -199,7 +201,7 @@ TEST_CASE("a power cut leaves a replaced file old or new, and a rewritten file m
   CHECK(rewritten.size() > 2);
 }
 
-TEST_CASE("a file that is written again without a sync is empty after some power cuts") {
+TEST_CASE("a file rewritten without a sync is empty after some simulated power cuts") {
   const weft::test::TestGuard guard("a file that is written again may be empty");
   const auto body = [](sim::World& world) {
     world.host("store", [] {
@@ -218,7 +220,7 @@ TEST_CASE("a file that is written again without a sync is empty after some power
   CHECK_THROWS_AS(sim::explore({.seeds = 100, .shrinks = false}, body), sim::Failure);
 }
 
-TEST_CASE("disturb() cuts power, and a seed loses the same data in each run") {
+TEST_CASE("World::disturb() cuts the power, and a seed loses the same data in each run") {
   const weft::test::TestGuard guard("disturb() cuts power");
   (void)sim::check_determinism({.seeds = 20}, [](sim::World& world) {
     std::vector<int> synced;
@@ -229,7 +231,7 @@ TEST_CASE("disturb() cuts power, and a seed loses the same data in each run") {
   });
 }
 
-TEST_CASE("a simulated file is sent on a simulated stream") {
+TEST_CASE("a simulated file can be sent over a simulated stream") {
   const weft::test::TestGuard guard("a simulated file is sent on a simulated stream");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     const std::string text(100'000, 'f');

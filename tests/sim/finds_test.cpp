@@ -56,7 +56,7 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE("a mutex passes from each waiter to the next waiter") {
+TEST_CASE("a mutex is passed from each waiter to the next waiter") {
   const weft::test::TestGuard guard("a mutex passes from each waiter to the next waiter");
   sim::explore(options(), [](sim::World&) {
     weft::Mutex mutex;
@@ -73,7 +73,7 @@ TEST_CASE("a mutex passes from each waiter to the next waiter") {
   });
 }
 
-TEST_CASE("a waiter that gives up admits the smaller demands behind that waiter") {
+TEST_CASE("a waiter that gives up admits the smaller acquires behind that waiter") {
   const weft::test::TestGuard guard("a waiter that gives up lets smaller demands through");
   sim::explore(options(), [](sim::World&) {
     weft::Semaphore semaphore(1);
@@ -84,7 +84,7 @@ TEST_CASE("a waiter that gives up admits the smaller demands behind that waiter"
   });
 }
 
-TEST_CASE("a timer that is set wakes the fiber that waits for it") {
+TEST_CASE("a timer that is reset wakes the fiber that waits for the timer") {
   const weft::test::TestGuard guard("a timer that is set wakes the fiber that waits");
   sim::explore(options(), [](sim::World&) {
     weft::Timer timer;  // It is never due.
@@ -95,7 +95,7 @@ TEST_CASE("a timer that is set wakes the fiber that waits for it") {
   });
 }
 
-TEST_CASE("no sleep is late because another sleep is longer") {
+TEST_CASE("a short sleep ends on time while another fiber sleeps longer") {
   const weft::test::TestGuard guard("no sleep is late because another sleep is longer");
   sim::explore(options(), [](sim::World&) {
     auto longer = weft::spawn([] { weft::this_fiber::sleep_for(1h); });
@@ -109,7 +109,7 @@ TEST_CASE("no sleep is late because another sleep is longer") {
   });
 }
 
-TEST_CASE("a request on a connection that the server has just closed is repeated") {
+TEST_CASE("a client repeats a request when the server has just closed the connection") {
   const weft::test::TestGuard guard("a request on a closed connection is made again");
   sim::explore(options(), [](sim::World& world) {
     world.network().latency(1ms, 50ms);
@@ -129,7 +129,7 @@ TEST_CASE("a request on a connection that the server has just closed is repeated
   });
 }
 
-TEST_CASE("a submitter that waits for room in a pool gets it") {
+TEST_CASE("a submitter that waits for room in a pool is admitted") {
   const weft::test::TestGuard guard("a submitter that waits for room in a pool gets it");
   sim::explore(options(), [](sim::World&) {
     weft::FiberPool pool({.capacity = 2, .queue_capacity = 0});
@@ -141,7 +141,7 @@ TEST_CASE("a submitter that waits for room in a pool gets it") {
   });
 }
 
-TEST_CASE("a pool of one worker runs each task that comes after an idle time") {
+TEST_CASE("a pool of capacity 1 runs each task that comes after an idle time") {
   const weft::test::TestGuard guard("a pool of one worker runs each task");
   sim::explore(options(), [](sim::World&) {
     weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -154,7 +154,7 @@ TEST_CASE("a pool of one worker runs each task that comes after an idle time") {
   });
 }
 
-TEST_CASE("a result that no caller awaits is destroyed in the slot of its task") {
+TEST_CASE("a result without a waiting caller is destroyed in the slot of its task") {
   const weft::test::TestGuard guard("a result that no caller awaits is destroyed in the slot");
   sim::explore(options(), [](sim::World&) {
     int count = 0;
@@ -166,7 +166,7 @@ TEST_CASE("a result that no caller awaits is destroyed in the slot of its task")
   });
 }
 
-TEST_CASE("a retired worker whose values wait for a task has no slot to return") {
+TEST_CASE("a retired worker whose FiberLocal waits for a task has no slot to return") {
   const weft::test::TestGuard guard("a retired worker has no slot to return");
   struct Kept {
     weft::FiberPool* pool = nullptr;
@@ -175,7 +175,7 @@ TEST_CASE("a retired worker whose values wait for a task has no slot to return")
       if (pool->is_closed_hint()) return;
       pool->run([this] {
         weft::PoolStats stats = pool->stats();
-        // The retired worker gives its place up once it waits, which may be later than this.
+        // The retired worker releases its place when it waits, which may be later.
         for (; stats.live > 1; stats = pool->stats()) weft::this_fiber::yield();
         sim::check(stats.busy == 1, "the pool counts the task that runs");
       });
@@ -219,7 +219,7 @@ TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no 
   });
 }
 
-TEST_CASE("a join of a cancelled pool returns after the dropped tasks are destroyed") {
+TEST_CASE("join() of a cancelled pool returns after the dropped tasks are destroyed") {
   const weft::test::TestGuard guard("a join of a cancelled pool waits for dropped tasks");
   sim::explore(options(), [](sim::World&) {
     int count = 0;
@@ -234,7 +234,7 @@ TEST_CASE("a join of a cancelled pool returns after the dropped tasks are destro
   });
 }
 
-TEST_CASE("a task of a group at its limit starts another task of the group") {
+TEST_CASE("a task of a group at the limit spawns another task of the group") {
   const weft::test::TestGuard guard("a task of a group at its limit starts another one");
   sim::explore(options(), [](sim::World&) {
     weft::TaskGroup group({.max_running = 2});
@@ -245,7 +245,7 @@ TEST_CASE("a task of a group at its limit starts another task of the group") {
   });
 }
 
-TEST_CASE("a connection between two requests ends when its server stops") {
+TEST_CASE("an idle connection ends when its server stops") {
   const weft::test::TestGuard guard("a connection between two requests ends");
   sim::explore(options(), [](sim::World& world) {
     auto listener = net::TcpListener::listen(net::Address::any_v4(7));
@@ -269,7 +269,8 @@ TEST_CASE("a connection between two requests ends when its server stops") {
   });
 }
 
-TEST_CASE("a handler's shutdown returns although a request waits for the handler's slot") {
+TEST_CASE(
+    "shutdown() called by a handler returns although a request waits for the handler's slot") {
   const weft::test::TestGuard guard("a handler's shutdown returns although a request waits");
   sim::explore(options(), [](sim::World& world) {
     weft::http::Server* running = nullptr;

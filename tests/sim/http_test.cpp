@@ -51,7 +51,7 @@ net::Result<std::string> ask(http::Client& client, const std::string& body,
 
 }  // namespace
 
-TEST_CASE("clients, a server and its pool work unchanged, and in the same way in each run") {
+TEST_CASE("simulated HTTP clients, a server and its pool run in the same way in each run") {
   const weft::test::TestGuard guard("clients, a server and its pool work unchanged");
   const sim::Report report = sim::check_determinism({.seeds = 30}, [](sim::World& world) {
     world.network().latency(1ms, 20ms).loss(0.02);
@@ -75,7 +75,7 @@ TEST_CASE("clients, a server and its pool work unchanged, and in the same way in
   CHECK(report.runs == 30);
 }
 
-TEST_CASE("requests that may be repeated survive crashes, partitions and stops of the server") {
+TEST_CASE("repeatable HTTP requests succeed despite crashes, partitions and stops of the server") {
   const weft::test::TestGuard guard("requests that may be repeated survive");
   const sim::Report report = sim::explore({.seeds = 100}, [](sim::World& world) {
     world.network().latency(1ms, 20ms).loss(0.02);
@@ -96,7 +96,7 @@ TEST_CASE("requests that may be repeated survive crashes, partitions and stops o
   CHECK(report.simulated > 100min);
 }
 
-TEST_CASE("an unused connection is closed by the server's idle limit, in virtual time") {
+TEST_CASE("the idle limit of an HTTP server closes an unused connection in virtual time") {
   const weft::test::TestGuard guard("a connection that nobody uses is closed");
   sim::explore({.seeds = 10}, [](sim::World& world) {
     world.host("server", [] {
@@ -118,7 +118,7 @@ TEST_CASE("an unused connection is closed by the server's idle limit, in virtual
   });
 }
 
-TEST_CASE("a client repeats a request whose kept connection the server has just closed") {
+TEST_CASE("an HTTP client repeats a request whose kept connection the server has just closed") {
   const weft::test::TestGuard guard("a client repeats a request");
   std::uint64_t retried = 0;
   sim::explore({.seeds = 200}, [&](sim::World& world) {
@@ -141,7 +141,7 @@ TEST_CASE("a client repeats a request whose kept connection the server has just 
   CHECK(retried > 0);
 }
 
-TEST_CASE("dates of answers follow the virtual clock") {
+TEST_CASE("the Date header of an answer follows the virtual clock") {
   const weft::test::TestGuard guard("dates of answers follow the virtual clock");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", &run_server);
@@ -153,7 +153,7 @@ TEST_CASE("dates of answers follow the virtual clock") {
   });
 }
 
-TEST_CASE("a server shows the date of its host, and its limits follow the host's clock") {
+TEST_CASE("a simulated HTTP server uses its host's clock for dates and limits") {
   const weft::test::TestGuard guard("a server shows the date of its host");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     world.host("server", [] {
@@ -181,7 +181,7 @@ TEST_CASE("a server shows the date of its host, and its limits follow the host's
   });
 }
 
-TEST_CASE("the metrics of a host show its own process, whatever earlier processes left") {
+TEST_CASE("the metrics of a simulated host show only the host's current process") {
   const weft::test::TestGuard guard("the metrics of a host show its own process");
   std::string first;
   sim::explore({.seeds = 3}, [&](sim::World& world) {
@@ -206,7 +206,7 @@ TEST_CASE("the metrics of a host show its own process, whatever earlier processe
   CHECK(first.find("number=") == std::string::npos);
 }
 
-TEST_CASE("a runtime ends although a world has left an idle worker of a pool") {
+TEST_CASE("a runtime outside a simulation ends although the simulation left an idle pool worker") {
   const weft::test::TestGuard guard("a runtime ends although a world has left a worker");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", [] {

@@ -9,7 +9,7 @@ TEST_SUITE_BEGIN("sim/misuse");
 
 namespace sim = weft::sim;
 
-DEATH_TEST_CASE("a Runtime inside of a simulation ends the process",
+DEATH_TEST_CASE("making a Runtime inside a simulation ends the process",
                 "a Runtime was made inside a simulation") {
   sim::run([] { const weft::Runtime runtime; });
 }
@@ -23,7 +23,7 @@ DEATH_TEST_CASE("the report of a misuse inside a simulation has the seed", "WEFT
       {.first_seed = 7});
 }
 
-DEATH_TEST_CASE("the report of a misuse inside a simulation shows what happened before",
+DEATH_TEST_CASE("the report of a misuse inside a simulation shows the notes made before the misuse",
                 "before the mutex") {
   sim::run([] {
     sim::note("before the mutex");

@@ -62,7 +62,7 @@ void run_echo(std::uint16_t port) {
   (void)net::serve(listener.value, &echo);
 }
 
-// Starts an echo server on a host of its own, and returns a connection to it.
+// Starts an echo server on a separate host, and returns a connection to it.
 net::TcpStream dial_echo(sim::World& world) {
   world.host("server", [] { run_echo(7); });
   world.run_for(1ms);
@@ -87,7 +87,7 @@ std::string echo_of(net::TcpStream& stream, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a stream between hosts carries all bytes in order, whatever is lost") {
+TEST_CASE("a stream between simulated hosts carries all bytes in order despite lost packets") {
   const weft::test::TestGuard guard("a stream between hosts carries all bytes in order");
   const std::string text = long_text(1'000'000);
   (void)sim::check_determinism({.seeds = 10}, [&](sim::World& world) {
@@ -98,7 +98,7 @@ TEST_CASE("a stream between hosts carries all bytes in order, whatever is lost")
   });
 }
 
-TEST_CASE("a round trip takes two latencies, and bandwidth bounds what is sent") {
+TEST_CASE("a simulated round trip takes two latencies, and the bandwidth limits the data rate") {
   const weft::test::TestGuard guard("a round trip takes two latencies");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.network().latency(20ms, 20ms);
@@ -117,7 +117,7 @@ TEST_CASE("a round trip takes two latencies, and bandwidth bounds what is sent")
   });
 }
 
-TEST_CASE("a read returns all or a part of the arrived bytes, depending on the seed") {
+TEST_CASE("a simulated read returns all or a part of the arrived bytes, depending on the seed") {
   const weft::test::TestGuard guard("a read returns all that has arrived or a part of it");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -133,7 +133,7 @@ TEST_CASE("a read returns all or a part of the arrived bytes, depending on the s
   CHECK(counts.size() > 3);
 }
 
-TEST_CASE("a write takes all or a part of the bytes, depending on the seed") {
+TEST_CASE("a simulated write accepts all or a part of the bytes, depending on the seed") {
   const weft::test::TestGuard guard("a write takes all bytes or a part of them");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -144,7 +144,7 @@ TEST_CASE("a write takes all or a part of the bytes, depending on the seed") {
   CHECK(counts.size() > 3);
 }
 
-TEST_CASE("names lead to hosts, and other names and addresses cause errors") {
+TEST_CASE("names of simulated hosts are resolved, and other names and addresses cause errors") {
   const weft::test::TestGuard guard("names lead to hosts");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", [] {});
@@ -155,7 +155,7 @@ TEST_CASE("names lead to hosts, and other names and addresses cause errors") {
   });
 }
 
-TEST_CASE("a port without a listener refuses, and a host without power does not answer") {
+TEST_CASE("a simulated port without a listener refuses, and a host without power does not answer") {
   const weft::test::TestGuard guard("a port where nobody listens refuses");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -173,7 +173,7 @@ TEST_CASE("a port without a listener refuses, and a host without power does not 
   });
 }
 
-TEST_CASE("a full backlog lets a connection wait until another connection is accepted") {
+TEST_CASE("a full backlog makes a simulated connect wait until another connection is accepted") {
   const weft::test::TestGuard guard("a full backlog lets a connection wait");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto listener = net::TcpListener::listen(net::Address::any_v4(7), {.backlog = 1});
@@ -188,7 +188,7 @@ TEST_CASE("a full backlog lets a connection wait until another connection is acc
   });
 }
 
-TEST_CASE("a host without descriptors accepts again when a descriptor has been closed") {
+TEST_CASE("a simulated host without free descriptors accepts again when a descriptor is closed") {
   const weft::test::TestGuard guard("a host without descriptors accepts again");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -208,7 +208,7 @@ TEST_CASE("a host without descriptors accepts again when a descriptor has been c
   });
 }
 
-TEST_CASE("a short partition delays a stream, and a long partition breaks it") {
+TEST_CASE("a short partition delays a simulated stream, and a long partition breaks the stream") {
   const weft::test::TestGuard guard("a partition holds a stream up");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto stream = dial_echo(world);
@@ -228,7 +228,8 @@ TEST_CASE("a short partition delays a stream, and a long partition breaks it") {
   });
 }
 
-TEST_CASE("a crash ends or resets a host's connections, and the restarted host serves again") {
+TEST_CASE(
+    "a crash ends or resets a simulated host's connections, and the restarted host serves again") {
   const weft::test::TestGuard guard("a crash ends or resets the connections of a host");
   sim::explore({.seeds = 20}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -252,7 +253,7 @@ TEST_CASE("a crash ends or resets a host's connections, and the restarted host s
   });
 }
 
-TEST_CASE("a host that is up again after a power loss resets its earlier connections") {
+TEST_CASE("a simulated host that restarts after a power loss resets its earlier connections") {
   const weft::test::TestGuard guard("a host that lost its power resets a connection of before");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto stream = dial_echo(world);
@@ -265,7 +266,7 @@ TEST_CASE("a host that is up again after a power loss resets its earlier connect
   });
 }
 
-TEST_CASE("a stopped host keeps the data that arrives, and answers when it continues") {
+TEST_CASE("a simulated host that is stopped keeps arriving data and answers when it continues") {
   const weft::test::TestGuard guard("a stopped host keeps what comes");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -281,7 +282,7 @@ TEST_CASE("a stopped host keeps the data that arrives, and answers when it conti
   });
 }
 
-TEST_CASE("a host that crashes itself does not continue") {
+TEST_CASE("a simulated host that crashes itself does not continue") {
   const weft::test::TestGuard guard("a host that crashes itself does not continue");
   bool went_on = false;
   int starts = 0;
@@ -299,7 +300,7 @@ TEST_CASE("a host that crashes itself does not continue") {
   CHECK(starts == 2);
 }
 
-TEST_CASE("datagrams are lost, duplicated and reordered") {
+TEST_CASE("simulated datagrams are lost, duplicated and reordered") {
   const weft::test::TestGuard guard("datagrams are lost, duplicated and reordered");
   (void)sim::check_determinism({.seeds = 3}, [](sim::World& world) {
     world.network().latency(1ms, 50ms).loss(0.2).duplication(0.2);
@@ -334,7 +335,7 @@ TEST_CASE("datagrams are lost, duplicated and reordered") {
   });
 }
 
-TEST_CASE("Unix sockets connect within a host") {
+TEST_CASE("simulated Unix sockets connect within a host") {
   const weft::test::TestGuard guard("Unix sockets connect within a host");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     const auto address = net::UnixAddress::path("/run/echo").value;
@@ -362,7 +363,7 @@ TEST_CASE("Unix sockets connect within a host") {
   });
 }
 
-TEST_CASE("a descriptor of the system is refused with a message that names the call") {
+TEST_CASE("a simulation refuses a real descriptor with a message that names the call") {
   const weft::test::TestGuard guard("what is the system's is refused");
   std::string reason;
   try {

@@ -73,7 +73,7 @@ const std::vector<sim::Strategy> kStrategies{sim::Strategy::random, sim::Strateg
 
 }  // namespace
 
-TEST_CASE("each strategy finds a lost update, and a deadlock of two locks") {
+TEST_CASE("each strategy of sim::explore() finds a lost update and a deadlock of two locks") {
   const weft::test::TestGuard guard("each strategy finds a lost update and a deadlock");
   for (const sim::Strategy strategy : kStrategies) {
     CAPTURE(static_cast<int>(strategy));
@@ -85,7 +85,7 @@ TEST_CASE("each strategy finds a lost update, and a deadlock of two locks") {
   }
 }
 
-TEST_CASE("priorities find a lost update at depth 2 and none at depth 1") {
+TEST_CASE("the priorities strategy finds a lost update at depth 2 and none at depth 1") {
   const weft::test::TestGuard guard("priorities find a lost update at depth 2");
   const auto reason_at = [](unsigned depth) {
     return failure_of(&add_without_lock,
@@ -96,7 +96,7 @@ TEST_CASE("priorities find a lost update at depth 2 and none at depth 1") {
   CHECK(reason_at(2).starts_with("check failed: no update is lost"));
 }
 
-TEST_CASE("the exhaustive strategy reports that no update is lost without a preemption") {
+TEST_CASE("the exhaustive strategy finds no lost update without a preemption") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},
@@ -127,7 +127,8 @@ TEST_CASE("the exhaustive strategy runs each order of three fibers once") {
   CHECK(std::set(orders.begin(), orders.end()).size() == 6);
 }
 
-TEST_CASE("the exhaustive strategy stops at its limit and reports that there are more orders") {
+TEST_CASE(
+    "the exhaustive strategy stops at max_schedules and reports that the search is incomplete") {
   const weft::test::TestGuard guard("the exhaustive strategy stops at its limit");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_schedules = 3}, [](sim::World&) {
@@ -140,7 +141,7 @@ TEST_CASE("the exhaustive strategy stops at its limit and reports that there are
   CHECK(!report.is_complete);
 }
 
-TEST_CASE("a seed that failed fails in the same way when it runs alone") {
+TEST_CASE("a seed that failed fails in the same way when the seed runs alone") {
   const weft::test::TestGuard guard("a seed fails again, alone");
   const sim::Failure first = failure_of(&add_without_lock, {.seeds = 200});
   REQUIRE(first.seed() != 0);
@@ -155,7 +156,7 @@ TEST_CASE("a seed that failed fails in the same way when it runs alone") {
   CHECK(std::string(by_environment.what()) == first.what());
 }
 
-TEST_CASE("the report of a failure names the preemption that it needs") {
+TEST_CASE("the report of a failure names the preemptions that the failure needs") {
   const weft::test::TestGuard guard("the report of a failure names the preemption that it needs");
   const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
   CHECK(found.reason().find("Shortened: 1 preemption is needed, in turn ") != std::string::npos);
@@ -163,7 +164,7 @@ TEST_CASE("the report of a failure names the preemption that it needs") {
   CHECK(needs_none.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("even without preemptions, a fiber that waits by yielding lets other fibers run") {
+TEST_CASE("a fiber that waits by yielding lets other fibers run, even without preemptions") {
   const weft::test::TestGuard guard("a fiber that waits by yielding lets others run");
   const auto waits = [] {
     bool is_done = false;
@@ -175,7 +176,8 @@ TEST_CASE("even without preemptions, a fiber that waits by yielding lets other f
   CHECK(found.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("shrinking a failure finds the faults that it needs, and shows them in its story") {
+TEST_CASE(
+    "shrinking a failure finds the necessary faults and shows them in the failure's story()") {
   const weft::test::TestGuard guard("shrinking a failure finds the faults that it needs");
   std::string reason;
   std::string story;
@@ -202,7 +204,7 @@ TEST_CASE("shrinking a failure finds the faults that it needs, and shows them in
   CHECK(story.find("is stopped") == std::string::npos);
 }
 
-TEST_CASE("the story of a failure is written as a trace") {
+TEST_CASE("the story() of a sim::Failure is written as a trace file") {
   const weft::test::TestGuard guard("the story of a failure is written as a trace");
   const std::string file = "/tmp/weft_sim_trace_" + std::to_string(getpid()) + ".json";
   setenv("WEFT_SIM_TRACE", file.c_str(), 1);
@@ -220,7 +222,7 @@ TEST_CASE("the story of a failure is written as a trace") {
   std::remove(file.c_str());
 }
 
-TEST_CASE("different seeds choose different orders and cases of a select") {
+TEST_CASE("different seeds choose different fiber orders and different cases of a select") {
   const weft::test::TestGuard guard("different seeds choose different orders");
   std::set<std::string> seen;
   (void)sim::explore({.seeds = 100}, [&](sim::World&) {
@@ -240,8 +242,7 @@ TEST_CASE("different seeds choose different orders and cases of a select") {
   CHECK(seen.size() > 8);
 }
 
-TEST_CASE(
-    "different seeds give a lock and a value to different fibers, and wake fibers at other times") {
+TEST_CASE("different seeds give a lock and a value to different fibers and vary wake times") {
   const weft::test::TestGuard guard("different seeds give a lock to different fibers");
   std::set<std::string> seen;
   (void)sim::explore({.seeds = 100}, [&](sim::World&) {
@@ -270,7 +271,7 @@ TEST_CASE(
   CHECK(seen.size() >= 6);
 }
 
-TEST_CASE("check_determinism() accepts seeded decisions, and names the first difference") {
+TEST_CASE("check_determinism() accepts seeded decisions and names the first difference") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {
     weft::WaitGroup ended;
@@ -296,7 +297,7 @@ TEST_CASE("check_determinism() accepts seeded decisions, and names the first dif
   CHECK(reason.find("wait group") != std::string::npos);  // The body waits in this call.
 }
 
-TEST_CASE("a test framework's own failures fail the run") {
+TEST_CASE("a failure that the test framework reports fails the simulated run") {
   const weft::test::TestGuard guard("a test framework's own failures fail the run");
   int failures = 0;
   const sim::Options options{.seeds = 10, .has_failed = [&] { return failures > 0; }};
@@ -309,7 +310,7 @@ TEST_CASE("a test framework's own failures fail the run") {
   CHECK(failures == 1);
 }
 
-TEST_CASE("no update is lost within a turn on one worker, and updates are lost on two workers") {
+TEST_CASE("an unlocked counter loses updates with two simulated workers, but not with one") {
   const weft::test::TestGuard guard("one worker loses no update, and two workers do");
   for (const sim::Strategy strategy : kStrategies) {
     CAPTURE(static_cast<int>(strategy));
@@ -322,7 +323,8 @@ TEST_CASE("no update is lost within a turn on one worker, and updates are lost o
   }
 }
 
-TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber takes no worker") {
+TEST_CASE(
+    "at most as many fibers interleave as workers exist, and a waiting fiber uses no worker") {
   const weft::test::TestGuard guard("as many fibers interleave as there are workers");
   for (const unsigned workers : {1U, 2U, 3U}) {
     unsigned most = 0;
@@ -347,7 +349,7 @@ TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber t
   }
 }
 
-TEST_CASE("the virtual time grows while a fiber computes, and the fiber keeps its worker") {
+TEST_CASE("virtual time advances while a fiber computes, and the fiber keeps its worker") {
   const weft::test::TestGuard guard("a fiber that computes is charged the time");
   const auto delay_of_other = [](unsigned workers) {
     std::chrono::nanoseconds delay(0);
@@ -368,7 +370,8 @@ TEST_CASE("the virtual time grows while a fiber computes, and the fiber keeps it
   sim::compute(24h);  // Outside of a simulation it has no effect.
 }
 
-TEST_CASE("a fiber that continues to run ends its turn on its worker after 10 ms") {
+TEST_CASE(
+    "a simulated fiber that runs without waiting loses its worker to other fibers after 10 ms") {
   const weft::test::TestGuard guard("a fiber that runs on ends its turn after 10 ms");
   // With priorities each turn ends at the next call.
   const sim::Options options{.seeds = 10, .strategy = sim::Strategy::priorities, .workers = 1};

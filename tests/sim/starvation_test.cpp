@@ -32,7 +32,7 @@ std::string reason_of(const std::function<void()>& body, const sim::Options& opt
 
 }  // namespace
 
-TEST_CASE("a ready fiber that waits too long for a turn is reported with its calls") {
+TEST_CASE("a simulation reports a ready fiber that waits too long for a turn, with its calls") {
   const weft::test::TestGuard guard("a fiber that is ready for long without a turn starves");
   // Two fibers that wake each other keep their priorities, as each of their turns is short.
   const auto ping_pong = [] {
@@ -66,7 +66,7 @@ TEST_CASE("a ready fiber that waits too long for a turn is reported with its cal
   CHECK(reason_of(ping_pong, {.seeds = 100, .starvation = 1us}).empty());
 }
 
-TEST_CASE("a fiber starves while another fiber computes on the only worker") {
+TEST_CASE("a simulation reports starvation when another fiber computes on the only worker") {
   const weft::test::TestGuard guard("a fiber starves while another one computes");
   const auto compute = [] {
     auto waits = weft::spawn([] { weft::this_fiber::yield(); });
@@ -80,7 +80,8 @@ TEST_CASE("a fiber starves while another fiber computes on the only worker") {
   CHECK(reason_of(compute, {.seeds = 20, .workers = 1, .starvation = 0s}).empty());
 }
 
-TEST_CASE("a fiber that never waits is reported with its calls after a limit of real time") {
+TEST_CASE(
+    "a simulation reports a fiber that never waits, with its calls, after a limit of real time") {
   const weft::test::TestGuard guard("a fiber that never waits is reported");
   const int file = memfd_create("stderr", MFD_CLOEXEC);
   const int before = dup(STDERR_FILENO);

@@ -106,7 +106,7 @@ sim::Failure failure_of(const std::function<void(sim::World&)>& body) {
 
 }  // namespace
 
-TEST_CASE("a pipe of the system that is let in by name takes real time and no virtual time") {
+TEST_CASE("a wait for a permitted real pipe takes real time and no virtual time") {
   const weft::test::TestGuard guard("a pipe that is let in takes no virtual time");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.let_in("pipe");
@@ -124,7 +124,7 @@ TEST_CASE("a pipe of the system that is let in by name takes real time and no vi
   });
 }
 
-TEST_CASE("a permitted socket of the system is read, and a socket of another kind is refused") {
+TEST_CASE("a permitted real socket can be read, and a socket of another kind is refused") {
   const weft::test::TestGuard guard("a socket of the system that is let in is read");
   const auto read_from_socket = [](const char* kind) {
     std::array<int, 2> ends{};
@@ -154,11 +154,11 @@ TEST_CASE("a permitted socket of the system is read, and a socket of another kin
   CHECK(reason.find(", socket:[") != std::string::npos);
 }
 
-TEST_CASE("an epoll and an eventfd of the program's own are refused by their names") {
+TEST_CASE("a simulation refuses the program's own epoll and eventfd descriptors by name") {
   const weft::test::TestGuard guard("an epoll of the program's own is refused by its name");
   const auto reason_of = [](int descriptor) {
     const sim::Failure refused = failure_of([descriptor](sim::World&) {
-      CHECK(weft::io::Watch::borrow(descriptor).error);  // The run fails, and the fiber goes on.
+      CHECK(weft::io::Watch::borrow(descriptor).error);  // The run fails, and the fiber continues.
     });
     ::close(descriptor);
     return refused.reason();
@@ -169,7 +169,7 @@ TEST_CASE("an epoll and an eventfd of the program's own are refused by their nam
   CHECK(reason_of(::eventfd(0, EFD_CLOEXEC)).find("anon_inode:[eventfd]") != std::string::npos);
 }
 
-TEST_CASE("an internet socket that a fiber opens by itself is refused unless sockets are let in") {
+TEST_CASE("a simulation refuses a real internet socket unless real sockets are permitted") {
   const weft::test::TestGuard guard("a socket that a fiber opens by itself is refused");
   const auto reason_of = [](int family, bool is_let_in) {
     return failure_of([=](sim::World& world) {
@@ -190,7 +190,7 @@ TEST_CASE("an internet socket that a fiber opens by itself is refused unless soc
   CHECK(reason_of(AF_INET, true).empty());
 }
 
-TEST_CASE("a host dials a real host under the name that the world lets in") {
+TEST_CASE("a simulated host dials a real host under the name that the simulation permits") {
   const weft::test::TestGuard guard("a host dials a real host by the name that is let in");
   for (const char* name : {"database.example", "127.0.0.1"}) {
     CAPTURE(name);
@@ -214,7 +214,7 @@ TEST_CASE("a host dials a real host under the name that the world lets in") {
   }
 }
 
-TEST_CASE("a datagram socket that is connected to a real host exchanges datagrams with it") {
+TEST_CASE("a datagram socket exchanges datagrams with a permitted real host") {
   const weft::test::TestGuard guard("a datagram socket is connected to a real host");
   const RealEcho server(SOCK_DGRAM);
   sim::explore({.seeds = 1}, [&](sim::World& world) {
@@ -231,9 +231,9 @@ TEST_CASE("a datagram socket that is connected to a real host exchanges datagram
   });
 }
 
-TEST_CASE("a crash of a host closes its connections to real hosts") {
+TEST_CASE("a crash of a simulated host closes its connections to real hosts") {
   const weft::test::TestGuard guard("a crash of a host closes its connections to real hosts");
-  const RealEcho server(SOCK_STREAM);  // Its end waits for that of the connection.
+  const RealEcho server(SOCK_STREAM);  // Its end waits for the connection's end.
   sim::explore({.seeds = 1}, [&](sim::World& world) {
     world.let_in_host("database.example", "127.0.0.1", 1min);
     weft::WaitGroup answered;
@@ -247,11 +247,12 @@ TEST_CASE("a crash of a host closes its connections to real hosts") {
     });
     answered.wait();  // No virtual time passes while the real host may send more.
     world.crash("client");
-    world.run_for(1h);  // No connection is left that the virtual time stands still for.
+    world.run_for(1h);  // No connection is left for which the virtual time stands still.
   });
 }
 
-TEST_CASE("the story names each call that was refused because it leads to no host of the world") {
+TEST_CASE(
+    "the story() of a sim::Failure names each refused call to a host outside the simulation") {
   const weft::test::TestGuard guard("a call that leads to no host is refused by its name");
   const sim::Failure refused = failure_of([](sim::World& world) {
     world.let_in_host("database.example", "127.0.0.1");
@@ -264,7 +265,7 @@ TEST_CASE("the story names each call that was refused because it leads to no hos
   CHECK(refused.story().find("connect() leads to no host") != std::string::npos);
 }
 
-TEST_CASE("a plain thread that wakes a fiber fails the run unless threads are let in") {
+TEST_CASE("a plain thread that wakes a fiber fails a simulation unless threads are permitted") {
   const weft::test::TestGuard guard("a plain thread that wakes a fiber fails the run");
   const auto body = [](bool is_let_in) {
     return [is_let_in](sim::World& world) {

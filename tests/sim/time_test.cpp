@@ -40,7 +40,7 @@ std::string reason_of(const std::function<void()>& body, const sim::Options& opt
 
 }  // namespace
 
-TEST_CASE("a sleep of a day takes a virtual day") {
+TEST_CASE("a sleep of a day takes one day of virtual time") {
   const weft::test::TestGuard guard("a sleep of a day takes a virtual day");
   std::chrono::nanoseconds slept{0};
   const auto began = std::chrono::steady_clock::now();
@@ -54,7 +54,7 @@ TEST_CASE("a sleep of a day takes a virtual day") {
   CHECK(std::chrono::steady_clock::now() - began < 1h);
 }
 
-TEST_CASE("deadlines, tickers and timed waits are virtual") {
+TEST_CASE("deadlines, tickers and timed waits use virtual time in a simulation") {
   const weft::test::TestGuard guard("deadlines, tickers and timed waits are virtual");
   sim::run([] {
     weft::Channel<int> channel;
@@ -71,7 +71,7 @@ TEST_CASE("deadlines, tickers and timed waits are virtual") {
   });
 }
 
-TEST_CASE("a plain thread keeps the real clock while a simulation runs") {
+TEST_CASE("a plain thread outside a simulation uses the real clock while the simulation runs") {
   const weft::test::TestGuard guard("a plain thread keeps the real clock");
   sim::run([] {
     weft::this_fiber::sleep_for(1000h);
@@ -115,7 +115,7 @@ TEST_CASE("settle() returns when all other fibers wait for time or for the calle
   });
 }
 
-TEST_CASE("a deadlock is found, with the calls of all fibers") {
+TEST_CASE("a simulation reports a deadlock with the calls of all fibers") {
   const weft::test::TestGuard guard("a deadlock is found");
   const std::string reason = reason_of([] {
     weft::Channel<int> nobody_sends;
@@ -127,7 +127,7 @@ TEST_CASE("a deadlock is found, with the calls of all fibers") {
   CHECK(reason.find("join") != std::string::npos);
 }
 
-TEST_CASE("a fiber that is left at the end of the body is a leak") {
+TEST_CASE("a fiber that still exists at the end of a simulation's body is reported as a leak") {
   const weft::test::TestGuard guard("a fiber that is left at the end of the body is a leak");
   CHECK(reason_of([] {
           weft::go([] { weft::this_fiber::sleep_for(1h); });
@@ -135,7 +135,7 @@ TEST_CASE("a fiber that is left at the end of the body is a leak") {
   CHECK(reason_of([] { weft::go([] { weft::this_fiber::sleep_for(1s); }); }).empty());
 }
 
-TEST_CASE("a socket that is open after the end of the body is a leak") {
+TEST_CASE("a socket that is open after the end of a simulation's body is reported as a leak") {
   const weft::test::TestGuard guard("a socket that is open after the end is a leak");
   const std::string found = reason_of([] {
     using weft::net::TcpListener;
@@ -146,7 +146,7 @@ TEST_CASE("a socket that is open after the end of the body is a leak") {
   CHECK(found.starts_with("1 descriptors that the body has opened are open after its end"));
 }
 
-TEST_CASE("a fiber or a socket that is left at the end of a host is a leak") {
+TEST_CASE("a fiber or a socket that remains at the end of a simulated host is reported as a leak") {
   const weft::test::TestGuard guard("a fiber or a socket that is left at the end of a host");
   const auto end_of = [](const std::function<void()>& main) {
     try {
@@ -172,7 +172,7 @@ TEST_CASE("a fiber or a socket that is left at the end of a host is a leak") {
         }).starts_with("1 descriptors that 'node' has opened are open after its end"));
 }
 
-TEST_CASE("a socket of a host whose fibers have all ended is a leak at the end of the world") {
+TEST_CASE("an open socket of a simulated host without fibers is a leak at the simulation's end") {
   const weft::test::TestGuard guard("a socket of a host whose fibers have ended is a leak");
   const auto end_of_world = [](bool goes_on, bool crashes) {
     try {
@@ -197,7 +197,7 @@ TEST_CASE("a socket of a host whose fibers have all ended is a leak at the end o
   CHECK(end_of_world(false, true).empty());
 }
 
-TEST_CASE("exceptions of the body and of detached fibers fail the run") {
+TEST_CASE("an exception of a simulation's body or of a detached fiber fails the run") {
   const weft::test::TestGuard guard("exceptions fail the run");
   CHECK(reason_of([] {
           throw std::runtime_error("of the body");
@@ -208,7 +208,7 @@ TEST_CASE("exceptions of the body and of detached fibers fail the run") {
         }).starts_with("an exception left a fiber of 'world': of a fiber"));
 }
 
-TEST_CASE("a body that never ends reaches the limit of turns or of time") {
+TEST_CASE("a simulation whose body never ends fails at max_turns or at time_limit") {
   const weft::test::TestGuard guard("a body that never ends meets the limits");
   const sim::Options options{.time_limit = 1h, .max_turns = 10'000, .shrinks = false};
   CHECK(reason_of(
@@ -228,7 +228,7 @@ TEST_CASE("a body that never ends reaches the limit of turns or of time") {
             .find("Options::time_limit") != std::string::npos);
 }
 
-TEST_CASE("a loop that waits for time by yielding makes progress") {
+TEST_CASE("a loop in a simulation that yields until a deadline ends in virtual time") {
   const weft::test::TestGuard guard("a loop that waits for time makes progress");
   sim::run([] {
     const weft::Deadline limit = weft::Deadline::after(10ms);
@@ -238,7 +238,7 @@ TEST_CASE("a loop that waits for time by yielding makes progress") {
   });
 }
 
-TEST_CASE("blocking calls run in place") {
+TEST_CASE("blocking() and BlockingGroup make their calls on the calling thread in a simulation") {
   const weft::test::TestGuard guard("blocking calls run in place");
   sim::run([] {
     const auto here = std::this_thread::get_id();
@@ -250,7 +250,7 @@ TEST_CASE("blocking calls run in place") {
   });
 }
 
-TEST_CASE("idle workers of a pool retire after an idle time of a day") {
+TEST_CASE("idle workers of a pool retire after a virtual idle time of a day") {
   const weft::test::TestGuard guard("idle workers of a pool retire after a day");
   sim::explore({.seeds = 10}, [](sim::World& world) {
     weft::FiberPool pool({.capacity = 4, .idle_timeout = 24h});
@@ -264,7 +264,7 @@ TEST_CASE("idle workers of a pool retire after an idle time of a day") {
   });
 }
 
-TEST_CASE("a simulation inside of a simulation is refused") {
+TEST_CASE("a simulation refuses to start inside another simulation") {
   const weft::test::TestGuard guard("a simulation inside of a simulation is refused");
   sim::run([] { CHECK_THROWS_AS(sim::run([] {}), std::logic_error); });
   CHECK_THROWS_AS(sim::settle(), std::logic_error);

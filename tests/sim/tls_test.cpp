@@ -19,7 +19,7 @@ namespace net = weft::net;
 namespace sim = weft::sim;
 namespace tls = weft::tls;
 
-TEST_CASE("HTTPS between hosts survives lost parts and a crash of the server") {
+TEST_CASE("HTTPS between simulated hosts continues after lost packets and a crash of the server") {
   const weft::test::TestGuard guard("HTTPS between hosts");
   const weft::test::Certificates certificates;
   certificates.make("server", "server");

@@ -1,8 +1,8 @@
-// While one worker computes, an idle one sees to timers, sockets and what comes from outside. The
-// one that computes goes on until that has happened: so nothing here depends on its speed, and an
-// event that no worker ever looks at hangs until the deadline. An event that is only late, because
-// a worker finds it that rises to look for a deadlock, is not noticed. Without a monitor, which
-// would help.
+// While one worker computes, an idle worker handles timers, sockets and work from outside. The
+// first worker computes until that has happened. So the test does not depend on speed, and an event
+// that no worker handles makes it hang until its deadline. The test does not detect an event that
+// is merely late, because a worker finds it when it wakes to search for a deadlock. There is no
+// monitor, because it would help.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -30,7 +30,7 @@ using weft::test::Ticker;
 
 const int kRounds = 50 / static_cast<int>(kSlowdown) + 5;
 
-// Sometimes long enough for the others to fall asleep, or to be about to.
+// Pauses, sometimes long enough that other workers sleep or are about to.
 void pause(Random& random) {
   if (random.below(3) == 0)
     weft::this_fiber::sleep_for(std::chrono::microseconds(random.below(3000)));
@@ -43,7 +43,7 @@ void compute_until(Done done) {
 
 TEST_SUITE_BEGIN("stress/idle_watch");
 
-FIBER_TEST_CASE_WITH("a ticker continues while another fiber computes",
+FIBER_TEST_CASE_WITH("a ticker continues to tick while another fiber computes",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Ticker ticker;
   Random random(1);
@@ -54,7 +54,7 @@ FIBER_TEST_CASE_WITH("a ticker continues while another fiber computes",
   }
 }
 
-FIBER_TEST_CASE_WITH("a timer set by a computing fiber fires in time",
+FIBER_TEST_CASE_WITH("a timer that a computing fiber has set fires in time",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(2);
   for (int round = 0; round < kRounds; ++round) {
@@ -67,11 +67,11 @@ FIBER_TEST_CASE_WITH("a timer set by a computing fiber fires in time",
   }
 }
 
-FIBER_TEST_CASE_WITH("an echo returns while another fiber computes",
+FIBER_TEST_CASE_WITH("a socket echo returns while another fiber computes",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(3);
   for (int round = 0; round < kRounds; ++round) {
-    // A listener of its own, so that the poller begins to watch something again and again.
+    // Each round has its own listener, so that the poller repeatedly begins to watch.
     auto listener = weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0));
     REQUIRE(!listener.error);
     pause(random);

@@ -1,4 +1,4 @@
-// The test does everything at once, at random, with books that must balance when it ends.
+// The test makes all kinds of calls at once, at random, and counts that must balance at its end.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -28,8 +28,8 @@ using weft::test::drawn_workers;
 using weft::test::Progress;
 using weft::test::Random;
 
-// A world of shared things, used by callers that do one random act after the other. Every act
-// that gives is counted, and so is every act that takes.
+// Shared objects, used by callers that perform one random operation after the other. Every
+// operation that gives or takes something is counted.
 class World {
  public:
   explicit World(Progress& progress) : progress_(progress) {}
@@ -171,7 +171,7 @@ class World {
 
 TEST_SUITE_BEGIN("stress/mixed");
 
-THREAD_TEST_CASE_WITH("a mix of all primitives keeps its invariant sums",
+THREAD_TEST_CASE_WITH("random operations on all primitives keep their invariant sums",
                       {.workers = {2, drawn_workers(5)}, .monitored = true}) {
   Progress progress(runtime);
   World world(progress);

@@ -1,4 +1,4 @@
-// A pool to which everything is done at random, and the books about it.
+// A pool that gets all kinds of calls at random, and the counts that it must match.
 #pragma once
 
 #include <algorithm>
@@ -28,18 +28,19 @@ inline constexpr std::size_t kMostSlots = 8;
   return std::chrono::microseconds(random.below(50));
 }
 
-// A task acts on its own pool only: slots are given back there, while tasks of two bounded pools
+// A task acts only on its own pool, where a wait gives back its slots. Tasks of two bounded pools
 // that wait for each other could wait forever.
 class PoolTarget {
  public:
-  // As PoolOptions say; but a sub-pool is made with its `parent` here.
+  // Makes the pool with its options; `parent` is set for a sub-pool.
   PoolTarget(Progress& progress, PoolOptions options, PoolTarget* parent = nullptr)
       : progress_(progress),
         parent_(parent),
         runs_in_callers_(options.on_full == OnFull::caller_runs),
         pool_(completed(std::move(options))) {}
 
-  // `nested`: 0 for a caller of its own, else how deep the acting task is in others.
+  // `nested` is 0 for a caller outside of tasks, otherwise the depth of the acting task in other
+  // tasks.
   void act(Random& random, int nested) {
     progress_.made();
     switch (random.below(24)) {
@@ -80,7 +81,7 @@ class PoolTarget {
   }
 
   void end_and_check_books() {
-    pool_.wait_idle();  // A task that has closed the pool would open it again after us.
+    pool_.wait_idle();  // A task that has closed the pool would later reopen it.
     pool_.close(Close::drain);
     pool_.join();
     const PoolStats stats = pool_.stats();
@@ -102,14 +103,14 @@ class PoolTarget {
   static constexpr std::size_t kKeys = 3;
   static constexpr std::size_t kMostWeight = 3;
 
-  // A task as its pool sees it, as far as the books are concerned.
+  // The properties of a task that its pool's counts depend on.
   struct Place {
     int nested = 1;
     std::size_t weight = 1;
-    std::size_t key = kKeys;  // None.
+    std::size_t key = kKeys;  // No key.
   };
 
-  // A task that does something at random, and is destroyed once, whatever becomes of it.
+  // A task that performs a random operation, and that is destroyed once, whatever its outcome.
   class Job {
    public:
     Job(PoolTarget& target, std::uint64_t stream, Place place)
@@ -134,7 +135,7 @@ class PoolTarget {
     std::uint64_t stream_;
     Place place_;
   };
-  // The same for a pool that asks its tasks to stop.
+  // The same for a pool that sends its tasks stop requests.
   struct StoppableJob {
     Job job;
     void operator()(const std::stop_token& token) {
@@ -143,7 +144,7 @@ class PoolTarget {
     }
   };
 
-  // The options of a task, and the books of it.
+  // The options of a task, and its entry in the counts.
   struct Attributes {
     SubmitOptions options;
     Place place;
@@ -152,7 +153,7 @@ class PoolTarget {
     Attributes attributes;
     attributes.options.priority = static_cast<Priority>(random.below(3));
     attributes.place.nested = nested + 1;
-    // A task that waits for one of another key might be what that one waits for.
+    // If a task waited for a task of another key, the two could wait for each other.
     if (nested == 0 && random.one_in(3)) {
       attributes.place.key = random.below(kKeys);
       attributes.options.key = attributes.place.key;
@@ -163,7 +164,7 @@ class PoolTarget {
     if (random.one_in(6)) attributes.options.stop = token_of_a_stop();
     return attributes;
   }
-  // Requested by somebody else, some time.
+  // Returns a token of a stop that another caller requests later.
   static std::stop_token token_of_a_stop() {
     std::stop_source source;
     go([source]() mutable {
@@ -178,7 +179,7 @@ class PoolTarget {
     options.on_exception = [this](std::exception_ptr thrown) {
       const std::uint64_t number = handled_.fetch_add(1);
       if (number % 4 == 0) this_fiber::yield();
-      if (number == 1000) std::rethrow_exception(std::move(thrown));  // One line on stderr.
+      if (number == 1000) std::rethrow_exception(std::move(thrown));  // Writes a line to stderr.
     };
     return options;
   }
@@ -203,12 +204,12 @@ class PoolTarget {
     if (place.key < kKeys) {
       stays.push_back(std::make_unique<Concurrency::Stay>(of_key_[place.key]));
     }
-    // Tasks that run in their callers are beyond the capacity.
+    // Tasks that run in their callers do not count against the capacity.
     if (runs_in_callers_) return stays;
     for (std::size_t i = 0; i < place.weight; ++i) {
       stays.push_back(std::make_unique<Concurrency::Stay>(gauge_));
     }
-    // To the parent, a heavy task of a sub-pool is one.
+    // For the parent, a heavy task of a sub-pool counts as one task.
     if (parent_ != nullptr) {
       stays.push_back(std::make_unique<Concurrency::Stay>(parent_->gauge_));
     }
@@ -222,7 +223,7 @@ class PoolTarget {
       FAIL_CHECK("an error that nobody expects: ", error.message());
     }
   }
-  // A call that throws instead of returning a code.
+  // Makes a call that throws instead of returning a code.
   template <class Call>
   void call(Call make) {
     try {
@@ -230,7 +231,7 @@ class PoolTarget {
     } catch (const std::system_error& error) {
       if (error.code() != std::errc::operation_canceled) return count(error.code());
     } catch (int) {
-      // The task's own.
+      // The task has thrown it.
     }
     count({});
   }
@@ -246,7 +247,7 @@ class PoolTarget {
     if (random.one_in(3)) (void)task.cancel();
     if (random.one_in(3)) (void)task.wait_until(hardly_any_time(random));
   }
-  // The exception of a refusal may come from a get(), too.
+  // A get() may also throw the exception of a refusal.
   void handle_on_terms(Random& random, int nested) {
     const Attributes attributes = random_attributes(random, nested);
     PoolTask<void> task;
@@ -296,7 +297,7 @@ class PoolTarget {
   }
 
   void resize(Random& random) {
-    // Now and then many in a row.
+    // Sometimes many in a row.
     for (std::uint64_t i = random.one_in(8) ? 50 : 1; i > 0; --i) {
       pool_.resize(1 + random.below(kMostSlots));
     }

@@ -1,4 +1,4 @@
-// Pools under everything at once: every call, from fibers, threads and their own tasks, at random.
+// Tests pools under random calls of all kinds at once, from fibers, threads and their own tasks.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -29,7 +29,7 @@ using weft::test::Random;
 
 using Targets = std::vector<std::unique_ptr<PoolTarget>>;
 
-// Does everything to all of `targets` at once. Sub-pools stand behind their parents.
+// Makes all kinds of calls to all `targets` at once. In the list, sub-pools follow their parents.
 void storm(Progress& progress, Targets& targets) {
   const auto live = [&](std::uint64_t stream) {
     Random random(stream);
@@ -52,7 +52,7 @@ void storm(Progress& progress, Targets& targets) {
 
 TEST_SUITE_BEGIN("stress/pool");
 
-THREAD_TEST_CASE("pools keep their sums and bounds under random operations") {
+THREAD_TEST_CASE("pools keep their statistics and limits under random operations") {
   Progress progress(runtime);
   const std::array options{
       PoolOptions{.capacity = 1, .idle_timeout = 100us},
@@ -74,7 +74,7 @@ THREAD_TEST_CASE("pools keep their sums and bounds under random operations") {
   storm(progress, targets);
 }
 
-THREAD_TEST_CASE("nested pools keep their sums and bounds under random operations") {
+THREAD_TEST_CASE("nested pools keep their statistics and limits under random operations") {
   Progress progress(runtime);
   Targets targets;
   const auto add = [&](const PoolOptions& options, PoolTarget* parent = nullptr) {
@@ -95,8 +95,8 @@ THREAD_TEST_CASE("nested pools keep their sums and bounds under random operation
   storm(progress, targets);
 }
 
-// The caller that destroys the last handle of a pool does the work that is left.
-FIBER_TEST_CASE("short-lived pools under load leave nothing behind") {
+// The caller that destroys the last handle of a pool does the remaining work.
+FIBER_TEST_CASE("short-lived pools under load run each accepted task before their destruction") {
   Progress progress(runtime);
   Random random(1);
   while (!progress.time_is_up()) {
@@ -129,7 +129,7 @@ FIBER_TEST_CASE("short-lived pools under load leave nothing behind") {
 }
 
 // The deadline may drop the task between the two checks of a submit.
-FIBER_TEST_CASE_WITH("async throws timed_out if the task's deadline passes during the call",
+FIBER_TEST_CASE_WITH("async() throws timed_out if the task's deadline passes during the call",
                      {.workers = {4}}) {
   Progress progress(runtime);
   FiberPool pool({.capacity = 3, .queue_capacity = 50});

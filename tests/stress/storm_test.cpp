@@ -1,4 +1,4 @@
-// One thing at a time, as hard as possible.
+// Each test stresses one primitive as hard as possible.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -25,7 +25,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("stress/storm");
 
-FIBER_TEST_CASE_WITH("in a storm of steals each fiber of one spawner runs once",
+FIBER_TEST_CASE_WITH("each fiber that one fiber spawned runs once while all workers steal",
                      {.workers = {drawn_workers(1)}, .monitored = true}) {
   Progress progress(runtime);
   Random random(1);
@@ -49,9 +49,9 @@ FIBER_TEST_CASE_WITH("in a storm of steals each fiber of one spawner runs once",
   }
 }
 
-// The clock and a waker strike at the same moment, again and again; a permit that was given is
-// either taken by the waiter or still there.
-THREAD_TEST_CASE_WITH("a timer and a wake race without losing a value",
+// A deadline and a wake repeatedly come at the same moment. A released permit either goes to the
+// waiter or remains.
+THREAD_TEST_CASE_WITH("no permit is lost when timeouts race with releases of a semaphore",
                       {.workers = {drawn_workers(2)}, .monitored = true}) {
   Progress progress(runtime);
   struct Pair {
@@ -87,10 +87,11 @@ THREAD_TEST_CASE_WITH("a timer and a wake race without losing a value",
   }
 }
 
-// A token goes round over fibers, plain threads and a second runtime: every wake comes from a
-// place of its own.
-THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
-                      {.workers = {drawn_workers(3)}, .monitored = true}) {
+// A token circulates among fibers, plain threads and a second runtime, so each wake comes from a
+// different kind of caller.
+THREAD_TEST_CASE_WITH(
+    "a value is passed around a ring of plain threads and of fibers in two runtimes",
+    {.workers = {drawn_workers(3)}, .monitored = true}) {
   Progress progress(runtime);
   weft::Runtime second({.workers = 2});
   constexpr std::size_t kCallers = 12;
@@ -107,7 +108,7 @@ THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
       if (weft::this_fiber::id() != id) FAIL_CHECK("another id");
       if (!ring[(i + 1) % kCallers]->send(*token + 1)) break;
     }
-    // Both neighbours may be waiting for this one.
+    // Both neighbours may be waiting for this caller.
     ring[i]->close();
     ring[(i + 1) % kCallers]->close();
     done.done();
@@ -122,7 +123,8 @@ THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
       runtime.go([&, i] { pass_on(i); });
     }
   }
-  // Fewer tokens than callers, or the ring would stand still with everybody sending.
+  // There are fewer tokens than callers. Otherwise all callers could be sending, and the ring would
+  // stop.
   for (std::uint64_t token = 0; token < 5; ++token) CHECK(ring[token]->send(token));
   while (!progress.time_is_up()) std::this_thread::sleep_for(10ms);
   ring[0]->close();
@@ -130,7 +132,7 @@ THREAD_TEST_CASE_WITH("a token circulates among all kinds of callers",
   for (std::thread& thread : threads) thread.join();
 }
 
-THREAD_TEST_CASE_WITH("sleepers of all lengths wake, and no sleeper wakes too early",
+THREAD_TEST_CASE_WITH("sleepers of all durations wake, and no sleeper wakes too early",
                       {.workers = {drawn_workers(4)}, .monitored = true}) {
   Progress progress(runtime);
   std::vector<weft::JoinHandle<void>> fibers;
@@ -148,7 +150,7 @@ THREAD_TEST_CASE_WITH("sleepers of all lengths wake, and no sleeper wakes too ea
   }
 }
 
-TEST_CASE("short-lived runtimes under load leave nothing behind") {
+TEST_CASE("short-lived runtimes under load run each of their fibers") {
   const weft::test::TestGuard guard("runtimes under fire");
   const auto end = std::chrono::steady_clock::now() + weft::test::stress_time();
   Random random(1);

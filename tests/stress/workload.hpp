@@ -1,4 +1,4 @@
-// Tools of all stress tests: how long they run, and who counts.
+// Tools of all stress tests: their duration, and counts of progress.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,15 @@
 
 namespace weft::test {
 
-// WEFT_STRESS_SECONDS for each test; 3 unless set.
+// Returns the time for each test: WEFT_STRESS_SECONDS, or 3 s if it is not set.
 [[nodiscard]] inline std::chrono::milliseconds stress_time() {
   const char* text = std::getenv("WEFT_STRESS_SECONDS");
   const double seconds = text != nullptr ? std::strtod(text, nullptr) : 3;
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Counts units of work, and aborts with a dump when there have been none for a long while: a
-// stress test that stands still is not waited for until its deadline.
+// Counts units of work, and aborts with a dump if there have been none for a long time, so that a
+// hanging stress test ends before its deadline.
 class Progress {
  public:
   explicit Progress(Runtime& runtime) : runtime_(runtime), watch_([this] { keep_watch(); }) {}
@@ -34,7 +34,7 @@ class Progress {
 
   void made() noexcept { units_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t units() const noexcept { return units_.load(); }
-  // Whether the time for starting new work is over.
+  // Returns whether the time for starting new work is over.
   [[nodiscard]] bool time_is_up() const noexcept {
     return std::chrono::steady_clock::now() >= end_;
   }
@@ -43,7 +43,7 @@ class Progress {
   static inline const std::chrono::seconds kStandstill{5 * kSlowdown};
 
   void keep_watch() {
-    // Naps are counted: a machine that stands still for a while has slept through one.
+    // Counts naps and not time: a machine that stops for a while misses only one nap.
     constexpr std::chrono::milliseconds kNap{20};
     std::uint64_t seen = 0;
     std::int64_t naps = 0;

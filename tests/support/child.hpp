@@ -1,4 +1,4 @@
-// A process of its own, for what has no way back: limits, filters of system calls.
+// A child process for changes that cannot be undone: limits, filters of system calls.
 #pragma once
 
 #include <sys/wait.h>
@@ -8,8 +8,8 @@
 
 namespace weft::test {
 
-// The status with which a child ends that calls `body`, which returns it; or the signal that ends
-// the child, negative. One that hangs is ended.
+// Runs `body`, which returns an exit status, in a child process. Returns that status, or the
+// negated number of the signal that ended the child. Ends a child that hangs.
 template <class Body>
 [[nodiscard]] int status_of_child(Body body) {
   const pid_t child = fork();

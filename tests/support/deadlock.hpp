@@ -1,4 +1,4 @@
-// For tests of what happens when nothing can happen any more.
+// Helps tests of deadlocks.
 #pragma once
 
 #include <signal.h>

@@ -27,12 +27,13 @@ const std::chrono::seconds kDeadline{20 * kSlowdown};
 DeathTest* first_death_test = nullptr;
 
 struct Ending {
-  int status = 0;      // As waitpid() gives it.
+  int status = 0;      // The result of waitpid().
   bool late = false;   // It had to be killed.
-  std::string output;  // Both streams.
+  std::string output;  // stdout and stderr.
 };
 
-// Reads until the other side has closed, or the deadline has passed. False when late.
+// Reads until the other side has closed, or the deadline has passed. Returns false if it has
+// passed.
 bool read_all(int descriptor, std::string& output) {
   const Clock::time_point limit = Clock::now() + kDeadline;
   for (;;) {
@@ -56,7 +57,7 @@ Ending run_in_new_process(const char* place) {
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   setenv(kDeathVariable, place, 1);
   std::string program = "/proc/self/exe";
-  // Where programs are emulated, and the kernel does not know by what.
+  // Set if programs are emulated, and the kernel cannot start the emulator itself.
   const char* emulator = std::getenv(kEmulatorVariable);
   if (emulator != nullptr) program = std::filesystem::read_symlink(program).string();
   std::string first = emulator != nullptr ? emulator : program;

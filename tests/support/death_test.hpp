@@ -1,17 +1,17 @@
-// Tests of what ends the process.
+// Tests of faults that end the process.
 //
 //   DEATH_TEST_CASE("a sentence", "what stderr must say") { ... }
 //
-// The body runs on the main thread of a process of its own, which starts from scratch: no test
-// framework, no other threads. It makes the runtime it needs. The test passes when that process
-// dies by a signal within 20 s (times kSlowdown) and its output holds the text.
+// The body runs on the main thread of a new process, which has no test framework and no other
+// threads. The body makes the runtime that it needs. The test passes if a signal ends that process
+// within 20 s (times kSlowdown) and its output contains the text.
 #pragma once
 
 #include <doctest/doctest.h>
 
 namespace weft::test {
 
-// A body that can be found by its place in the source; made before main().
+// A body, identified by its place in the source; made before main().
 struct DeathTest {
   using Body = void (*)();
   DeathTest(const char* place, Body body) noexcept;
@@ -21,16 +21,16 @@ struct DeathTest {
   DeathTest* next;
 };
 
-// Starts this program anew for the body at `place`, and checks how it ends.
+// Starts this program again for the body at `place`, and checks how it ends.
 void expect_death(const char* place, const char* text);
 
-// In the new process: runs the body. The return value is for exit(), if it returns at all.
+// Runs the body in the new process. If the function returns, its result is for exit().
 [[nodiscard]] int run_death_test(const char* place);
 
-// The variable that tells a new process which body to run.
+// The variable that names the body for a new process.
 inline constexpr const char* kDeathVariable = "WEFT_DEATH_TEST";
 
-// The variable that names the program that runs this one, where the kernel cannot start it alone.
+// The variable that names the emulator, if the kernel cannot start this program directly.
 inline constexpr const char* kEmulatorVariable = "WEFT_TEST_EMULATOR";
 
 }  // namespace weft::test

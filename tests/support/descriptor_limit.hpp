@@ -1,4 +1,4 @@
-// A lack of descriptors, for tests.
+// Creates a shortage of descriptors for tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -29,8 +29,8 @@ class DescriptorLimit {
   rlimit before_{};
 };
 
-// The limit that leaves `count` descriptors to be opened. A number counts as free if it is at one
-// of several looks: the threads that look at others have files of /proc open for moments.
+// Returns the limit with which `count` descriptors can still be opened. A number counts as free if
+// one of several checks finds it free, because watching threads open files of /proc for moments.
 inline rlim_t limit_that_leaves(int count) {
   std::vector<bool> is_used(1024, true);
   for (int look = 0; look < 10; ++look) {

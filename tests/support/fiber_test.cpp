@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long leftovers may take to go away by themselves.
+// The time that remaining threads and descriptors have to disappear.
 const std::chrono::seconds kPatience{10 * kSlowdown};
 
 std::chrono::seconds deadline_from_environment() {
@@ -48,8 +48,8 @@ void visit_numbers(const char* folder, const std::function<void(int)>& visit) {
   closedir(directory);
 }
 
-// The kernel reports a thread as joined a moment before it disappears from /proc. So threads of the
-// case before may still be seen; there are never fewer than without them.
+// The kernel reports a thread as joined a moment before the thread disappears from /proc. So
+// threads of the previous case may still count; the number is never too low.
 std::size_t threads_without_cases() {
   static std::size_t fewest = SIZE_MAX;
   fewest = std::min(fewest, TestGuard::count_threads());
@@ -69,7 +69,7 @@ void run_once(const char* sentence, const RuntimeOptions& options,
     } catch (...) {
       failure = std::current_exception();
     }
-    // The last fiber may still be on its way out: it counts as live until its worker is off it.
+    // The last fiber may not have ended: it counts as live until its worker has left its stack.
     CHECK_MESSAGE(runtime.wait_idle_for(kPatience), "fibers are left at the end of the test");
     CHECK(runtime.stats().live == 0);
   }
@@ -79,12 +79,11 @@ void run_once(const char* sentence, const RuntimeOptions& options,
 
 void run_for_each_count(const char* sentence, const Setup& setup,
                         const std::function<void(Runtime&)>& run_body) {
-  // A test that asks for one worker and no other number counts on the order in which it runs
-  // fibers.
+  // A test for exactly one worker relies on the order in which that worker runs fibers.
   std::optional<base::shake::Still> still;
   if (setup.workers == std::vector<unsigned>{1}) still.emplace();
   for (const unsigned workers : setup.workers) {
-    // A subcase, because doctest prints its name with each failure, from whatever thread.
+    // Uses a subcase, because doctest prints its name with each failure, on any thread.
     const std::string name = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
     SUBCASE(name.c_str()) {
       RuntimeOptions options = setup.options;
@@ -114,15 +113,16 @@ TestGuard::TestGuard(const char* sentence)
       descriptors_before_(open_descriptors()) {}
 
 TestGuard::~TestGuard() {
-  // Joined threads disappear a little later: look again.
+  // Joined threads disappear slightly later, so the check repeats.
   const Clock::time_point limit = Clock::now() + kPatience;
   while (count_threads() > threads_before_ && Clock::now() < limit) std::this_thread::yield();
-  // Conditional, because a message in scope is also logged when an exception passes by.
+  // The check is conditional, because doctest also logs a message in scope when an exception
+  // passes.
   const std::size_t threads = count_threads();
   if (threads > threads_before_) {
     FAIL_CHECK("threads at the end of the test: ", threads, ", before it: ", threads_before_);
   }
-  // The threads of a sanitizer, and of the C library, open some for a moment.
+  // Threads of a sanitizer and of the C library briefly open descriptors.
   std::string left_open = descriptors_left_open();
   while (!left_open.empty() && Clock::now() < limit) {
     std::this_thread::yield();
@@ -148,13 +148,14 @@ void TestGuard::keep_watch() {
   if (!reason.empty()) give_up(reason);
 }
 
-// Until the test ends, then nothing is wrong, or until it has to be given up for what is returned.
+// Waits until the test ends, and then returns an empty text; or returns the reason to abort the
+// test.
 std::string TestGuard::watch_sleepers(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::milliseconds kPause{SleepCheck::kMilliseconds};
   const Clock::time_point limit = Clock::now() + deadline_;
   SleepCheck check;
   while (!end_.wait_for(lock, kPause, [this] { return ended_; })) {
-    // In an emulator the state of a thread is that of the emulator's.
+    // In an emulator, the state of a thread is that of the emulator's thread.
     if (const std::string fault = kEmulated ? "" : check.look(); !fault.empty())
       return ": " + fault;
     if (deadline_.count() != 0 && Clock::now() >= limit) {
@@ -166,7 +167,7 @@ std::string TestGuard::watch_sleepers(std::unique_lock<std::mutex>& lock) {
 }
 
 void TestGuard::give_up(const std::string& reason) noexcept {
-  // The dump may hang on what made the test hang: the process then dies by this alarm.
+  // The dump may hang for the same reason as the test; this alarm then ends the process.
   alarm(10);
   std::cerr << "\ntest '" << sentence_ << "'" << reason << std::endl;
   if (runtime_ != nullptr) runtime_->dump(std::cerr);
@@ -175,8 +176,8 @@ void TestGuard::give_up(const std::string& reason) noexcept {
 }
 
 std::size_t TestGuard::count_threads() {
-  // Not the entries of /proc/self/task: a reader that lists them while one vanishes may miss
-  // another.
+  // Does not count entries of /proc/self/task: a reader that lists them while one disappears may
+  // miss another one.
   std::ifstream status("/proc/self/status");
   const std::string label = "Threads:";
   for (std::string line; std::getline(status, line);) {
@@ -189,7 +190,7 @@ std::string TestGuard::descriptors_left_open() const {
   std::string text;
   for (const auto& [number, target] : open_descriptors()) {
     if (descriptors_before_.count(number) == 1) continue;
-    // A sanitizer that has something to say, or to suppress, starts its symbolizer on pipes.
+    // A sanitizer that reports or suppresses something starts its symbolizer with pipes.
     if (kSanitized && target.rfind("pipe:", 0) == 0) continue;
     text += " descriptor " + std::to_string(number) + ", " + target;
   }

@@ -3,19 +3,18 @@
 //   FIBER_TEST_CASE("a sentence") { ... }   The body is the main fiber of a new runtime.
 //   THREAD_TEST_CASE("a sentence") { ... }  The body runs on a plain thread next to a new runtime.
 //
-// Each body runs four times, with 1, 2, 3 and 8 workers, and has `runtime` in scope; in an
-// emulator, where all takes many times as long, once, with 2. Afterwards no fiber, thread or
-// descriptor may be left, and all of it must end before a deadline.
+// Each body runs four times, with 1, 2, 3 and 8 workers, and has `runtime` in scope. In an
+// emulator, which is many times slower, it runs once, with 2 workers. Afterwards no fiber, thread
+// or descriptor may be left, and the test must end before a deadline.
 //
 //   FIBER_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.max_fibers = 10}}) { ... }
 //   THREAD_TEST_CASE_WITH(...)
 //
-// The same with a Setup of the test's own. A test that makes its runtimes itself is a TEST_CASE
-// with a TestGuard.
+// These forms take a Setup. A test that makes its own runtimes is a TEST_CASE with a TestGuard.
 //
-// In fibers other than the main one use CHECK only: REQUIRE throws. No switch may happen while an
-// INFO or CAPTURE is in scope, nor in the condition of a CHECK_MESSAGE: doctest keeps the text by
-// OS thread. (CHECK(channel.receive() == 1) is fine.)
+// In fibers other than the main fiber, use only CHECK, because REQUIRE throws. No switch may happen
+// while an INFO or CAPTURE is in scope, nor in the condition of a CHECK_MESSAGE: doctest keeps the
+// text by OS thread. (CHECK(channel.receive() == 1) is fine.)
 #pragma once
 
 #include <doctest/doctest.h>
@@ -44,23 +43,24 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-// For another processor, in an emulator.
+// Builds for another processor, which run in an emulator.
 #ifdef WEFT_EMULATED
 inline constexpr bool kEmulated = true;
 #else
 inline constexpr bool kEmulated = false;
 #endif
 
-// About how much longer the same work takes; for deadlines, and for repetitions to divide by.
+// The approximate factor by which work takes longer. Tests multiply deadlines by it, and divide
+// repetitions by it.
 extern const unsigned kSlowdown;
 
 struct Setup {
   std::vector<unsigned> workers =
       kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 3, 8};
   RuntimeOptions options = {};  // Its `workers` is set from the list.
-  // A case for one worker alone has no monitor unless it asks for one here. So the order in which
-  // fibers run depends on the case alone: a busy machine makes no fiber give way, and starts no
-  // spare worker.
+  // A case for exactly one worker has a monitor only if this is set. Without a monitor, the order
+  // in which fibers run depends only on the case: a busy machine makes no fiber yield, and starts
+  // no spare worker.
   bool monitored = false;
 };
 
@@ -70,8 +70,9 @@ void run_thread_test(const char* sentence, Body body, const Setup& setup);
 
 // While it lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60 unless
 // set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and aborts
-// with the test's name. It does so at once if a worker sleeps through what it should see to
-// (sleep_check.hpp). Its end checks that threads and descriptors are the same as at its beginning.
+// with the test's name. It does so at once if a sleeping worker misses an event that it should
+// handle (sleep_check.hpp). Its end checks that threads and descriptors are the same as at its
+// beginning.
 class TestGuard {
  public:
   explicit TestGuard(const char* sentence);
@@ -79,7 +80,7 @@ class TestGuard {
   TestGuard(const TestGuard&) = delete;
   TestGuard& operator=(const TestGuard&) = delete;
 
-  // The runtime to dump, until the next call; nullptr before it is gone.
+  // Sets the runtime to dump, until the next call. Pass nullptr before that runtime is destroyed.
   void watch(const Runtime* runtime) noexcept;
 
   [[nodiscard]] static std::size_t count_threads();
@@ -91,17 +92,17 @@ class TestGuard {
   [[nodiscard]] std::string watch_sleepers(std::unique_lock<std::mutex>& lock);
   [[noreturn]] void give_up(const std::string& reason) noexcept;
   static Descriptors open_descriptors();
-  // A line that names them; empty if there are none.
+  // Returns a line that names the open descriptors, or an empty text.
   [[nodiscard]] std::string descriptors_left_open() const;
 
   const char* const sentence_;
   const std::chrono::seconds deadline_;
-  std::mutex mutex_;  // Guards the next two.
+  std::mutex mutex_;  // Guards the next two members.
   const Runtime* runtime_ = nullptr;
   bool ended_ = false;
   std::condition_variable end_;
   std::thread watchdog_;
-  // Taken once the watchdog exists, so that it counts on both sides.
+  // Counted after the watchdog has started, so that both counts include it.
   std::size_t threads_before_;
   Descriptors descriptors_before_;
 };

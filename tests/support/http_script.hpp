@@ -1,4 +1,4 @@
-// A server that answers what it has been told, and notes what it was asked.
+// A server that sends prepared answers, and records the requests.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace weft::test {
 
-// Answers each connection with the next of `answers`, whatever it is asked, and ends it.
+// Sends the next of `answers` on each connection, whatever the request is, and ends the connection.
 class Script {
  public:
   explicit Script(std::vector<std::string> answers)
@@ -23,7 +23,7 @@ class Script {
         fiber_(spawn([this] { run(); })) {}
   [[nodiscard]] const std::string& url() const { return url_; }
   void join() { fiber_.join(); }
-  // The heads of what it was asked. Parks until all answers have been given.
+  // Returns the heads of the requests. Parks until all answers have been sent.
   [[nodiscard]] std::vector<std::string> requests() {
     if (fiber_.joinable()) fiber_.join();
     return requests_;
@@ -33,7 +33,7 @@ class Script {
   void run() {
     for (const std::string& answer : answers_) {
       net::TcpStream stream = listener_.accept().value;
-      // '|' is where the next request is waited for.
+      // At a '|', the server waits for the next request.
       std::string_view rest = answer;
       while (!rest.empty()) {
         requests_.push_back(receive_until(stream, "\r\n\r\n"));

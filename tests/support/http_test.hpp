@@ -1,4 +1,4 @@
-// A server on loopback, and clients that speak plain bytes.
+// A server on loopback, and clients that send and receive raw bytes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@
 
 namespace weft::test {
 
-// Serves until it is destroyed. In a fiber.
+// Serves in a fiber until its destruction.
 class HttpServer {
  public:
   explicit HttpServer(http::Handler handler, http::ServerOptions options = {})
@@ -33,15 +33,15 @@ class HttpServer {
         loop_(weft::spawn([this] { return server_.serve(listener_); })) {}
   ~HttpServer() { stop(); }
 
-  // True if no deadline was needed.
+  // Returns true if the server ended before the deadline.
   bool stop(Deadline grace = Deadline::past()) {
     const bool in_time = server_.shutdown(grace);
     if (loop_.joinable()) CHECK(loop_.join());
-    listener_.close();  // Clients that wait to be accepted learn that they will not be.
+    listener_.close();  // Ends waiting clients, which are never accepted.
     return in_time;
   }
 
-  // Waits until serve() has returned, which something else has to end.
+  // Waits until serve() has returned; the test must have ended it.
   void join() { CHECK(loop_.join()); }
   [[nodiscard]] bool has_ended() const { return loop_.done(); }
 
@@ -60,7 +60,7 @@ class HttpServer {
   JoinHandle<Result<void>> loop_;
 };
 
-// Parks until `context` is over, and says why it is.
+// Parks until `context` has ended; returns the reason.
 inline std::error_code wait_for_end(const Context& context) {
   Event never;
   CHECK_FALSE(never.wait_until(context));
@@ -68,11 +68,11 @@ inline std::error_code wait_for_end(const Context& context) {
 }
 
 inline void send_text(net::TcpStream& stream, std::string_view text) {
-  // A server that has refused may be gone already.
+  // A server that has refused may already have closed the connection.
   (void)stream.write_all(std::as_bytes(std::span(text)));
 }
 
-// Up to the end of the stream.
+// Receives up to the end of the stream.
 inline std::string receive_all(net::TcpStream& stream) {
   std::string all;
   std::array<char, 4096> part;
@@ -83,7 +83,7 @@ inline std::string receive_all(net::TcpStream& stream) {
   }
 }
 
-// A fiber gets its number and its stack when it begins.
+// Counts fibers that have not begun, because a fiber gets its number and its stack when it begins.
 inline std::size_t fibers_without_stack() {
   std::ostringstream dump;
   dump::write_json(dump);
@@ -97,8 +97,8 @@ inline std::size_t fibers_without_stack() {
   return count;
 }
 
-// Until `text` has come, on whatever can be read from; what came with it, or before the end of the
-// stream.
+// Reads from any kind of stream until `text` or the end of the stream has come. Returns all bytes
+// so far.
 template <class Stream>
 std::string receive_until(Stream& stream, std::string_view text) {
   std::string all;
@@ -118,15 +118,15 @@ struct Answer {
   [[nodiscard]] bool has(std::string_view line) const {
     return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos;
   }
-  // As the head has it; 0 if it does not.
+  // Returns the size in the head, or 0.
   [[nodiscard]] std::size_t body_size() const {
     const auto at = head.find("Content-Length: ");
     return at == std::string::npos ? 0 : std::stoul(head.substr(at + 16));
   }
 };
 
-// Takes the first answer off `text`; one with a Content-Length, or without a body. Status 0: there
-// is none.
+// Removes the first answer from `text`. The answer has a Content-Length or no body. Returns status
+// 0 if there is no answer.
 inline Answer take_answer(std::string& text) {
   Answer answer;
   const std::size_t end = text.find("\r\n\r\n");
@@ -141,7 +141,7 @@ inline Answer take_answer(std::string& text) {
 
 inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// The next answer of a connection, which has a Content-Length or no body.
+// Receives the next answer on a connection; it has a Content-Length or no body.
 inline Answer receive_answer(net::TcpStream& stream) {
   std::string text = receive_until(stream, "\r\n\r\n");
   Answer answer = take_answer(text);

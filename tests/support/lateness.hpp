@@ -1,4 +1,4 @@
-// Tells a timed wait that the library ends late from one that a stopped machine ends late.
+// Distinguishes a timed wait that the library ends late from one that a stopped machine delays.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 
 namespace weft::test {
 
-// A plain thread that sleeps all the time, for a moment each, and notes by how much the system
-// overslept: what it cannot do for that thread, it cannot do for a worker.
+// A plain thread that repeatedly sleeps for a moment, and records by how much the system wakes it
+// late. The system may wake a worker equally late.
 class Lateness {
  public:
   using Clock = std::chrono::steady_clock;
-  // A wait that ends so late while a worker is idle has been forgotten, and found by chance.
+  // If a wait ends this late while a worker is idle, the library has missed its deadline and found
+  // it by chance.
   static constexpr std::chrono::milliseconds kBound{50};
 
   Lateness() : thread_([this] { keep_watch(); }) {}
@@ -24,7 +25,7 @@ class Lateness {
   Lateness(const Lateness&) = delete;
   Lateness& operator=(const Lateness&) = delete;
 
-  // Runs a wait of `length`. False if it ended too late, and the machine was not to blame.
+  // Runs a wait of `length`. Returns false if it ended too late and the machine did not cause that.
   template <class Wait>
   [[nodiscard]] bool is_punctual(Clock::duration length, Wait wait) {
     longest_stall_.store(0);

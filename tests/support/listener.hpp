@@ -1,11 +1,11 @@
-// What doctest tells while it runs.
+// The notifications that doctest sends while it runs.
 #pragma once
 
 #include <doctest/doctest.h>
 
 namespace weft::test {
 
-// Does nothing; a listener overrides the functions for what it has to hear.
+// Does nothing; a listener overrides the functions for the notifications that it needs.
 class Listener : public doctest::IReporter {
  public:
   void report_query(const doctest::QueryData&) override {}

@@ -11,8 +11,8 @@
 
 namespace {
 
-// At the start, so that it can be read however the program ends; and for the processes that death
-// tests start.
+// Prints the seed at the start, so that the output has it however the program ends, and for the
+// processes that death tests start.
 void tell_shake_seed() {
   if (!weft::base::shake::kOn) return;
   const std::string seed = std::to_string(weft::base::shake::seed());
@@ -24,7 +24,7 @@ void tell_shake_seed() {
 
 int main(int argc, char** argv) {
   tell_shake_seed();
-  // Before doctest, which would take the signals that a death test is about.
+  // Runs before doctest, which would handle the signals that death tests examine.
   if (const char* place = std::getenv(weft::test::kDeathVariable)) {
     return weft::test::run_death_test(place);
   }

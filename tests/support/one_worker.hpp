@@ -1,10 +1,10 @@
-// Tests that count on how a single worker runs its fibers.
+// Helps tests that rely on how a single worker runs its fibers.
 #pragma once
 
 namespace weft::test {
 
-// Whether the fibers of a single worker run in the order of its rules, and share data without a
-// lock. Where they do not, it says that the test is skipped, and why.
+// Returns whether the fibers of a single worker run in the order of its rules, and can share data
+// without a lock. Otherwise prints that the test is skipped, and why.
 [[nodiscard]] bool one_worker_keeps_order();
 
 }  // namespace weft::test

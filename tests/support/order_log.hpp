@@ -1,4 +1,4 @@
-// The order in which callers came.
+// Records the order in which callers came.
 #pragma once
 
 #include <mutex>
@@ -8,8 +8,8 @@
 
 namespace weft::test {
 
-// A list that fibers and threads add to. (Only that they are on one worker would keep a plain
-// vector in order, which is nothing that a test should build on.)
+// A list to which fibers and threads append. (A plain vector would need all callers on one worker,
+// on which a test should not rely.)
 class OrderLog {
  public:
   void add(int entry) {

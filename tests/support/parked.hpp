@@ -1,4 +1,4 @@
-// Waiting until others wait.
+// Waits until other callers wait.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace weft::test {
 
-// Lets other fibers run until `count` are parked, for whatever reason. Call it from a fiber or a
-// plain thread, where there is one runtime.
+// Lets other fibers run until `count` are parked, for any reason. A fiber or a plain thread may
+// call it, if there is only one runtime.
 inline void await_parked(std::uint64_t count) {
   while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
 }
 
-// How many fibers are parked for `reason`, in the words of a dump.
+// Returns how many fibers are parked for `reason`, in the words of a dump.
 [[nodiscard]] inline int parked_fibers(const Runtime& runtime, const std::string& reason) {
   std::ostringstream dump;
   runtime.dump(dump);
@@ -32,8 +32,8 @@ inline void await_parked(std::uint64_t count) {
 }
 
 // Lets other fibers run until `count` are parked for `reason`. Call it from a fiber or a plain
-// thread. A fiber is seen as parked a little early, but not before it holds the lock of the row it
-// waits in: a waiter that joins that list afterwards comes after it.
+// thread. A fiber counts as parked slightly early, but only when it holds the lock of the list in
+// which it waits. A later waiter comes after it in that list.
 inline void await_parked(const Runtime& runtime, const std::string& reason, int count = 1) {
   while (parked_fibers(runtime, reason) < count) this_fiber::yield();
 }

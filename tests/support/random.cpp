@@ -41,7 +41,7 @@ Random::Random(std::uint64_t stream) : state_(test_seed() + stream * 0xd1342543d
   (*this)();
 }
 
-// SplitMix64: any state is a good one, so neighbouring streams need no warm-up.
+// SplitMix64: any state is good, so neighbouring streams need no warm-up.
 Random::result_type Random::operator()() noexcept {
   state_ += kGolden;
   std::uint64_t mixed = state_;

@@ -6,15 +6,16 @@
 
 namespace weft::test {
 
-// The seed of this process: WEFT_TEST_SEED, or a new one in every run.
+// Returns the seed of this process: WEFT_TEST_SEED, or a new seed in every run.
 [[nodiscard]] std::uint64_t test_seed();
 
-// A number of workers, from 1 to 17, for stress tests: another one for each stream and seed.
+// Returns a number of workers from 1 to 17 for stress tests, which depends on the stream and the
+// seed.
 [[nodiscard]] unsigned drawn_workers(std::uint64_t stream);
 
-// A generator for one test, or for one of its threads or fibers: each of them takes a stream of
-// its own, so that the numbers do not depend on who runs first. Not thread-safe.
-// Works with the distributions of <random>.
+// A generator for one test, or for one of its threads or fibers. Each takes a separate stream, so
+// that the numbers do not depend on the order in which they run. It is not thread-safe. Works with
+// the distributions of <random>.
 class Random {
  public:
   using result_type = std::uint64_t;
@@ -27,7 +28,7 @@ class Random {
   }
   result_type operator()() noexcept;
 
-  // In [0, limit); `limit` is at least 1. The bias is below limit / 2^64.
+  // Returns a number in [0, limit); `limit` is at least 1. The bias is below limit / 2^64.
   [[nodiscard]] std::uint64_t below(std::uint64_t limit) noexcept { return (*this)() % limit; }
   [[nodiscard]] bool one_in(std::uint64_t chances) noexcept { return below(chances) == 0; }
 

@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<std::uint64_t> failures{0};
 
-// Only a listener learns from doctest that a check has failed.
+// doctest notifies only a listener that a check has failed.
 struct FailureCounter final : Listener {
   explicit FailureCounter(const doctest::ContextOptions&) {}
   void log_assert(const doctest::AssertData& assertion) override {

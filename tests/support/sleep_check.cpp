@@ -22,19 +22,19 @@ namespace {
 
 using scheduler::Scheduler;
 
-// After this number of equal looks no worker is about to change anything; where one computes, the
-// monitor is not either, which samples every 10 ms and may have to wait for a processor.
+// After this number of equal looks, no worker is about to change anything. If a worker computes,
+// neither is the monitor, which samples every 10 ms and may have to wait for a processor.
 constexpr std::size_t kLooks = 3;
 constexpr std::size_t kLooksBesideComputing = 50;
-// Nanoseconds; a timer that is overdue by this will not be seen to.
+// In nanoseconds: if a timer is overdue by this, no worker will fire it.
 constexpr std::int64_t kForgotten = 2'000'000'000;
 
 struct WorkerSight {
   int thread = 0;
-  bool asleep = false;  // For good: its thread is not on its way to sleep, or from there.
+  bool asleep = false;  // Its thread is neither falling asleep nor waking.
   bool in_source = false;
   bool computes = false;
-  bool is_up = false;  // Its timers are its own affair at first; a spare that rests is no sleeper.
+  bool is_up = false;  // It runs its own timers; a resting spare is no sleeper.
   std::uint64_t sleeps = 0;
   std::uint64_t switches = 0;
   std::int64_t timer = 0;
@@ -51,8 +51,8 @@ struct SchedulerSight {
   bool operator==(const SchedulerSight&) const = default;
 };
 
-// Whether a thread waits for something else than a processor or a page. One that cannot be seen may
-// be about to do something.
+// Returns whether a thread waits for anything except a processor or a page. A thread whose state is
+// unknown may be about to act.
 bool sleeps(int thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;
@@ -87,7 +87,7 @@ SchedulerSight look_at(scheduler::Shared& scheduler) {
   return sight;
 }
 
-// Whether no worker is about to do anything by itself.
+// Returns whether no worker is about to act by itself.
 bool is_at_rest(const SchedulerSight& sight) {
   return std::ranges::any_of(sight.workers, &WorkerSight::asleep) &&
          std::ranges::all_of(sight.workers, [](const WorkerSight& worker) {
@@ -99,8 +99,8 @@ bool anybody_computes(const SchedulerSight& sight) {
   return std::ranges::any_of(sight.workers, &WorkerSight::computes);
 }
 
-// Whether a thread that is no worker of these, and not this one, has something to do: it may be on
-// its way from a change to the wake that the change calls for.
+// Returns whether a thread other than these workers and this thread is running. It may be between a
+// change and the wake that must follow the change.
 bool another_thread_runs(const SchedulerSight& sight) {
   std::error_code error;
   std::filesystem::directory_iterator task("/proc/self/task", error);
@@ -129,7 +129,7 @@ const char* fault_of(const SchedulerSight& sight, std::size_t looks) {
   if (sight.holder < 0) {
     return has_timer || sight.watches_events ? "no worker that sleeps holds the watch" : nullptr;
   }
-  // A processor that is stopped may keep one thread, and not this one, from what it is about to do.
+  // A stopped processor may delay another thread that is about to act, but not this thread.
   const bool is_forgotten =
       looks >= kLooksBesideComputing && timer < Deadline::now_nanoseconds() - kForgotten;
   if (sight.limit > timer || is_forgotten) {

@@ -1,4 +1,5 @@
-// Finds a worker that sleeps through what it should see to, by what is so and not by the clock.
+// Finds a sleeping worker that misses an event that it should handle. It examines states, not
+// times.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,14 @@
 
 namespace weft::test {
 
-// Looks at the workers of all runtimes of the process, again and again. If all that do not compute
-// stay asleep, nothing is on its way that could still wake one: then a sleeper must hold the watch,
-// rise no later than the earliest timer, and sleep in the event source if that watches anything
-// (L3 of scheduler/README.md); and where all sleep, nothing may be queued (L1). A machine that is
-// slow, or stops a processor, changes none of this.
+// Repeatedly examines the workers of all runtimes of the process. If all workers that do not
+// compute stay asleep, no pending action can wake one. Then a sleeper must hold the watch, wake no
+// later than the earliest timer, and sleep in the event source if that watches anything (L3 of
+// scheduler/README.md). If all workers sleep, no fiber may be queued (L1). A slow machine, or a
+// stopped processor, changes none of this.
 class SleepCheck {
  public:
-  // How far apart looks are to be.
+  // The time between two looks.
   static constexpr int kMilliseconds = 10;
 
   SleepCheck();
@@ -22,14 +23,14 @@ class SleepCheck {
   SleepCheck(const SleepCheck&) = delete;
   SleepCheck& operator=(const SleepCheck&) = delete;
 
-  // What is wrong, in a sentence; empty if nothing is.
+  // Returns a sentence that describes the fault, or an empty text.
   [[nodiscard]] std::string look();
 
  private:
   struct Sight;
 
   std::unique_ptr<Sight> before_;
-  std::size_t equal_ = 0;  // Looks at which all was as before.
+  std::size_t equal_ = 0;  // Consecutive looks without a change.
 };
 
 }  // namespace weft::test

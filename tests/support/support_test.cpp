@@ -1,4 +1,4 @@
-// The fixture's own tests: a check that cannot fail is none.
+// Tests the fixture: each of its checks must be able to fail.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,14 +10,14 @@
 
 TEST_SUITE_BEGIN("support/fiber_test");
 
-DEATH_TEST_CASE("a test that does not end is aborted with its name",
+DEATH_TEST_CASE("a test that does not end is aborted, and the message names the test",
                 "test 'endless' has not ended within") {
   setenv("WEFT_TEST_DEADLINE", "1", 1);
   const weft::test::TestGuard guard("endless");
   for (;;) pause();
 }
 
-DEATH_TEST_CASE("an abort of a test that does not end shows its fibers", "sleep") {
+DEATH_TEST_CASE("the abort of a test that does not end shows the fibers of the test", "sleep") {
   setenv("WEFT_TEST_DEADLINE", "1", 1);
   weft::test::TestGuard guard("endless");
   weft::Runtime runtime;
@@ -28,13 +28,14 @@ DEATH_TEST_CASE("an abort of a test that does not end shows its fibers", "sleep"
   });
 }
 
-FIBER_TEST_CASE_WITH("a body runs as a fiber with the requested number of workers",
-                     {.workers = {3}}) {
+FIBER_TEST_CASE_WITH(
+    "the body of a FIBER_TEST_CASE runs as a fiber with the requested number of workers",
+    {.workers = {3}}) {
   CHECK(weft::this_fiber::is_fiber());
   CHECK(runtime.workers() == 3);
 }
 
-THREAD_TEST_CASE("a body runs on a plain thread with a running runtime") {
+THREAD_TEST_CASE("the body of a THREAD_TEST_CASE runs on a plain thread with a running runtime") {
   CHECK(!weft::this_fiber::is_fiber());
   CHECK(runtime.run([] { return weft::this_fiber::is_fiber(); }));
 }
@@ -43,7 +44,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("support/random");
 
-TEST_CASE("a random stream repeats its numbers, and differs from the next stream") {
+TEST_CASE("a random stream repeats its numbers for its seed and differs from another stream") {
   weft::test::Random first(1), again(1), other(2);
   CHECK(first() != other());
   (void)again();

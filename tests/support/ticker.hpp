@@ -1,4 +1,4 @@
-// How long the clock has been late, while somebody should have watched it.
+// Measures how late the clock's events were, while a worker should have handled them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,10 +15,10 @@
 
 namespace weft::test {
 
-// A fiber that ticks while this lives. For tests that leave a worker idle: then the gap between two
-// ticks is the machine's doing, which may be busy, and not that of the test. So only a gap of many
-// seconds is a failure, as when no worker looks until the others are done; the longest is reported
-// with its seed. Call it from a fiber.
+// A fiber that ticks while this object lives, for tests that leave a worker idle. Then a busy
+// machine causes the gaps between two ticks, and not the test. So only a gap of many seconds is a
+// failure: no worker has looked until the others had finished. The longest gap is reported with its
+// seed. Use it in a fiber.
 class Ticker {
  public:
   explicit Ticker(std::chrono::milliseconds period = std::chrono::milliseconds(1)) {

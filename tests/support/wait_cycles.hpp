@@ -32,7 +32,7 @@ inline const Setup kWithOwners{.options = {.lock_owners = true}};
   return cycles;
 }
 
-// A fiber is in the list of a mutex a little earlier than it has left its stack.
+// A fiber enters the list of a mutex slightly before it leaves its stack, so the search repeats.
 [[nodiscard]] inline std::vector<scheduler::WaitCycle> await_cycle() {
   std::vector<scheduler::WaitCycle> cycles = cycles_now();
   while (cycles.empty()) {

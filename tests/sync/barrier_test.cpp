@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/barrier");
 
-TEST_CASE("a barrier may expect no caller") {
+TEST_CASE("a barrier for 0 callers can be made and destroyed without a phase") {
   int completed = 0;
   {
     const Barrier barrier(0, [&]() noexcept { ++completed; });
@@ -32,8 +32,8 @@ TEST_CASE("a barrier may expect no caller") {
 }
 
 // A value moves from cell to cell: a fiber that runs ahead of the others, or lags, sees a wrong
-// one.
-THREAD_TEST_CASE("no phase begins before all callers have ended the previous phase") {
+// value.
+THREAD_TEST_CASE("a barrier begins no phase before all callers have ended the previous phase") {
   constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);
   Barrier barrier(kCallers);
@@ -52,7 +52,8 @@ THREAD_TEST_CASE("no phase begins before all callers have ended the previous pha
   });
 }
 
-THREAD_TEST_CASE("the completion function runs once per phase, before any caller is released") {
+THREAD_TEST_CASE(
+    "the completion function of a barrier runs once per phase, before any caller is released") {
   int completed = 0;  // Not atomic: the barrier orders them.
   int seen = 0;
   std::atomic<int> arriving{0};
@@ -67,14 +68,14 @@ THREAD_TEST_CASE("the completion function runs once per phase, before any caller
       barrier.arrive_and_wait();
       if (completed != 2 * round - 1) FAIL_CHECK("not every phase was completed once");
       if (seen != 5 * round) FAIL_CHECK("a phase was completed before all had arrived");
-      // Another phase follows, so that no caller arrives while others still look.
+      // Another phase follows, so that no caller arrives while other callers still read.
       barrier.arrive_and_wait();
     }
   });
   CHECK(completed == 100);
 }
 
-FIBER_TEST_CASE("a completion function may park") {
+FIBER_TEST_CASE("the completion function of a barrier may park") {
   weft::Semaphore semaphore(0);
   std::atomic<bool> released{false};
   const auto completion = [&]() noexcept { semaphore.acquire(); };
@@ -92,7 +93,8 @@ FIBER_TEST_CASE("a completion function may park") {
   last.join();
 }
 
-THREAD_TEST_CASE("a caller may wait later than it arrives, and its wait ends with its phase") {
+THREAD_TEST_CASE(
+    "a caller may wait for a barrier after its arrival, and the wait ends with that phase") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   CHECK(!barrier.wait_for(token, 10us));
@@ -100,11 +102,11 @@ THREAD_TEST_CASE("a caller may wait later than it arrives, and its wait ends wit
   CHECK(barrier.wait_until(token, {}));
   other.join();
   auto next = barrier.arrive(2);
-  barrier.wait(std::move(token));  // Of a phase that is long over.
+  barrier.wait(std::move(token));  // The token is of a phase that ended long ago.
   barrier.wait(std::move(next));
 }
 
-THREAD_TEST_CASE("a caller that drops out is not waited for in later phases") {
+THREAD_TEST_CASE("a barrier does not wait in later phases for a caller that has dropped out") {
   std::atomic<int> phases{0};
   const auto completion = [&]() noexcept { phases.fetch_add(1); };
   Barrier<decltype(completion)> barrier(5, completion);
@@ -112,11 +114,11 @@ THREAD_TEST_CASE("a caller that drops out is not waited for in later phases") {
     for (int i = 0; i < number; ++i) barrier.arrive_and_wait();
     barrier.arrive_and_drop();
   });
-  // The caller that stays longest has gone through four phases, and ended the fifth.
+  // The caller that stays longest has passed four phases, and ended the fifth.
   CHECK(phases.load() == 5);
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline and the phase continues") {
+THREAD_TEST_CASE("a timed wait for a barrier gives up at its deadline, and the phase continues") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   const auto attempt = [&] {

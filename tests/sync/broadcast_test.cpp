@@ -37,7 +37,8 @@ Numbers rest_of(Subscription<int>& subscription) {
 
 TEST_SUITE_BEGIN("sync/broadcast");
 
-FIBER_TEST_CASE("each subscription sees each value that is sent after the subscription was made") {
+FIBER_TEST_CASE(
+    "each subscription receives every value that is sent after the subscription was made") {
   Broadcast<std::string> broadcast(4);
   CHECK(broadcast.capacity() == 4);
   (void)broadcast.send("unseen");
@@ -57,7 +58,7 @@ FIBER_TEST_CASE("each subscription sees each value that is sent after the subscr
   CHECK(!value);
 }
 
-FIBER_TEST_CASE("fibers and plain threads that subscribe receive all values in order") {
+FIBER_TEST_CASE("subscribed fibers and plain threads receive all values in order") {
   const int count = 400 / static_cast<int>(kSlowdown) + 8;
   Broadcast<int> broadcast(4);
   weft::WaitGroup subscribed;
@@ -78,7 +79,8 @@ FIBER_TEST_CASE("fibers and plain threads that subscribe receive all values in o
   sender.join();
 }
 
-FIBER_TEST_CASE("a subscription that falls behind misses the oldest values, and counts them") {
+FIBER_TEST_CASE(
+    "a subscription that falls behind misses the oldest values and counts the missed values") {
   Broadcast<int> broadcast(3);
   Subscription<int> slow = broadcast.subscribe();
   for (int i = 0; i < 3; ++i) (void)broadcast.send(i);
@@ -92,7 +94,7 @@ FIBER_TEST_CASE("a subscription that falls behind misses the oldest values, and 
   CHECK(slow.missed() == 6);
 }
 
-FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when it falls behind") {
+FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when the subscription falls behind") {
   Broadcast<int> broadcast(2);
   Subscription<int> slow = broadcast.subscribe(OnLag::disconnect);
   (void)broadcast.send(0);
@@ -109,7 +111,7 @@ FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when it falls behind
   CHECK(slow.try_receive(value) == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("senders wait for a subscription that holds them, first come, first served") {
+FIBER_TEST_CASE("senders wait in FIFO order for a subscription with OnLag::hold_senders") {
   Broadcast<int> broadcast(2);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe();
@@ -137,7 +139,7 @@ FIBER_TEST_CASE("senders wait for a subscription that holds them, first come, fi
   CHECK(holder.receive() == 4);
 }
 
-FIBER_TEST_CASE("destroying a subscription releases the senders that wait for it") {
+FIBER_TEST_CASE("destroying a subscription releases the senders that wait for the subscription") {
   Broadcast<int> broadcast(2);
   std::optional<Subscription<int>> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe(OnLag::hold_senders);
@@ -154,7 +156,9 @@ FIBER_TEST_CASE("destroying a subscription releases the senders that wait for it
   CHECK(broadcast.try_send(3) == ChannelStatus::ok);
 }
 
-FIBER_TEST_CASE("limits end a wait for a value, which arrives later") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a subscription's wait, and a later receive returns the next "
+    "value") {
   Broadcast<int> broadcast(1);
   Subscription<int> subscription = broadcast.subscribe();
   std::optional<int> value = 7;
@@ -171,7 +175,7 @@ FIBER_TEST_CASE("limits end a wait for a value, which arrives later") {
 }
 
 FIBER_TEST_CASE(
-    "closing ends the waits of senders and receivers, and remaining values can be received") {
+    "closing a broadcast ends waits of senders and receivers, and queued values can be received") {
   Broadcast<int> broadcast(1);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
   (void)broadcast.send(1);
@@ -189,7 +193,7 @@ FIBER_TEST_CASE(
   CHECK(rest_of(holder) == Numbers{1});
 }
 
-FIBER_TEST_CASE("each send wakes a thousand waiting subscriptions, which all receive its value") {
+FIBER_TEST_CASE("each send wakes a thousand waiting subscriptions, which all receive the value") {
   const int count = 1000 / static_cast<int>(kSlowdown) + 1;
   Broadcast<int> broadcast(2);
   std::vector<weft::JoinHandle<int>> sums;
@@ -243,7 +247,8 @@ FIBER_TEST_CASE("a select receives from subscriptions and sends to broadcasts") 
   CHECK(weft::select(weft::on_receive(numbers, [](std::optional<int>) {}), weft::otherwise()) == 0);
 }
 
-FIBER_TEST_CASE("subscriptions that come and go lose and duplicate no value") {
+FIBER_TEST_CASE(
+    "subscriptions that come and go neither lose nor duplicate values for a steady subscription") {
   const int count = 300 / static_cast<int>(kSlowdown) + 8;
   Broadcast<int> broadcast(3);
   weft::Event subscribed;
@@ -271,7 +276,8 @@ FIBER_TEST_CASE("subscriptions that come and go lose and duplicate no value") {
   CHECK(steady.join().size() == static_cast<std::size_t>(count));
 }
 
-FIBER_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose nothing") {
+FIBER_TEST_CASE(
+    "a broadcast loses no value when timeouts of 0 to 2 us race with sends and receives") {
   const int count = 2000 / static_cast<int>(kSlowdown);
   Broadcast<int> broadcast(2);
   std::vector<weft::JoinHandle<Numbers>> receivers;
@@ -301,7 +307,7 @@ FIBER_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose no
   }
 }
 
-TEST_CASE("a broadcast keeps at least one value") {
+TEST_CASE("a broadcast with a capacity of 0 is refused") {
   CHECK_THROWS_AS(Broadcast<int>(0), std::invalid_argument);
 }
 

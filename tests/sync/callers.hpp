@@ -1,4 +1,4 @@
-// Callers of the tests in this folder: fibers and plain threads, and what they wait for.
+// Callers for the tests in this folder: fibers and plain threads.
 #pragma once
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Stop requests, at each place where a caller may wait. (A Once is no such place: what was begun is
-// finished.)
+// Tests stop requests at each place where a caller may wait. (A Once is no such place, because a
+// begun call is always finished.)
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -31,12 +31,12 @@ void wait_with_stop_requested() {
   std::stop_source stop;
   const std::stop_token token = stop.get_token();
   stop.request_stop();
-  // It is not used up by the first wait.
+  // The first wait does not consume the request.
   for (int i = 0; i < 3; ++i) CHECK(!place.wait(token));
   CHECK(!place.wait({Deadline::after(1h), token}));
   CHECK(!place.wait({Deadline::past(), token}));
   place.open();
-  // A caller that need not wait is not stopped.
+  // A request does not stop a caller that need not wait.
   for (int i = 0; i < 3; ++i) CHECK(place.wait(token));
   CHECK(place.wait({Deadline::past(), token}));
   CHECK(place.is_whole());
@@ -52,7 +52,7 @@ void wait_without_stop_request() {
     CHECK(!place.wait({deadline, token}));
     CHECK(deadline.passed());
   }
-  // A token without a source is as good as none.
+  // A token without a source has no effect.
   CHECK(!place.wait({Deadline::after(10us), std::stop_token()}));
   auto opener = weft::spawn([&] { place.open(); });
   CHECK(place.wait({Deadline::after(1h), token}));
@@ -83,7 +83,7 @@ void stop_while_parked(const weft::Runtime& runtime) {
   }
 }
 
-// Whether the thread is parked by then cannot be seen: a request may come at each moment.
+// The test cannot see whether the thread is parked by then: a request may come at any moment.
 template <class Place>
 void stop_a_plain_thread() {
   for (int round = 0; round < 20; ++round) {
@@ -112,11 +112,11 @@ void wake_while_parked(const weft::Runtime& runtime) {
   await_parked(runtime, Place::kReason, before + 1);
   place.open();
   CHECK(waiter.join());
-  stop.request_stop();  // Of a wait that is over.
+  stop.request_stop();  // The wait has already ended.
   CHECK(place.is_whole());
 }
 
-// Deadlines and stop requests meet the wake; afterwards everybody still gets through.
+// Deadlines and stop requests coincide with the wake; afterwards every caller still succeeds.
 template <class Place>
 void stop_at_random(std::uint64_t stream) {
   Random random(stream);
@@ -172,25 +172,25 @@ THREAD_TEST_CASE("a stop request ends a writer's wait for a shared mutex") {
 THREAD_TEST_CASE("a stop request ends a reader's wait for a shared mutex") {
   test_all<weft::test::OfReader>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a condition") {
+THREAD_TEST_CASE("a stop request ends a wait for a condition variable") {
   test_all<weft::test::OfCondition>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for permits") {
+THREAD_TEST_CASE("a stop request ends a wait for permits of a semaphore") {
   test_all<weft::test::OfSemaphore>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a group") {
+THREAD_TEST_CASE("a stop request ends a wait for a wait group") {
   test_all<weft::test::OfWaitGroup>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait for a latch") {
   test_all<weft::test::OfLatch>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait at a barrier") {
+THREAD_TEST_CASE("a stop request ends a wait for a barrier") {
   test_all<weft::test::OfBarrier>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait for an event") {
   test_all<weft::test::OfEvent>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for another value") {
+THREAD_TEST_CASE("a stop request ends a wait for a new LatestValue") {
   test_all<weft::test::OfLatestValue>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait to send to a broadcast") {
@@ -199,9 +199,7 @@ THREAD_TEST_CASE("a stop request ends a wait to send to a broadcast") {
 THREAD_TEST_CASE("a stop request ends a wait of a subscription") {
   test_all<weft::test::OfSubscription>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a fiber's end") {
-  test_all<weft::test::OfJoin>(runtime);
-}
+THREAD_TEST_CASE("a stop request ends a wait in join()") { test_all<weft::test::OfJoin>(runtime); }
 
 THREAD_TEST_CASE("a stop request ends a sleep") {
   const auto alone = [] {
@@ -231,7 +229,7 @@ THREAD_TEST_CASE("a stop request ends a sleep") {
   thread.join();
 }
 
-THREAD_TEST_CASE("one stop request ends the waits of many callers, in fibers and plain threads") {
+THREAD_TEST_CASE("one stop request ends the waits of many fibers and plain threads") {
   weft::Semaphore semaphore(0);
   weft::Mutex mutex;
   weft::Event event;

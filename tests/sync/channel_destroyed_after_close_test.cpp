@@ -9,9 +9,9 @@ TEST_SUITE_BEGIN("sync/channel_destroyed_after_close");
 
 using weft::Channel;
 
-// close() looked for more waiters after it had woken the last one.
+// Regression test: close() looked for further waiters after it had woken the last one.
 FIBER_TEST_CASE(
-    "a caller that has received the end may destroy the channel, while close() returns") {
+    "a caller that has received the end may destroy a channel before close() has returned") {
   const int rounds = static_cast<int>(5000 / weft::test::kSlowdown);
   for (int i = 0; i < rounds; ++i) {
     auto channel = std::make_unique<Channel<int>>();

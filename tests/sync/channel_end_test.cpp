@@ -1,5 +1,5 @@
-// close() came back to the channel's lock after it had woken the receivers: one of these could have
-// destroyed the channel meanwhile, as a consumer does that reads to the end and leaves.
+// Regression test: close() accessed the channel's lock after it had woken the receivers. A receiver
+// could have destroyed the channel meanwhile, as a consumer may do after it has read to the end.
 #include <weft/channel.hpp>
 
 #include <cstring>
@@ -16,8 +16,8 @@ TEST_SUITE_BEGIN("sync/channel_end");
 
 using Channel = weft::Channel<int>;
 
-// A place for a channel that is unusable after the channel's end: its lock is held forever. So a
-// caller that comes back hangs, or a sanitizer sees it.
+// Storage for a channel that is unusable after the channel's end, because its lock stays locked. So
+// a late caller hangs, or a sanitizer reports it.
 class Place {
  public:
   Channel& make(std::size_t capacity) {
@@ -32,7 +32,8 @@ class Place {
   alignas(Channel) unsigned char bytes_[sizeof(Channel)];
 };
 
-FIBER_TEST_CASE("a receiver that reads to the end may destroy the channel while close() returns") {
+FIBER_TEST_CASE(
+    "a range-based loop that has ended may destroy the channel before close() has returned") {
   const std::size_t rounds = 20'000 / weft::test::kSlowdown;
   const std::unique_ptr<Place[]> places(new Place[rounds]);
   std::vector<weft::JoinHandle<void>> producers;

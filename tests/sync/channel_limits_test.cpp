@@ -1,4 +1,4 @@
-// Batches, loops and stop requests: what channels have besides sends and receives.
+// Tests batches, loops and stop requests of channels.
 #include <array>
 #include <chrono>
 #include <memory>
@@ -31,7 +31,8 @@ static_assert(std::input_iterator<Channel<std::unique_ptr<int>>::Iterator>);
 static_assert(!std::is_copy_constructible_v<Channel<int>> &&
               !std::is_move_constructible_v<Channel<int>>);
 
-FIBER_TEST_CASE("a temporary can be sent, and a moved value is kept unless the result is ok") {
+FIBER_TEST_CASE(
+    "a channel accepts temporaries, and a value moved into a failed send stays with the sender") {
   Channel<std::unique_ptr<int>> channel(3);
   CHECK(channel.try_send(std::make_unique<int>(1)) == ChannelStatus::ok);
   CHECK(channel.send_for(std::make_unique<int>(2), 1s) == ChannelStatus::ok);
@@ -44,7 +45,7 @@ FIBER_TEST_CASE("a temporary can be sent, and a moved value is kept unless the r
 
 // --- Batches -------------------------------------------------------------------------------------
 
-FIBER_TEST_CASE("a batch takes the queued values in order, and no more than requested") {
+FIBER_TEST_CASE("receive_batch() returns queued values in order, and no more than requested") {
   Channel<int> channel(8);
   for (int i = 0; i < 6; ++i) CHECK(channel.send(i));
   std::vector<int> values{-1};
@@ -56,7 +57,7 @@ FIBER_TEST_CASE("a batch takes the queued values in order, and no more than requ
   CHECK(channel.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a batch waits for its first value only") {
+FIBER_TEST_CASE("receive_batch() waits only for its first value") {
   Channel<int> channel(8);
   auto receiver = weft::spawn([&] {
     std::vector<int> values;
@@ -68,7 +69,7 @@ FIBER_TEST_CASE("a batch waits for its first value only") {
   CHECK(receiver.join() == 7);
 }
 
-FIBER_TEST_CASE("a batch admits waiting senders in their order") {
+FIBER_TEST_CASE("receive_batch() admits waiting senders in their order") {
   Channel<int> channel(2);
   std::vector<weft::JoinHandle<void>> senders;
   CHECK(channel.send(0));
@@ -78,7 +79,8 @@ FIBER_TEST_CASE("a batch admits waiting senders in their order") {
     await_parked(runtime, "channel send", i - 1);
   }
   std::vector<int> values;
-  CHECK(channel.receive_batch(values, 3) == 3);  // The first lets a sender in, the rest two more.
+  CHECK(channel.receive_batch(values, 3) == 3);  // The first value admits a sender, the others
+                                                 // admit two.
   CHECK(values == std::vector<int>{0, 1, 2});
   await_parked(runtime, "channel send", 1);
   CHECK(channel.size_hint() == 2);
@@ -87,7 +89,7 @@ FIBER_TEST_CASE("a batch admits waiting senders in their order") {
   for (auto& sender : senders) sender.join();
 }
 
-FIBER_TEST_CASE("a batch from an unbuffered channel has the value of one sender") {
+FIBER_TEST_CASE("receive_batch() on an unbuffered channel returns the value of one sender") {
   Channel<int> channel;
   auto sender = weft::spawn([&] {
     for (int i = 0; i < 3; ++i) CHECK(channel.send(i));
@@ -100,7 +102,7 @@ FIBER_TEST_CASE("a batch from an unbuffered channel has the value of one sender"
   sender.join();
 }
 
-FIBER_TEST_CASE("a batch ends with the channel, at the deadline, and by a stop request") {
+FIBER_TEST_CASE("a closed channel, a deadline or a stop request ends receive_batch()") {
   Channel<int> channel(4);
   std::vector<int> values;
   const auto deadline = Deadline::after(1ms);
@@ -122,7 +124,7 @@ FIBER_TEST_CASE("a batch ends with the channel, at the deadline, and by a stop r
 
 // --- Loops ---------------------------------------------------------------------------------------
 
-FIBER_TEST_CASE("a loop over a channel ends when the channel is closed and drained") {
+FIBER_TEST_CASE("a range-based loop over a channel ends when the channel is closed and drained") {
   Channel<std::unique_ptr<int>> channel(3);
   auto sender = weft::spawn([&] {
     for (int i = 0; i < 20; ++i) CHECK(channel.send(std::make_unique<int>(i)));
@@ -140,7 +142,7 @@ FIBER_TEST_CASE("a loop over a channel ends when the channel is closed and drain
 
 // --- Stop requests -------------------------------------------------------------------------------
 
-THREAD_TEST_CASE("a stop request ends receives and sends of fibers and threads that wait") {
+THREAD_TEST_CASE("a stop request ends waiting receives and sends of fibers and plain threads") {
   Channel<int> empty;
   Channel<int> full(1);
   CHECK(full.send(0));
@@ -176,7 +178,7 @@ THREAD_TEST_CASE("a stop request ends receives and sends of fibers and threads t
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a stop request remains, and ends only calls that would have to wait") {
+FIBER_TEST_CASE("an earlier stop request ends only receives and sends that would have to wait") {
   Channel<int> channel(1);
   std::stop_source source;
   source.request_stop();
@@ -194,7 +196,7 @@ FIBER_TEST_CASE("a stop request remains, and ends only calls that would have to 
   CHECK(channel.receive_until(value, token) == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("the earlier of a deadline and a stop request ends the wait") {
+FIBER_TEST_CASE("the earlier of a deadline and a stop request ends a receive") {
   Channel<int> channel;
   std::stop_source source;
   const std::stop_token token = source.get_token();
@@ -208,7 +210,8 @@ FIBER_TEST_CASE("the earlier of a deadline and a stop request ends the wait") {
   stopper.join();
 }
 
-FIBER_TEST_CASE("values that race with stop requests are received once or stay with the sender") {
+FIBER_TEST_CASE(
+    "a value is received once or stays with the sender when a stop request races with the send") {
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   Channel<int> channel;
   int kept = 0;
@@ -241,7 +244,7 @@ struct Page {
   std::array<unsigned char, 4096> bytes;
 };
 
-FIBER_TEST_CASE("values of the size of a page arrive unchanged") {
+FIBER_TEST_CASE("a channel passes values as large as a page unchanged") {
   for (const std::size_t capacity : {0U, 1U, 4U}) {
     Channel<Page> channel(capacity);
     auto sender = weft::spawn([&] {

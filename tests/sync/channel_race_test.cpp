@@ -1,4 +1,4 @@
-// Channels under fire: nothing lost, nothing doubled, whatever races.
+// Tests channels under races: no value is lost or duplicated.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -23,7 +23,7 @@ using weft::test::kSlowdown;
 
 using Value = std::unique_ptr<int>;
 
-// One attempt, in one of all forms when `timed`, else the one that waits.
+// Makes one attempt: in one of all forms if `timed`, otherwise in the form that waits.
 ChannelStatus send_somehow(Channel<Value>& channel, Value& value, weft::test::Random& random,
                            bool timed) {
   const std::uint64_t form = timed ? random.below(4) : 0;
@@ -104,17 +104,19 @@ void check_exchange(std::size_t capacity, bool timed) {
 
 TEST_SUITE_BEGIN("sync/channel");
 
-THREAD_TEST_CASE("many producers and consumers exchange every value once") {
+THREAD_TEST_CASE("many producers and consumers of a channel exchange every value once") {
   for (const std::size_t capacity : {0UL, 1UL, 2UL, 64UL}) check_exchange(capacity, false);
 }
 
-THREAD_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose nothing") {
+THREAD_TEST_CASE(
+    "a channel loses no value when timeouts of 0 to 2 us race with sends and receives") {
   for (const std::size_t capacity : {0UL, 1UL, 5UL}) check_exchange(capacity, true);
 }
 
-// Oracle: a deque. One fiber and operations that do not wait have one right outcome each.
-FIBER_TEST_CASE_WITH("a channel behaves as a deque in a random history without waiting",
-                     {.workers = {1}}) {
+// The oracle is a deque. With one fiber, each operation that does not wait has one correct result.
+FIBER_TEST_CASE_WITH(
+    "a channel returns the same values as a std::deque under random operations without waits",
+    {.workers = {1}}) {
   weft::test::Random random(1);
   for (int round = 0; round < 50; ++round) {
     const std::size_t capacity = random.below(7);
@@ -156,7 +158,7 @@ FIBER_TEST_CASE_WITH("a channel behaves as a deque in a random history without w
   }
 }
 
-FIBER_TEST_CASE("when a close races with sends, sent values arrive and later values are refused") {
+FIBER_TEST_CASE("values sent before a racing close arrive, and later sends are refused") {
   const int rounds = 60 / static_cast<int>(kSlowdown) + 5;
   for (int round = 0; round < rounds; ++round) {
     weft::test::Random random(static_cast<std::uint64_t>(round));
@@ -179,8 +181,8 @@ FIBER_TEST_CASE("when a close races with sends, sent values arrive and later val
   }
 }
 
-// The channel is gone as soon as its one value has been received.
-FIBER_TEST_CASE("a channel may be destroyed by the caller that has received the last value") {
+// The channel is destroyed as soon as its only value has been received.
+FIBER_TEST_CASE("the caller that receives the last value may destroy the channel") {
   for (int round = 0; round < 2'000 / static_cast<int>(kSlowdown); ++round) {
     auto channel = std::make_unique<Channel<int>>(static_cast<std::size_t>(round % 2));
     auto sender = weft::spawn([&channel = *channel] { return channel.send(1); });

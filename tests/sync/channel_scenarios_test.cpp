@@ -1,5 +1,5 @@
-// Scenarios of Go's suites about channels (runtime/chan_test.go, test/chan), for ours. The table
-// in tests/README.md says which case stands for which of theirs.
+// Scenarios from Go's test suites for channels (runtime/chan_test.go, test/chan), for weft's
+// channels. The table in tests/README.md maps the cases.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 TEST_SUITE_BEGIN("sync/channel_scenarios");
 
 FIBER_TEST_CASE(
-    "receives wait for sends while a channel is empty, and sends for receives while it is full") {
+    "receives wait while a channel is empty, and sends wait while the channel is full") {
   for (std::size_t capacity = 0; capacity < 4; ++capacity) {
     Channel<int> channel(capacity);
     std::atomic<int> returned{0};
@@ -50,8 +50,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE(
-    "several receivers together get each value once, and then each receiver gets the end") {
+FIBER_TEST_CASE("several receivers of a channel get each value once, and then each gets the end") {
   for (const std::size_t capacity : {0U, 1U, 5U, 100U}) {
     constexpr int kReceivers = 10;
     const int values = static_cast<int>(1000 / kSlowdown);
@@ -78,7 +77,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a try that misses the last value reports the end") {
+FIBER_TEST_CASE("try_receive() on a closing channel returns the last value or reports the end") {
   const int rounds = static_cast<int>(2000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> channel(1);
@@ -93,7 +92,7 @@ FIBER_TEST_CASE("a try that misses the last value reports the end") {
   }
 }
 
-FIBER_TEST_CASE("many workers pass numbers on from one channel to another, and the sums agree") {
+FIBER_TEST_CASE("many fibers pass numbers on from one channel to another, and the sums agree") {
   constexpr int kWorkers = 23;
   const int items = static_cast<int>(5000 / kSlowdown);
   const std::vector<int> factors{2, 3, 7, 11, 13, 17, 19, 23, 27, 31};
@@ -126,7 +125,8 @@ FIBER_TEST_CASE("many workers pass numbers on from one channel to another, and t
   CHECK(sum == feeder.join());
 }
 
-FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, and each fiber adds one") {
+FIBER_TEST_CASE(
+    "a number that passes through a chain of ten thousand fibers is incremented by each fiber") {
   const int links = static_cast<int>(10'000 / kSlowdown);
   std::vector<std::unique_ptr<Channel<int>>> channels;
   channels.push_back(std::make_unique<Channel<int>>());
@@ -141,7 +141,7 @@ FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, and each fib
   REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
 }
 
-FIBER_TEST_CASE("receivers that take turns get the values in the order of the sends") {
+FIBER_TEST_CASE("receivers that alternate get the values in the order of the sends") {
   constexpr int kFibers = 10;
   Channel<int> values;
   std::vector<std::unique_ptr<Channel<char>>> turns;
@@ -159,7 +159,8 @@ FIBER_TEST_CASE("receivers that take turns get the values in the order of the se
   CHECK(turns.back()->receive() == 'x');
 }
 
-FIBER_TEST_CASE("try_send and try_receive succeed only while the other side waits, for any type") {
+FIBER_TEST_CASE(
+    "try_send and try_receive on an unbuffered channel succeed only while the other side waits") {
   struct Pair {
     int first;
     double second;
@@ -183,9 +184,10 @@ FIBER_TEST_CASE("try_send and try_receive succeed only while the other side wait
   sender.join();
 }
 
-// Every number comes to a fiber for each prime found so far, and stops at the first that divides
-// it.
-FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can be shut down") {
+// Every number passes through a fiber for each prime found so far, up to the first prime that
+// divides it.
+FIBER_TEST_CASE(
+    "a prime sieve with one fiber for each prime finds the primes and can be shut down") {
   const std::vector<int> primes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
   auto numbers = std::make_shared<Channel<int>>();
   weft::go([out = numbers] {
@@ -208,7 +210,7 @@ FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can b
 
 struct Empty {};
 
-FIBER_TEST_CASE("values of an empty type count like other values") {
+FIBER_TEST_CASE("a channel of an empty type delivers one value for each send") {
   for (const std::size_t capacity : {0U, 1U, 3U}) {
     Channel<Empty> channel(capacity);
     auto sender = weft::spawn([&] {
@@ -222,13 +224,13 @@ FIBER_TEST_CASE("values of an empty type count like other values") {
   }
 }
 
-FIBER_TEST_CASE("stack data of parked senders and receivers stays intact") {
+FIBER_TEST_CASE("data on the stacks of parked senders and receivers stays intact") {
   // The stacks of fibers never move, so that a value may be a pointer to one.
   Channel<int*> channel;
   auto owner = weft::spawn([&] {
     int mine = 1;
     CHECK(channel.send(&mine));
-    CHECK(channel.send(&mine));  // Until this is received, the other may use it.
+    CHECK(channel.send(&mine));  // Until its receive, the other fiber may use it.
     return mine;
   });
   int* theirs = channel.receive().value();

@@ -22,7 +22,8 @@ using weft::Channel;
 using weft::ChannelStatus;
 using weft::test::await_parked;
 
-// Numbers in values of many shapes: an optional of some fits a register, that of others does not.
+// Tests numbers in values of many types: an optional of some types fits into a register, and of
+// others does not.
 template <class T>
 T from(int number) {
   return static_cast<T>(number);
@@ -66,7 +67,7 @@ int number_of(const Aligned& value) {
 int number_of(const std::string& value) { return static_cast<int>(value.size()); }
 int number_of(const std::unique_ptr<int>& value) { return *value; }
 
-// Buffered values, values of senders that wait, and the end: each comes to receive() another way.
+// Buffered values, values of waiting senders, and the end reach receive() in different ways.
 template <class T>
 void send_and_receive(std::size_t capacity) {
   Channel<T> channel(capacity);
@@ -101,7 +102,7 @@ FIBER_TEST_CASE("receive() returns values of every kind unchanged") {
   }
 }
 
-FIBER_TEST_CASE("a buffered channel is first in, first out, up to its capacity") {
+FIBER_TEST_CASE("a buffered channel is FIFO and refuses sends beyond its capacity") {
   Channel<int> channel(3);
   CHECK(channel.capacity() == 3);
   for (int lap = 0; lap < 4; ++lap) {
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("a buffered channel is first in, first out, up to its capacity")
   }
 }
 
-FIBER_TEST_CASE("on an unbuffered channel a send waits for a receive") {
+FIBER_TEST_CASE("a send on an unbuffered channel waits for a receive") {
   Channel<int> channel;
   CHECK(channel.capacity() == 0);
   int value = 1;
@@ -143,7 +144,8 @@ FIBER_TEST_CASE("on an unbuffered channel a send waits for a receive") {
   CHECK(channel.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("try_receive takes from a waiting sender, and try_send gives to a receiver") {
+FIBER_TEST_CASE(
+    "try_receive() takes from a waiting sender, and try_send() gives to a waiting receiver") {
   Channel<int> channel;
   auto sender = weft::spawn([&] { CHECK(channel.send(5)); });
   std::optional<int> received;
@@ -156,10 +158,10 @@ FIBER_TEST_CASE("try_receive takes from a waiting sender, and try_send gives to 
   receiver.join();
 }
 
-FIBER_TEST_CASE("effects before an unbuffered receive are visible after the send has returned") {
+FIBER_TEST_CASE("writes before an unbuffered receive are visible after the send has returned") {
   Channel<int> channel;
   for (int round = 0; round < 100; ++round) {
-    int plain = 0;  // A data race, if the receive did not synchronize with the send's return.
+    int plain = 0;  // A data race unless the receive synchronizes with the send's return.
     auto receiver = weft::spawn([&] {
       plain = 1;
       (void)channel.receive();
@@ -185,7 +187,7 @@ FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the v
   CHECK(*value == 2);
 }
 
-FIBER_TEST_CASE("a closed channel returns the remaining values, then reports the end") {
+FIBER_TEST_CASE("a closed channel returns the queued values and then reports the end") {
   Channel<int> channel(4);
   for (int i = 0; i < 4; ++i) CHECK(channel.send(i));
   channel.close();
@@ -203,7 +205,7 @@ FIBER_TEST_CASE("a closed channel returns the remaining values, then reports the
   CHECK(channel.receive_for(value, 1h) == ChannelStatus::closed);
 }
 
-THREAD_TEST_CASE("close wakes all waiting receivers and senders, both fibers and threads") {
+THREAD_TEST_CASE("close() wakes all waiting receivers and senders, both fibers and plain threads") {
   Channel<int> empty;
   Channel<std::unique_ptr<int>> full(1);
   CHECK(full.send(std::make_unique<int>(0)));
@@ -239,7 +241,7 @@ THREAD_TEST_CASE("close wakes all waiting receivers and senders, both fibers and
   CHECK(!full.receive());
 }
 
-FIBER_TEST_CASE_WITH("receivers are served first come, first served", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("waiting receivers of a channel are served in FIFO order", {.workers = {1}}) {
   Channel<int> channel;
   std::vector<int> got(5, -1);
   std::vector<weft::JoinHandle<void>> fibers;
@@ -252,7 +254,9 @@ FIBER_TEST_CASE_WITH("receivers are served first come, first served", {.workers 
   CHECK(got == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-FIBER_TEST_CASE_WITH("senders that wait keep their order behind the buffer", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "values of senders that wait for room in a channel arrive in the order of the sends",
+    {.workers = {1}}) {
   Channel<int> channel(2);
   std::vector<weft::JoinHandle<void>> fibers;
   for (int i = 0; i < 6; ++i) {
@@ -262,7 +266,7 @@ FIBER_TEST_CASE_WITH("senders that wait keep their order behind the buffer", {.w
   for (int i = 0; i < 6; ++i) CHECK(channel.receive() == i);
 }
 
-FIBER_TEST_CASE("the values in a channel are destroyed with the channel, each once") {
+FIBER_TEST_CASE("a channel destroys each value that is still queued exactly once") {
   const auto counted = std::make_shared<int>(0);
   {
     Channel<std::shared_ptr<int>> channel(8);
@@ -276,7 +280,7 @@ FIBER_TEST_CASE("the values in a channel are destroyed with the channel, each on
   CHECK(counted.use_count() == 1);
 }
 
-FIBER_TEST_CASE("a value that could not be sent stays with the sender") {
+FIBER_TEST_CASE("a value that a channel has not accepted stays with the sender") {
   Channel<std::unique_ptr<std::string>> channel;
   auto text = std::make_unique<std::string>("mine");
   CHECK(channel.try_send(text) == ChannelStatus::would_wait);
@@ -302,7 +306,7 @@ FIBER_TEST_CASE("a send ends a timed receive, and a receive ends a timed send") 
   sender.join();
 }
 
-THREAD_TEST_CASE("a timed operation ends at its deadline and not before") {
+THREAD_TEST_CASE("a timed send or receive ends at its deadline, not before") {
   Channel<int> channel;
   const auto attempt = [&] {
     const auto deadline = weft::Deadline::after(300us);
@@ -318,11 +322,11 @@ THREAD_TEST_CASE("a timed operation ends at its deadline and not before") {
   weft::spawn(attempt).join();
 }
 
-TEST_CASE("a capacity beyond any memory is refused") {
+TEST_CASE("a channel with a capacity beyond any memory is refused") {
   CHECK_THROWS_AS(Channel<std::string>(SIZE_MAX / 2), std::invalid_argument);
 }
 
-TEST_CASE("two plain threads exchange values without a runtime") {
+TEST_CASE("two plain threads exchange values through a channel without a runtime") {
   Channel<int> channel;
   std::thread sender([&] {
     for (int i = 0; i < 1000; ++i) CHECK(channel.send(i));
@@ -334,7 +338,7 @@ TEST_CASE("two plain threads exchange values without a runtime") {
   CHECK(expected == 1000);
 }
 
-FIBER_TEST_CASE("a channel is closed when the last copy of its closer is destroyed") {
+FIBER_TEST_CASE("a channel is closed when the last copy of its ChannelCloser is destroyed") {
   Channel<int> channel;
   {
     weft::ChannelCloser closer(channel);

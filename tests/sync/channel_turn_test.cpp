@@ -1,5 +1,5 @@
-// Sends and receives that need not wait let others run when the caller's turn is over, each by a
-// look of its own, which comes at another place in each.
+// Tests that sends and receives that need not wait let other fibers run when the caller's turn is
+// over. Each call checks the turn at a different place.
 #include <atomic>
 #include <optional>
 #include <stop_token>
@@ -13,13 +13,13 @@
 
 namespace {
 
-// As the monitor does it, which there is none of: each case has one worker. Not inlined: it is the
-// turn of the worker that the caller runs on now.
+// Ends the turn as the monitor does, which does not run in cases with one worker. It is not
+// inlined, because it must find the worker on which the caller runs now.
 [[gnu::noinline]] void end_turn() {
   const_cast<weft::detail::Turn*>(weft_current_turn)->over.store(true, std::memory_order_relaxed);
 }
 
-// Whether `call`, made when the turn is over, gives way, which begins a new turn.
+// Returns whether `call`, made when the turn is over, yields, which begins a new turn.
 template <class Call>
 bool gives_way(Call call) {
   end_turn();
@@ -27,7 +27,7 @@ bool gives_way(Call call) {
   return !weft::detail::is_turn_over();
 }
 
-// One with a place and a value in it.
+// A channel with a free place and a value.
 struct HalfFull {
   weft::Channel<int> channel{2};
   HalfFull() { (void)channel.send(1); }
@@ -35,9 +35,8 @@ struct HalfFull {
 
 TEST_SUITE_BEGIN("sync/channel_turn");
 
-FIBER_TEST_CASE_WITH(
-    "sends into and receives from a buffer give way when the caller's turn is over",
-    {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("buffered sends and receives yield when the caller's 1 ms turn is over",
+                     {.workers = {1}}) {
   HalfFull half_full;
   auto& channel = half_full.channel;
   CHECK(gives_way([&] { CHECK(channel.send(2)); }));
@@ -58,7 +57,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "a call that finds a fiber waiting at the other end gives way when the caller's turn is over",
+    "a send or receive that finds a waiting fiber yields when the caller's 1 ms turn is over",
     {.workers = {1}}) {
   weft::Channel<int> channel;
   weft::WaitGroup group;
@@ -80,7 +79,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "sends and receives of a closed channel give way when the caller's turn is over",
+    "sends and receives of a closed channel yield when the caller's 1 ms turn is over",
     {.workers = {1}}) {
   HalfFull half_full;
   auto& channel = half_full.channel;
@@ -91,7 +90,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "calls that an earlier stop request ends give way when the caller's turn is over",
+    "calls that an earlier stop request ends yield when the caller's 1 ms turn is over",
     {.workers = {1}}) {
   std::stop_source source;
   source.request_stop();
@@ -111,9 +110,9 @@ FIBER_TEST_CASE_WITH(
   }));
 }
 
-// Such as may be made while a thread's mutex is held, spawns among them: who gave way with it would
-// stop the worker at the next fiber that wants it.
-FIBER_TEST_CASE_WITH("calls that never park do not give way when the caller's turn is over",
+// Calls that are permitted while a thread mutex is held, including spawns. If such a caller
+// yielded, the next fiber that locks the mutex would block the worker.
+FIBER_TEST_CASE_WITH("calls that never park do not yield when the caller's 1 ms turn is over",
                      {.workers = {1}}) {
   weft::WaitGroup group;
   HalfFull half_full;

@@ -21,7 +21,7 @@ using weft::ConditionVariable;
 using weft::Mutex;
 using weft::test::kSlowdown;
 
-// A bounded queue from the textbooks: a lost notify makes it stand still.
+// A textbook bounded queue: a lost notify makes it hang.
 class Queue {
  public:
   void push(int value) {
@@ -48,7 +48,7 @@ class Queue {
 
 TEST_SUITE_BEGIN("sync/condition_variable");
 
-THREAD_TEST_CASE("a bounded queue between fibers and threads loses and duplicates no value") {
+THREAD_TEST_CASE("a bounded queue between fibers and plain threads loses and duplicates no value") {
   Queue queue;
   const int each = 1'000 / static_cast<int>(kSlowdown);
   std::atomic<long> sum{0};
@@ -71,7 +71,7 @@ THREAD_TEST_CASE("a bounded queue between fibers and threads loses and duplicate
   CHECK(sum.load() == 4L * each * (each + 1) / 2);
 }
 
-THREAD_TEST_CASE("notify_all wakes all waiters, both fibers and threads") {
+THREAD_TEST_CASE("notify_all() wakes all waiters, both fibers and plain threads") {
   Mutex mutex;
   ConditionVariable condition;
   int waiting = 0;
@@ -103,7 +103,8 @@ THREAD_TEST_CASE("notify_all wakes all waiters, both fibers and threads") {
   CHECK(through.load() == 23);
 }
 
-FIBER_TEST_CASE_WITH("notify_one wakes the longest waiter only", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("notify_one() wakes only the caller that has waited longest",
+                     {.workers = {1}}) {
   Mutex mutex;
   ConditionVariable condition;
   std::vector<int> order;
@@ -111,7 +112,7 @@ FIBER_TEST_CASE_WITH("notify_one wakes the longest waiter only", {.workers = {1}
   for (int i = 0; i < 5; ++i) {
     fibers.push_back(weft::spawn([&, i] {
       std::unique_lock lock(mutex);
-      condition.wait(lock);  // Without a condition: there are no spurious wake-ups.
+      condition.wait(lock);  // No condition: there are no spurious wakeups.
       order.push_back(i);
     }));
     weft::this_fiber::yield();
@@ -125,8 +126,9 @@ FIBER_TEST_CASE_WITH("notify_one wakes the longest waiter only", {.workers = {1}
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-FIBER_TEST_CASE_WITH("a caller that waits again is notified after all earlier waiters",
-                     {.workers = {1}}) {
+FIBER_TEST_CASE_WITH(
+    "a caller that waits again is notified after all callers that have waited longer",
+    {.workers = {1}}) {
   Mutex mutex;
   ConditionVariable condition;
   std::vector<int> order;
@@ -149,8 +151,9 @@ FIBER_TEST_CASE_WITH("a caller that waits again is notified after all earlier wa
   CHECK(order == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
 }
 
-// The notifier waits itself, at once, while the one it notified is still on its way.
-FIBER_TEST_CASE("a caller that begins to wait after a notify does not consume the notify") {
+// The notifier itself waits at once, before the notified waiter has run.
+FIBER_TEST_CASE(
+    "a caller that begins to wait after a notify does not take the notify from an earlier waiter") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     Mutex mutex;
     ConditionVariable condition;
@@ -175,7 +178,7 @@ FIBER_TEST_CASE("a caller that begins to wait after a notify does not consume th
   }
 }
 
-THREAD_TEST_CASE("a notify without waiters has no effect") {
+THREAD_TEST_CASE("a notify without waiters has no effect on later waiters") {
   Mutex mutex;
   ConditionVariable condition;
   condition.notify_one();
@@ -193,7 +196,7 @@ THREAD_TEST_CASE("a notify without waiters has no effect") {
   weft::spawn(attempt).join();
 }
 
-FIBER_TEST_CASE("a timed wait that is notified returns no_timeout") {
+FIBER_TEST_CASE("a timed condition wait that is notified returns no_timeout") {
   Mutex mutex;
   ConditionVariable condition;
   bool waiting = false;
@@ -213,8 +216,10 @@ FIBER_TEST_CASE("a timed wait that is notified returns no_timeout") {
   CHECK(waiter.join() == std::cv_status::no_timeout);
 }
 
-// A notify goes to somebody who is woken by it: never to one whose time was up at that moment.
-THREAD_TEST_CASE("no notify is lost between waiters with tiny limits and without limits") {
+// A notify wakes the waiter that gets it, which is never one whose deadline has just ended the
+// wait.
+THREAD_TEST_CASE(
+    "no notify is lost when waiters with tiny timeouts compete with waiters without timeouts") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

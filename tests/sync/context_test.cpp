@@ -36,7 +36,7 @@ std::exception_ptr exception_of(const char* text) {
 
 }  // namespace
 
-FIBER_TEST_CASE("cancelling a context ends the current and later waits that observe it") {
+FIBER_TEST_CASE("cancelling a context ends the current and the later waits that use the context") {
   Context context;
   Channel<int> channel;
   CHECK_FALSE(context.is_over());
@@ -57,7 +57,7 @@ FIBER_TEST_CASE("cancelling a context ends the current and later waits that obse
   CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
 }
 
-FIBER_TEST_CASE("the first cause of a context counts, and children have the same cause") {
+FIBER_TEST_CASE("a context keeps its first cause, and its children report the same cause") {
   Context parent;
   Context child(&parent);
   CHECK(parent.cancel(exception_of("the disk is full")));
@@ -69,7 +69,7 @@ FIBER_TEST_CASE("the first cause of a context counts, and children have the same
   CHECK_THROWS_WITH(late.throw_if_over(), "the disk is full");
 }
 
-FIBER_TEST_CASE("a child ends with its parent and a parent continues without its child") {
+FIBER_TEST_CASE("a child context ends with its parent, and a parent continues without its child") {
   Context parent;
   Context child(&parent);
   Context grandchild(&child);
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a child ends with its parent and a parent continues without its
   CHECK(sibling.token().stop_requested());
 }
 
-SIM_TEST_CASE("the deadline of a context ends waits and tokens of the context") {
+SIM_TEST_CASE("the deadline of a context ends the waits and stop tokens of the context") {
   Context context(Deadline::after(1h));
   weft::Semaphore permits(0);
   CHECK_FALSE(permits.try_acquire_until(context));
@@ -99,7 +99,9 @@ SIM_TEST_CASE("the deadline of a context ends waits and tokens of the context") 
   CHECK(other.status() == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a call without a limit that can report an end ends with the caller's context") {
+SIM_TEST_CASE(
+    "a call without a deadline ends with the caller's context if the call can report "
+    "cancellation") {
   Channel<int> channel;
   std::optional<int> value;
   const auto receive = [&] { return channel.receive_until(value); };
@@ -116,7 +118,7 @@ SIM_TEST_CASE("a call without a limit that can report an end ends with the calle
   CHECK(world.now() < 4s);
 }
 
-SIM_TEST_CASE("a call with its own limit continues to wait after the caller's context has ended") {
+SIM_TEST_CASE("a call with its own Until continues to wait after the caller's context has ended") {
   Channel<int> channel;
   std::optional<int> value;
   auto sender = weft::spawn([&] {
@@ -130,7 +132,7 @@ SIM_TEST_CASE("a call with its own limit continues to wait after the caller's co
   });
 }
 
-FIBER_TEST_CASE("blocking() carries the caller's context to its thread") {
+FIBER_TEST_CASE("blocking() passes the caller's context to the helper thread") {
   const auto carried = [] { return weft::blocking([] { return weft::this_fiber::context(); }); };
   CHECK(carried() == nullptr);
   const Context context;
@@ -138,7 +140,7 @@ FIBER_TEST_CASE("blocking() carries the caller's context to its thread") {
   CHECK(carried() == &context);
 }
 
-FIBER_TEST_CASE("a child's deadline is never after its parent's") {
+FIBER_TEST_CASE("the deadline of a child context is never after its parent's") {
   Context parent(Deadline::after(1h));
   CHECK(Context(&parent).deadline() == parent.deadline());
   CHECK(Context(&parent, Deadline::after(2h)).deadline() == parent.deadline());
@@ -150,7 +152,7 @@ FIBER_TEST_CASE("a child's deadline is never after its parent's") {
   CHECK_FALSE(parent.is_over());
 }
 
-FIBER_TEST_CASE("the end of a scope stops work that still holds a token of the scope") {
+FIBER_TEST_CASE("the end of a context's scope stops work that still has a token of the context") {
   std::stop_token token;
   {
     const Context context(Deadline::after(1h));
@@ -160,7 +162,7 @@ FIBER_TEST_CASE("the end of a scope stops work that still holds a token of the s
   CHECK(token.stop_requested());
 }
 
-FIBER_TEST_CASE("a value is found in the nearest context that has it") {
+FIBER_TEST_CASE("a context value is found in the nearest context that has the value") {
   static const weft::ContextKey<std::string> user;
   static const weft::ContextKey<std::string> trace;
   Context parent;
@@ -176,7 +178,7 @@ FIBER_TEST_CASE("a value is found in the nearest context that has it") {
   CHECK(Context().get(user) == nullptr);
 }
 
-FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
+FIBER_TEST_CASE("a stop callback runs inside the call that cancels the context") {
   Context parent;
   Context child(&parent);
   int called = 0;
@@ -185,7 +187,7 @@ FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
   CHECK(called == 1);
 }
 
-SIM_TEST_CASE("a fiber has the context of the innermost scope until that scope ends") {
+SIM_TEST_CASE("a fiber has the context of the innermost ContextScope until that scope ends") {
   CHECK(weft::this_fiber::context() == nullptr);
   CHECK(weft::this_fiber::until().is_never());
   Context outer;
@@ -208,7 +210,8 @@ SIM_TEST_CASE("a fiber has the context of the innermost scope until that scope e
   CHECK(weft::this_fiber::context() == &outer);
 }
 
-FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end in any order") {
+FIBER_TEST_CASE(
+    "context scopes and fiber-local values that begin inside each other end in any order") {
   static const weft::FiberLocal<int> before([] { return 1; });
   static const weft::FiberLocal<int> inside([] { return 2; });
   weft::spawn([] {
@@ -225,7 +228,8 @@ FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end 
   }).join();
 }
 
-SIM_TEST_CASE("work with a timeout ends at its own timeout, or at the timeout of the outer work") {
+SIM_TEST_CASE(
+    "work in with_timeout() ends at its own timeout or at the timeout of the outer work") {
   CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
   Channel<int> never;
   const ChannelStatus status = weft::with_timeout(1min, [&](Context& context) {
@@ -243,7 +247,7 @@ SIM_TEST_CASE("work with a timeout ends at its own timeout, or at the timeout of
   CHECK(weft::this_fiber::context() == nullptr);
 }
 
-THREAD_TEST_CASE("a plain thread waits in a context, and cancels a context") {
+THREAD_TEST_CASE("a plain thread can wait in a context and cancel a context") {
   Context context;
   Channel<int> channel;
   auto waiting = weft::spawn([&] {
@@ -259,7 +263,7 @@ THREAD_TEST_CASE("a plain thread waits in a context, and cancels a context") {
   CHECK(own.status() == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("contexts whose callbacks cancel each other all end once") {
+FIBER_TEST_CASE("contexts whose stop callbacks cancel each other are each cancelled once") {
   std::vector<std::unique_ptr<Context>> contexts;
   constexpr int kCount = weft::test::kSanitized ? 15 : 50;
   for (int i = 0; i < kCount; ++i) contexts.push_back(std::make_unique<Context>());
@@ -277,7 +281,8 @@ FIBER_TEST_CASE("contexts whose callbacks cancel each other all end once") {
   for (const auto& context : contexts) CHECK(context->is_over());
 }
 
-FIBER_TEST_CASE("children that come and go while their parent is cancelled are all cancelled") {
+FIBER_TEST_CASE(
+    "all children are cancelled when they come and go while their parent is cancelled") {
   const int rounds = static_cast<int>(400 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context parent;
@@ -303,7 +308,7 @@ FIBER_TEST_CASE("children that come and go while their parent is cancelled are a
 
 SIM_TEST_CASE(
     "a hundred nested contexts end when the outermost context is cancelled or times out") {
-  // Each takes some of the canceller's stack, and much more of it under a sanitizer.
+  // Each context takes some of the canceller's stack, and much more under a sanitizer.
   const int count = weft::test::kSanitized ? 20 : 100;
   for (const bool by_deadline : {false, true}) {
     std::vector<std::unique_ptr<Context>> layers;
@@ -327,7 +332,7 @@ SIM_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a tree of contexts that is cancelled at many places at once ends everywhere") {
+FIBER_TEST_CASE("all contexts of a tree end when the tree is cancelled at many places at once") {
   const int rounds = static_cast<int>(300 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context root;

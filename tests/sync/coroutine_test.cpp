@@ -46,7 +46,7 @@ struct Outcome<void> {
   void take() const noexcept {}
 };
 
-// The smallest coroutine that can be awaited: it starts when it is, and resumes who awaits it.
+// The smallest coroutine that can be awaited: the await starts it, and its end resumes the awaiter.
 template <class T>
 class Task {
  public:
@@ -122,7 +122,7 @@ Detached send_each(Channel<int>& channel, int count, weft::WaitGroup& group) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a coroutine receives a queued value without being suspended") {
+FIBER_TEST_CASE("a coroutine receives a queued value without suspending") {
   Channel<int> channel(3);
   for (int i = 1; i <= 3; ++i) (void)channel.send(i);
   channel.close();
@@ -147,7 +147,7 @@ FIBER_TEST_CASE("a coroutine that has to wait continues in another fiber") {
   };
   const auto spawned = runtime.stats().spawned;
   auto sender = weft::spawn([&] {
-    // Until the fiber exists in which the coroutine will go on: it is the second one.
+    // Waits for the second fiber, in which the coroutine will continue.
     while (runtime.stats().spawned < spawned + 2) weft::this_fiber::yield();
     (void)channel.send(7);
   });
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("a coroutine that has to wait continues in another fiber") {
   sender.join();
 }
 
-FIBER_TEST_CASE("coroutines send and receive through a channel without places") {
+FIBER_TEST_CASE("coroutines send and receive through an unbuffered channel") {
   Channel<int> channel;
   auto sum = weft::spawn([&] { return weft::await(sum_of(channel)); });
   weft::await(send_all(channel, 100));
@@ -211,7 +211,7 @@ FIBER_TEST_CASE("coroutines and fibers that share channels lose and duplicate no
   }
 }
 
-FIBER_TEST_CASE("move-only values pass through unchanged") {
+FIBER_TEST_CASE("move-only values pass through a channel between coroutines unchanged") {
   Channel<std::unique_ptr<int>> channel;
   const auto send = [&]() -> Task<ChannelStatus> {
     co_return co_await async_send(channel, std::make_unique<int>(5));
@@ -243,7 +243,7 @@ FIBER_TEST_CASE("a coroutine that joins a fiber gets the fiber's value, exceptio
   CHECK(weft::await(body()) == 3);
 }
 
-FIBER_TEST_CASE("a coroutine never wakes early from a sleep") {
+FIBER_TEST_CASE("a coroutine that sleeps never wakes early") {
   const auto body = [&]() -> Task<void> {
     const auto start = std::chrono::steady_clock::now();
     co_await async_sleep(2ms);
@@ -254,7 +254,7 @@ FIBER_TEST_CASE("a coroutine never wakes early from a sleep") {
   weft::await(body());
 }
 
-FIBER_TEST_CASE("exceptions of coroutines are thrown to fibers") {
+FIBER_TEST_CASE("weft::await() throws the exceptions of a coroutine in the calling fiber") {
   Channel<int> channel;
   const auto fail = [&]() -> Task<int> {
     (void)co_await async_receive(channel);
@@ -289,14 +289,14 @@ FIBER_TEST_CASE("a coroutine resumed in a fiber may make calls that park") {
   sender.join();
 }
 
-FIBER_TEST_CASE("awaitables of every form are awaited") {
+FIBER_TEST_CASE("weft::await() accepts every form of awaitable") {
   struct Ready {
     int value;
     bool await_ready() const noexcept { return true; }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     int& await_resume() noexcept { return value; }
   };
-  // Its awaiter is gone when await() returns, so this one's result is no reference.
+  // Its awaiter is destroyed when await() returns, so the result is no reference.
   struct ReadyValue : Ready {
     int await_resume() noexcept { return value; }
   };
@@ -310,7 +310,7 @@ FIBER_TEST_CASE("awaitables of every form are awaited") {
   weft::await(std::suspend_never{});
 }
 
-THREAD_TEST_CASE("coroutines begin on plain threads, which await them") {
+THREAD_TEST_CASE("weft::await() runs coroutines on plain threads") {
   Channel<int> numbers;
   std::thread sender([&] { weft::await(send_all(numbers, 100)); });
   std::thread closer([&] {
@@ -321,11 +321,11 @@ THREAD_TEST_CASE("coroutines begin on plain threads, which await them") {
   closer.join();
 }
 
-TEST_CASE("a coroutine's wait without a runtime throws and leaves no waiter") {
+TEST_CASE("a wait of a coroutine without a runtime throws and leaves no waiter") {
   Channel<int> channel(1);
   int code = 0;
   const auto body = [&]() -> Task<int> {
-    // Needs no wait, so it needs no runtime.
+    // The send need not wait, so it needs no runtime.
     CHECK(co_await async_send(channel, 1) == ChannelStatus::ok);
     CHECK(co_await async_receive(channel) == 1);
     try {
@@ -347,7 +347,7 @@ TEST_CASE("a coroutine's wait without a runtime throws and leaves no waiter") {
   CHECK(channel.size_hint() == 1);
 }
 
-FIBER_TEST_CASE_WITH("a coroutine that would wait gets an error when no more fibers are allowed",
+FIBER_TEST_CASE_WITH("a coroutine that would wait gets an error when max_fibers is reached",
                      {.workers = {1}, .options = {.max_fibers = 300}}) {
   Channel<int> gate;
   weft::WaitGroup group;

@@ -20,7 +20,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/event");
 
-THREAD_TEST_CASE("an event is unset until it is set, and set until it is reset") {
+THREAD_TEST_CASE("an event is unset until set() is called, and set until reset() is called") {
   Event event;
   CHECK(!event.is_set_hint());
   CHECK(!event.wait_for(10us));
@@ -35,7 +35,7 @@ THREAD_TEST_CASE("an event is unset until it is set, and set until it is reset")
   CHECK(!weft::spawn([&] { return event.wait_for(10us); }).join());
 }
 
-THREAD_TEST_CASE("setting an event wakes all waiters, with visible effects") {
+THREAD_TEST_CASE("setting an event wakes all waiters, which see the writes before the set") {
   Event event;
   int news = 0;  // Not atomic: the event orders it.
   auto setter = weft::spawn([&] {
@@ -49,7 +49,7 @@ THREAD_TEST_CASE("setting an event wakes all waiters, with visible effects") {
   });
 }
 
-FIBER_TEST_CASE("a woken waiter continues even if the event is reset before it runs") {
+FIBER_TEST_CASE("a woken waiter continues even if the event is reset before the waiter runs") {
   Event event;
   auto waiter = weft::spawn([&] { event.wait(); });
   await_parked(runtime, "event", 1);
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a woken waiter continues even if the event is reset before it r
   CHECK(!event.is_set_hint());
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline, not before") {
+THREAD_TEST_CASE("a timed wait for an event gives up at its deadline, not before") {
   Event event;
   const auto attempt = [&] {
     for (const auto span : {0us, 1us, 300us}) {
@@ -75,7 +75,7 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, not before") {
   CHECK(waiting.join());
 }
 
-THREAD_TEST_CASE("a latch may be destroyed as soon as every wait has returned") {
+THREAD_TEST_CASE("an event may be destroyed as soon as every wait for the event has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     weft::test::Random random(1);

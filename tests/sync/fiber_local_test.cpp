@@ -20,7 +20,7 @@ namespace {
 using weft::FiberLocal;
 using weft::test::run_mixed;
 
-// Writes its name down when it is destroyed.
+// Records its name when it is destroyed.
 class Witness {
  public:
   Witness(std::vector<std::string>& log, std::string name) : log_(log), name_(std::move(name)) {}
@@ -35,7 +35,8 @@ class Witness {
 
 TEST_SUITE_BEGIN("sync/fiber_local");
 
-THREAD_TEST_CASE("each fiber and each thread has its own value, wherever it runs") {
+THREAD_TEST_CASE(
+    "each fiber and each thread has its own FiberLocal value on every thread that runs the fiber") {
   FiberLocal<int> number;
   FiberLocal<std::string> text([] { return std::string("new"); });
   FiberLocal<int> seven{[] { return 7; }};
@@ -58,7 +59,8 @@ THREAD_TEST_CASE("each fiber and each thread has its own value, wherever it runs
 }
 
 THREAD_TEST_CASE(
-    "values are destroyed with their fiber, newest first, before the fiber is joined") {
+    "FiberLocal values are destroyed in reverse order at their fiber's end, before join() "
+    "returns") {
   std::vector<std::string> log;  // Not atomic: the join orders it.
   FiberLocal<Witness> first([&] { return Witness(log, "first"); });
   FiberLocal<Witness> second([&] { return Witness(log, "second"); });
@@ -77,7 +79,7 @@ THREAD_TEST_CASE(
   std::thread(use).join();
   CHECK(log == expected);
   log.clear();
-  // A detached fiber, too; its end can be seen by that of the last value.
+  // Tests also a detached fiber, whose end the destruction of its last value shows.
   weft::WaitGroup end;
   end.add();
   struct Last {
@@ -95,25 +97,25 @@ THREAD_TEST_CASE(
   CHECK(log == expected);
 }
 
-FIBER_TEST_CASE("a fiber that uses no value has none") {
+FIBER_TEST_CASE("a FiberLocal makes no value for a fiber that does not use the value") {
   std::atomic<int> made{0};
   FiberLocal<int> value([&] { return made.fetch_add(1); });
   for (int i = 0; i < 10; ++i) weft::spawn([] { weft::this_fiber::yield(); }).join();
   CHECK(made.load() == 0);
-  // And one that comes after it on the same stack begins anew.
+  // A later fiber on the same stack gets a new value.
   for (int i = 0; i < 10; ++i) CHECK(weft::spawn([&] { return *value; }).join() == i);
 }
 
-FIBER_TEST_CASE("a new FiberLocal never finds the values of a destroyed FiberLocal") {
+FIBER_TEST_CASE("a new FiberLocal never returns the values of a destroyed FiberLocal") {
   std::optional<FiberLocal<int>> local;
   for (int i = 0; i < 100; ++i) {
-    local.emplace();  // In the same place each time.
+    local.emplace();  // At the same address each time.
     CHECK(**local == 0);
     **local = i + 1;
   }
 }
 
-THREAD_TEST_CASE("values outlive their FiberLocal and are destroyed with their fiber") {
+THREAD_TEST_CASE("values outlive their FiberLocal and are destroyed at their fiber's end") {
   std::vector<std::string> log;
   const auto attempt = [&] {
     auto local = std::make_unique<FiberLocal<Witness>>([&] { return Witness(log, "value"); });
@@ -129,8 +131,8 @@ THREAD_TEST_CASE("values outlive their FiberLocal and are destroyed with their f
   CHECK(log.size() == 1);
 }
 
-// Each destructor parks, spawns, and uses another FiberLocal, which is made for that if need be.
-FIBER_TEST_CASE("a value's destructor may park, spawn and use other values") {
+// Each destructor parks, spawns, and uses another FiberLocal, whose value it creates if necessary.
+FIBER_TEST_CASE("the destructor of a FiberLocal value may park, spawn and use other values") {
   std::atomic<int> ended{0};
   std::atomic<int> spawned{0};
   FiberLocal<std::shared_ptr<int>> late([&] {
@@ -157,7 +159,7 @@ FIBER_TEST_CASE("a value's destructor may park, spawn and use other values") {
   CHECK(ended.load() == 20);
 }
 
-THREAD_TEST_CASE("creating a value may park, use other values and throw") {
+THREAD_TEST_CASE("the initializer of a FiberLocal may park, use other values and throw") {
   FiberLocal<int> base([] {
     weft::this_fiber::yield();
     return 3;
@@ -176,7 +178,7 @@ THREAD_TEST_CASE("creating a value may park, use other values and throw") {
   });
 }
 
-FIBER_TEST_CASE("values need not be movable") {
+FIBER_TEST_CASE("a FiberLocal value need not be movable") {
   FiberLocal<weft::Mutex> mutex;
   mutex->lock();
   CHECK(weft::spawn([&] { return mutex->try_lock(); }).join());
@@ -184,7 +186,7 @@ FIBER_TEST_CASE("values need not be movable") {
   mutex->unlock();
 }
 
-THREAD_TEST_CASE_WITH("values are destroyed when an exception ends their fiber",
+THREAD_TEST_CASE_WITH("FiberLocal values are destroyed when an exception ends their fiber",
                       {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
   weft::Semaphore gone(0);
   struct Release {

@@ -1,7 +1,7 @@
-// A receiver of a channel that was never empty let no other fiber run: a ticker of 10 ms ticked
-// once in 2 s. Calls to weft that need not wait give way now when the fiber has had its time. Each
-// worker gets a hog, a fiber that makes one kind of call forever and never has to wait. The test
-// ends when another fiber has slept some times: without giving way it never does.
+// Regression test: a receiver of a channel that was never empty let no other fiber run, and a 10 ms
+// ticker ticked once in 2 s. Now calls to weft that need not wait yield when the fiber's turn is
+// over. Each worker gets a hog, a fiber that forever makes one kind of call without a wait. The
+// test ends when another fiber has slept several times, for which the hogs must yield.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Starts a hog for each worker, with a `make_call()` of its own.
+// Starts a hog for each worker, each with its own `make_call()`.
 template <class MakeCall>
 void check_gives_way(MakeCall make_call) {
   std::atomic<bool> stop{false};
@@ -35,7 +35,7 @@ void check_gives_way(MakeCall make_call) {
   for (unsigned i = 0; i < weft::detail::concurrency(); ++i) {
     hogs.push_back(weft::spawn([&stop, make_call] {
       auto call = make_call();
-      // Relaxed: it only has to be seen some time.
+      // Relaxed: the hog may see it late.
       while (!stop.load(std::memory_order_relaxed)) call();
     }));
   }
@@ -48,7 +48,7 @@ void check_gives_way(MakeCall make_call) {
 
 TEST_SUITE_BEGIN("sync/give_way");
 
-FIBER_TEST_CASE("sends and receives that need not wait let other fibers run") {
+FIBER_TEST_CASE("a fiber whose sends and receives need not wait lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -57,19 +57,19 @@ FIBER_TEST_CASE("sends and receives that need not wait let other fibers run") {
   });
 }
 
-FIBER_TEST_CASE("receives of a channel that is never empty let other fibers run") {
+FIBER_TEST_CASE("a fiber that receives from a channel that is never empty lets other fibers run") {
   check_gives_way([] {
     auto channel = std::make_unique<weft::Channel<int>>(4);
     for (int i = 0; i < 4; ++i) (void)channel->send(i);
     return [channel = std::move(channel)] {
-      // The value goes back in without a call to weft that may give way.
+      // The value returns to the channel without a call to weft that may yield.
       std::optional<int> value = channel->receive();
       (void)channel->try_send(*value);
     };
   });
 }
 
-FIBER_TEST_CASE("locks that need not wait let other fibers run") {
+FIBER_TEST_CASE("a fiber whose locks need not wait lets other fibers run") {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("locks that need not wait let other fibers run") {
   });
 }
 
-FIBER_TEST_CASE("acquires of a semaphore, and waits for finished work, let other fibers run") {
+FIBER_TEST_CASE("a fiber whose semaphore acquires and joins need not wait lets other fibers run") {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("acquires of a semaphore, and waits for finished work, let other
   check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
 }
 
-FIBER_TEST_CASE("a select that finds something ready lets other fibers run") {
+FIBER_TEST_CASE("a fiber whose selects find a ready case lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(1)] {
       weft::select(weft::on_send(*channel, 1, [] {}),
@@ -101,8 +101,9 @@ FIBER_TEST_CASE("a select that finds something ready lets other fibers run") {
   });
 }
 
-// Otherwise a spare worker would help who waits. The pool is full, so that nothing piles up.
-FIBER_TEST_CASE_WITH("submits that need not wait let other fibers run",
+// There are no spare workers, because they would run the waiting fiber. The pool is full, so that
+// no tasks accumulate.
+FIBER_TEST_CASE_WITH("a fiber whose submits need not wait lets other fibers run",
                      {.options = {.max_spare_workers = 0}}) {
   weft::Event release;
   weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});
@@ -111,7 +112,7 @@ FIBER_TEST_CASE_WITH("submits that need not wait let other fibers run",
   release.set();
 }
 
-FIBER_TEST_CASE("a loop that checks whether its turn is over lets other fibers run") {
+FIBER_TEST_CASE("a loop that checks whether its fiber's turn is over lets other fibers run") {
   check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
 }
 

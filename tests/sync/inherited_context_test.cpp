@@ -1,4 +1,4 @@
-// Contexts of fibers, tasks and calls that a caller with a context starts.
+// Tests the contexts of fibers, tasks and calls that a caller with a context starts.
 #include <array>
 #include <memory>
 #include <optional>
@@ -39,7 +39,7 @@ namespace {
 
 const weft::ContextKey<std::string> kTraceOfTest;
 
-// Has no limit of its own, so only the caller's context can end it.
+// The receive has no limit, so only the caller's context can end it.
 ChannelStatus receive_nothing(Channel<int>& channel) {
   std::optional<int> value;
   return channel.receive_until(value);
@@ -49,7 +49,9 @@ bool has_no_context() { return weft::this_fiber::context() == nullptr; }
 
 }  // namespace
 
-FIBER_TEST_CASE("a deadline applies to everything that the caller waits for, directly or not") {
+FIBER_TEST_CASE(
+    "a deadline of with_timeout() ends everything that the caller waits for, directly or "
+    "indirectly") {
   Channel<int> never;
   const auto receive = [&] { return receive_nothing(never); };
   FiberPool pool({.capacity = 2});
@@ -74,7 +76,8 @@ FIBER_TEST_CASE("a deadline applies to everything that the caller waits for, dir
   CHECK(threads.run(has_no_context).value);
 }
 
-FIBER_TEST_CASE("the end of a context ends fibers, tasks and steps below it, however deep") {
+FIBER_TEST_CASE(
+    "the end of a context ends the fibers, tasks and loop steps below it, however deep") {
   Channel<int> never;
   const auto receive = [&] { return receive_nothing(never); };
   FiberPool pool({.capacity = 3});
@@ -104,7 +107,7 @@ FIBER_TEST_CASE("the end of a context ends fibers, tasks and steps below it, how
   CHECK(in_group.join() == ChannelStatus::stopped);
 }
 
-FIBER_TEST_CASE("fibers and tasks have no context if they are detached or start under NoCancel") {
+FIBER_TEST_CASE("a fiber or a task has no context if it is detached or starts under NoCancel") {
   FiberPool pool({.capacity = 1, .on_full = weft::OnFull::caller_runs});
   Context context;
   const ContextScope scope(context);
@@ -122,7 +125,7 @@ FIBER_TEST_CASE("fibers and tasks have no context if they are detached or start 
   });
   ended.wait();
   {
-    // The second task runs in its caller, who has a context.
+    // The second task runs in its caller, which has a context.
     Event release;
     Event occupied;
     CHECK(pool.submit([&] {
@@ -144,7 +147,8 @@ FIBER_TEST_CASE("fibers and tasks have no context if they are detached or start 
 }
 
 FIBER_TEST_CASE(
-    "a fiber that outlasts the scope of its context is cancelled, and keeps its values") {
+    "a fiber that outlasts its context's scope is cancelled and can still read the context's "
+    "values") {
   FiberPool pool({.capacity = 1});
   Channel<int> never;
   Event over;
@@ -182,7 +186,7 @@ FIBER_TEST_CASE(
   of_detached.wait();
 }
 
-FIBER_TEST_CASE("a fiber may set the timer of its context while the context ends") {
+FIBER_TEST_CASE("a fiber may request a token of its context while the context ends") {
   const unsigned rounds = 200 / weft::test::kSlowdown;
   for (unsigned round = 0; round < rounds; ++round) {
     std::array<weft::JoinHandle<bool>, 2> fibers;
@@ -202,7 +206,7 @@ FIBER_TEST_CASE("a fiber may set the timer of its context while the context ends
   }
 }
 
-FIBER_TEST_CASE("values may be set while fibers that carry the context read them") {
+FIBER_TEST_CASE("a context's values may be set while fibers with that context read the values") {
   Context context;
   context.set(kTraceOfTest, "0");
   const ContextScope scope(context);
@@ -225,7 +229,7 @@ FIBER_TEST_CASE("values may be set while fibers that carry the context read them
   for (auto& reader : readers) reader.join();
 }
 
-FIBER_TEST_CASE("the context of a joined fiber is given up before the join returns") {
+FIBER_TEST_CASE("a fiber releases its context before a join of the fiber returns") {
   const auto value = std::make_shared<int>(1);
   static const weft::ContextKey<std::shared_ptr<int>> held;
   std::optional<Context> context(std::in_place);
@@ -238,7 +242,7 @@ FIBER_TEST_CASE("the context of a joined fiber is given up before the join retur
   CHECK(value.use_count() == 1);
 }
 
-FIBER_TEST_CASE("a long chain of contexts that one fiber keeps ends without deep calls") {
+FIBER_TEST_CASE("destroying a long chain of contexts needs no deep recursion") {
   constexpr int kLayers = weft::test::kSanitized ? 500 : 5000;
   std::vector<std::unique_ptr<Context>> layers;
   layers.push_back(std::make_unique<Context>());
@@ -254,7 +258,7 @@ FIBER_TEST_CASE("a long chain of contexts that one fiber keeps ends without deep
   last.join();
 }
 
-THREAD_TEST_CASE("a fiber of a plain thread has the thread's context") {
+THREAD_TEST_CASE("a fiber that a plain thread spawns has the thread's context") {
   Channel<int> never;
   Context context;
   const ContextScope scope(context);
@@ -264,7 +268,8 @@ THREAD_TEST_CASE("a fiber of a plain thread has the thread's context") {
   CHECK(fiber.join() == ChannelStatus::stopped);
 }
 
-FIBER_TEST_CASE("the values of a fiber's FiberLocals are destroyed after its context is left") {
+FIBER_TEST_CASE(
+    "the FiberLocal values of a fiber are destroyed after the fiber has left its context") {
   struct Last {
     ~Last() { CHECK(has_no_context()); }
   };

@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latch");
 
-THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for it") {
+THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for the latch") {
   Latch latch(0);
   CHECK(latch.try_wait());
   latch.wait();
@@ -30,7 +30,7 @@ THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for it") {
   CHECK(latch.try_wait());
 }
 
-THREAD_TEST_CASE("a latch opens with the last count, after which earlier effects are visible") {
+THREAD_TEST_CASE("a latch opens with the last count_down(), and earlier writes are then visible") {
   constexpr std::size_t kCount = 20;
   Latch latch(kCount);
   std::vector<int> results(kCount, 0);
@@ -60,7 +60,7 @@ THREAD_TEST_CASE("a latch opens with the last count, after which earlier effects
   CHECK(latch.try_wait());
 }
 
-THREAD_TEST_CASE("arrive_and_wait returns once all callers have arrived") {
+THREAD_TEST_CASE("arrive_and_wait() returns once all callers have arrived") {
   Latch latch(2 * 6);
   std::atomic<int> arrived{0};
   run_mixed(4, 2, [&](int) {
@@ -70,7 +70,7 @@ THREAD_TEST_CASE("arrive_and_wait returns once all callers have arrived") {
   });
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline and the latch stays usable") {
+THREAD_TEST_CASE("a timed wait for a latch gives up at its deadline, and the latch stays usable") {
   Latch latch(2);
   const auto attempt = [&] {
     for (const auto span : {0us, 1us, 300us}) {
@@ -87,7 +87,7 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline and the latch stays usab
   CHECK(latch.wait_for(0ns));
 }
 
-THREAD_TEST_CASE("a latch may be destroyed as soon as every wait has returned") {
+THREAD_TEST_CASE("a latch may be destroyed as soon as every wait for the latch has returned") {
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     for (int round = 0; round < rounds; ++round) {

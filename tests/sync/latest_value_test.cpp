@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latest_value");
 
-FIBER_TEST_CASE("the latest value is read at any time, and a wait ends with the next value") {
+FIBER_TEST_CASE("a LatestValue can be read at any time, and a wait ends with the next value") {
   LatestValue<std::string> value("first");
   std::uint64_t seen = 0;
   CHECK(value.get() == "first");
@@ -41,7 +41,9 @@ FIBER_TEST_CASE("the latest value is read at any time, and a wait ends with the 
   CHECK(value.get(seen) == "fourth");
 }
 
-FIBER_TEST_CASE("limits end a wait for another value, and do not change the version seen") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a wait for a new LatestValue and leaves the seen version "
+    "unchanged") {
   LatestValue<int> value(1);
   std::uint64_t seen = 1;
   CHECK(value.wait_changed_until(seen, Deadline::past()) == std::nullopt);
@@ -59,7 +61,7 @@ FIBER_TEST_CASE("limits end a wait for another value, and do not change the vers
   CHECK(value.wait_until(stop.get_token(), is_three) == std::nullopt);
 }
 
-FIBER_TEST_CASE("a wait for a condition ends with the value that meets it") {
+FIBER_TEST_CASE("a wait for a condition ends when a value that meets the condition is set") {
   LatestValue<int> value(0);
   auto waiting = weft::spawn([&] { return value.wait([](int now) { return now >= 3; }); });
   await_parked(runtime, "event", 1);
@@ -72,7 +74,7 @@ FIBER_TEST_CASE("a wait for a condition ends with the value that meets it") {
 }
 
 FIBER_TEST_CASE(
-    "fibers and plain threads that wait see the effects before a set, and never an older value") {
+    "waiters of a LatestValue see the writes before each set, and never an older value") {
   const int count = 300 / static_cast<int>(kSlowdown) + 5;
   LatestValue<int> value(0);
   std::vector<int> news(static_cast<std::size_t>(count) + 1);  // Not atomic: the value orders it.
@@ -95,7 +97,7 @@ FIBER_TEST_CASE(
   setter.join();
 }
 
-FIBER_TEST_CASE("a set wakes hundreds of callers that wait") {
+FIBER_TEST_CASE("setting a LatestValue wakes hundreds of waiting callers") {
   const int count = 300 / static_cast<int>(kSlowdown) + 1;
   LatestValue<int> value(0);
   std::vector<weft::JoinHandle<int>> waiting;
@@ -110,7 +112,7 @@ FIBER_TEST_CASE("a set wakes hundreds of callers that wait") {
   for (auto& waiter : waiting) CHECK(waiter.join() == 7);
 }
 
-FIBER_TEST_CASE("a change of the value ends a select") {
+FIBER_TEST_CASE("a change of a LatestValue ends a select") {
   LatestValue<std::string> value("first");
   weft::Channel<int> channel;
   std::uint64_t seen = 1;

@@ -1,5 +1,5 @@
-// An unlock that found only waiters who had given up touched the mutex after it had made it free,
-// when the next owner might have unlocked and destroyed it.
+// Regression test: if all waiters had given up, an unlock accessed the mutex after it had freed it.
+// The next owner might have unlocked and destroyed the mutex by then.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,11 +18,11 @@ using weft::test::kSlowdown;
 
 struct Shared {
   weft::Mutex mutex;
-  int left = 0;  // Under the mutex: callers that have not had it yet.
+  int left = 0;  // Guarded by the mutex: callers that have not locked it yet.
 };
 
-// Gives up some times before it gets the mutex; the last one destroys it at once. The others'
-// unlocks may be still on their way out.
+// Gives up several times before it gets the mutex; the last caller destroys the mutex at once. The
+// unlock() calls of other callers may not have returned yet.
 void use(Shared* shared, weft::test::Random random) {
   while (!shared->mutex.try_lock_for(std::chrono::microseconds(random.below(3)))) {
   }
@@ -34,7 +34,7 @@ void use(Shared* shared, weft::test::Random random) {
 
 TEST_SUITE_BEGIN("sync/mutex_destroyed_after_timeout");
 
-THREAD_TEST_CASE("a mutex may be destroyed after the last unlock when waiters have given up") {
+THREAD_TEST_CASE("a mutex may be destroyed after its last unlock even if waiters have timed out") {
   const std::uint64_t rounds = 3'000 / kSlowdown;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     auto* shared = new Shared;

@@ -25,9 +25,9 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/mutex");
 
-THREAD_TEST_CASE("fibers and plain threads exclude each other") {
+THREAD_TEST_CASE("a mutex excludes fibers and plain threads from each other") {
   Mutex mutex;
-  long counter = 0;  // Not atomic: lost updates show, and the sanitizers see every race.
+  long counter = 0;  // Not atomic: lost updates and sanitizers reveal races.
   int inside = 0;
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   run_mixed(6, 3, [&](int number) {
@@ -43,7 +43,7 @@ THREAD_TEST_CASE("fibers and plain threads exclude each other") {
   CHECK(counter == 9L * rounds);
 }
 
-FIBER_TEST_CASE("a lock may be held across a park and unlocked on another thread") {
+FIBER_TEST_CASE("a fiber may hold a mutex while it parks and unlock the mutex on another thread") {
   Mutex mutex;
   int inside = 0;
   std::vector<weft::JoinHandle<void>> fibers;
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a lock may be held across a park and unlocked on another thread
   }
 }
 
-FIBER_TEST_CASE("try_lock takes a free mutex and no locked mutex") {
+FIBER_TEST_CASE("try_lock() takes a free mutex and refuses a locked mutex") {
   Mutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -69,7 +69,8 @@ FIBER_TEST_CASE("try_lock takes a free mutex and no locked mutex") {
   mutex.unlock();
 }
 
-THREAD_TEST_CASE("a timed lock gives up at its deadline, not before, and takes a free mutex") {
+THREAD_TEST_CASE(
+    "a timed lock takes a free mutex, and otherwise gives up at its deadline, not before") {
   Mutex mutex;
   CHECK(mutex.try_lock_for(0ns));
   const auto attempt = [&] {
@@ -90,7 +91,7 @@ THREAD_TEST_CASE("a timed lock gives up at its deadline, not before, and takes a
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a timed lock that waits is woken by the unlock, not by the clock") {
+FIBER_TEST_CASE("an unlock, not the clock, wakes a waiting timed lock") {
   Mutex mutex;
   mutex.lock();
   auto waiting = weft::spawn([&] {
@@ -103,7 +104,7 @@ FIBER_TEST_CASE("a timed lock that waits is woken by the unlock, not by the cloc
   CHECK(waiting.join());
 }
 
-THREAD_TEST_CASE("timed locks with tiny limits lose no unlock and share no lock") {
+THREAD_TEST_CASE("timed locks with tiny timeouts lose no unlock and never lock a mutex twice") {
   Mutex mutex;
   long counter = 0;
   std::atomic<long> successes{0};
@@ -129,8 +130,8 @@ THREAD_TEST_CASE("timed locks with tiny limits lose no unlock and share no lock"
   mutex.unlock();
 }
 
-// A caller that takes the mutex again and again may overtake a waiter once, not forever.
-FIBER_TEST_CASE("a waiter that was overtaken gets the mutex next") {
+// A caller that locks the mutex repeatedly may overtake a waiter once, but not forever.
+FIBER_TEST_CASE("a waiter that another caller has overtaken gets the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
     std::atomic<bool> served{false};
@@ -141,7 +142,7 @@ FIBER_TEST_CASE("a waiter that was overtaken gets the mutex next") {
     });
     await_parked(runtime, "mutex", 1);
     mutex.unlock();
-    mutex.lock();  // Overtakes the waiter, unless that has been quicker.
+    mutex.lock();  // Overtakes the waiter, unless the waiter is faster.
     while (!served.load() && parked_fibers(runtime, "mutex") == 0) weft::this_fiber::yield();
     mutex.unlock();
     mutex.lock();
@@ -151,7 +152,7 @@ FIBER_TEST_CASE("a waiter that was overtaken gets the mutex next") {
   }
 }
 
-FIBER_TEST_CASE("no caller of many waits for a mutex forever") {
+FIBER_TEST_CASE("a caller gets a mutex although other fibers lock the mutex continuously") {
   Mutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;
@@ -171,7 +172,7 @@ FIBER_TEST_CASE("no caller of many waits for a mutex forever") {
   stop.store(true);
 }
 
-FIBER_TEST_CASE_WITH("waiters get the mutex first come, first served", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("waiters of a mutex are served in FIFO order", {.workers = {1}}) {
   Mutex mutex;
   std::vector<int> order;
   std::vector<weft::JoinHandle<void>> fibers;
@@ -188,7 +189,7 @@ FIBER_TEST_CASE_WITH("waiters get the mutex first come, first served", {.workers
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-THREAD_TEST_CASE("two mutexes locked at once, in either order, do not deadlock") {
+THREAD_TEST_CASE("two mutexes that std::lock takes in either order cause no deadlock") {
   Mutex first;
   Mutex second;
   long left = 0;
@@ -211,7 +212,7 @@ THREAD_TEST_CASE("two mutexes locked at once, in either order, do not deadlock")
   CHECK(right == 6L * rounds);
 }
 
-FIBER_TEST_CASE("every form of std::unique_lock works") {
+FIBER_TEST_CASE("a mutex supports the plain, the try and the timed form of std::unique_lock") {
   Mutex mutex;
   std::unique_lock lock(mutex);
   CHECK(lock.owns_lock());

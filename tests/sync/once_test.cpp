@@ -19,7 +19,8 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/once");
 
-THREAD_TEST_CASE("one of many callers runs the function, and all callers see its effects") {
+THREAD_TEST_CASE(
+    "only one of many callers of a Once runs the function, and all callers see its effects") {
   for (int round = 0; round < 50; ++round) {
     Once once;
     int runs = 0;  // Not atomic: the call orders it.
@@ -36,7 +37,7 @@ THREAD_TEST_CASE("one of many callers runs the function, and all callers see its
   }
 }
 
-FIBER_TEST_CASE("callers that arrive during the run park until the run has ended") {
+FIBER_TEST_CASE("callers of a Once that arrive during the run park until the run has ended") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};
@@ -59,7 +60,8 @@ FIBER_TEST_CASE("callers that arrive during the run park until the run has ended
 }
 
 FIBER_TEST_CASE(
-    "the caller of a throwing function gets the exception, and the next caller runs its function") {
+    "a throwing function passes its exception to its caller, and the next caller runs its own "
+    "function") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> runs{0};
@@ -75,7 +77,7 @@ FIBER_TEST_CASE(
   await_parked(runtime, "once", 2);
   await_parked(runtime, "semaphore", 1);
   CHECK(runs.load() == 1);
-  // They run one after the other, and none is forgotten.
+  // The callers run one after the other, and none is missed.
   gate.release(2);
   while (runs.load() < 3) weft::this_fiber::yield();
   auto last = weft::spawn([&] { once.call([&] { runs.fetch_add(1); }); });
@@ -87,7 +89,7 @@ FIBER_TEST_CASE(
   CHECK(once.done_hint());
 }
 
-THREAD_TEST_CASE("after an exception without other callers, the next call runs its function") {
+THREAD_TEST_CASE("the next call of a Once runs its function after an earlier function has thrown") {
   Once once;
   CHECK_THROWS_AS(once.call([] { throw 7; }), int);
   CHECK(!once.done_hint());
@@ -96,7 +98,7 @@ THREAD_TEST_CASE("after an exception without other callers, the next call runs i
   CHECK(done);
 }
 
-THREAD_TEST_CASE("call_once passes arguments like std::call_once") {
+THREAD_TEST_CASE("call_once() passes arguments like std::call_once") {
   Once once;
   std::string text;
   struct Append {
@@ -121,7 +123,7 @@ THREAD_TEST_CASE("the function of a Once may use another Once") {
   CHECK(runs == 1);
 }
 
-THREAD_TEST_CASE("a OnceValue is made once, at its first use") {
+THREAD_TEST_CASE("a OnceValue is made once, at the first use") {
   std::atomic<int> made{0};
   weft::OnceValue value([&] {
     weft::this_fiber::yield();
@@ -136,7 +138,7 @@ THREAD_TEST_CASE("a OnceValue is made once, at its first use") {
   CHECK(&value.get() == &*value);
 }
 
-THREAD_TEST_CASE("a OnceValue whose construction threw is made by the next use") {
+THREAD_TEST_CASE("the next use makes a OnceValue whose earlier construction threw") {
   int attempts = 0;
   weft::OnceValue value([&] {
     if (++attempts < 3) throw std::runtime_error("not yet");

@@ -19,7 +19,7 @@ using weft::Deadline;
 using weft::Event;
 using weft::OrderedStream;
 
-FIBER_TEST_CASE("results are delivered one by one, in the order of the submits") {
+FIBER_TEST_CASE("an ordered stream delivers results one by one, in the order of the submits") {
   std::vector<int> delivered;
   std::atomic<int> under_way{0};
   std::atomic<bool> exceeded{false};
@@ -40,7 +40,8 @@ FIBER_TEST_CASE("results are delivered one by one, in the order of the submits")
   for (int i = 0; i < 200; ++i) CHECK(delivered[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("a task that throws stops the other tasks; earlier results are delivered") {
+FIBER_TEST_CASE(
+    "a throwing task stops the other tasks of a stream, and earlier results are delivered") {
   std::vector<int> delivered;
   OrderedStream<int> stream(8, [&](int value) { delivered.push_back(value); });
   for (int i = 0; i < 3; ++i) {
@@ -60,7 +61,7 @@ FIBER_TEST_CASE("a task that throws stops the other tasks; earlier results are d
   CHECK(delivered == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a sink that throws ends the stream") {
+FIBER_TEST_CASE("a sink that throws ends the ordered stream") {
   int calls = 0;
   OrderedStream<int> stream(2, [&](int) {
     ++calls;
@@ -71,7 +72,8 @@ FIBER_TEST_CASE("a sink that throws ends the stream") {
   CHECK(calls == 1);
 }
 
-FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be stopped") {
+FIBER_TEST_CASE(
+    "a stop request ends a submit that waits for room, and a wait for the end of a stream") {
   std::atomic<bool> open{false};
   std::vector<int> delivered;
   OrderedStream<int> stream(1, [&](int value) { delivered.push_back(value); });
@@ -90,7 +92,7 @@ FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be 
   CHECK(delivered == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("the destructor of a stream cancels its tasks and waits for them") {
+FIBER_TEST_CASE("the destructor of a stream cancels the stream's tasks and waits for their end") {
   std::atomic<int> started{0};
   std::atomic<int> ended{0};
   {
@@ -103,14 +105,14 @@ FIBER_TEST_CASE("the destructor of a stream cancels its tasks and waits for them
       }));
     }
     while (started < 3) weft::this_fiber::yield();
-    // By then the first result is most likely waited for, to be given to the sink.
+    // By then, the stream most likely waits for the first result, which the sink gets first.
     for (int i = 0; i < 100; ++i) weft::this_fiber::yield();
   }
   CHECK(ended == 3);
   CHECK_THROWS_AS(OrderedStream<int>(0, [](int) {}), std::invalid_argument);
 }
 
-THREAD_TEST_CASE("a plain thread feeds a stream") {
+THREAD_TEST_CASE("a plain thread submits tasks to an ordered stream") {
   int sum = 0;
   OrderedStream<int> stream(2, [&](int value) { sum = 2 * sum + value; });
   for (int i = 0; i < 5; ++i) CHECK(stream.submit([i] { return i; }));
@@ -118,7 +120,9 @@ THREAD_TEST_CASE("a plain thread feeds a stream") {
   CHECK(sum == 26);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of a stream") {
+THREAD_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's waits for room and for the end of a "
+    "stream") {
   std::vector<int> delivered;
   Event open;
   OrderedStream<int> stream(1, [&](int value) { delivered.push_back(value); });

@@ -31,7 +31,7 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/pacer");
 
-SIM_TEST_CASE("starts are separated by the spacing, and the first start is immediate") {
+SIM_TEST_CASE("a pacer separates starts by its spacing, and the first start is immediate") {
   const auto begin = world.now();
   Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));
@@ -53,7 +53,9 @@ SIM_TEST_CASE("starts are separated by the spacing, and the first start is immed
   }
 }
 
-SIM_TEST_CASE("a limit ends the wait for a turn, which the next caller gets") {
+SIM_TEST_CASE(
+    "a deadline or a stop request ends a wait for a pacer, and the next caller gets the unused "
+    "start") {
   Pacer pacer(1h);
   pacer.next();
   CHECK_FALSE(pacer.next_until(Deadline::past()));
@@ -69,7 +71,7 @@ SIM_TEST_CASE("a limit ends the wait for a turn, which the next caller gets") {
   CHECK_FALSE(pacer.next_until(context));
 }
 
-SIM_TEST_CASE("a paused pacer admits no caller, even after the caller's sleep") {
+SIM_TEST_CASE("a paused pacer admits no caller, not even a caller whose sleep has ended") {
   Pacer pacer(1min);
   pacer.pause();
   CHECK(pacer.is_paused_hint());
@@ -86,7 +88,7 @@ SIM_TEST_CASE("a paused pacer admits no caller, even after the caller's sleep") 
   CHECK_FALSE(pacer.is_paused_hint());
   waiting.join();
   CHECK(through == 1);
-  // Paused while a caller sleeps: the caller wakes up, and waits on.
+  // Pauses while a caller sleeps: the caller wakes, and continues to wait.
   Pacer slow(5min);
   slow.next();
   auto sleeper = weft::spawn([&] { return slow.next_for(20min); });
@@ -97,7 +99,7 @@ SIM_TEST_CASE("a paused pacer admits no caller, even after the caller's sleep") 
   slow.next();
 }
 
-SIM_TEST_CASE("paced tasks of several pools start one after the other, and return their results") {
+SIM_TEST_CASE("a shared pacer starts tasks of several pools one after the other") {
   const auto begin = world.now();
   Pacer pacer(1h);
   FiberPool first({.capacity = 4}), second({.capacity = 4});
@@ -112,12 +114,12 @@ SIM_TEST_CASE("paced tasks of several pools start one after the other, and retur
   CHECK(world.now() - begin < 5h + 1s);
 }
 
-FIBER_TEST_CASE("a spacing must be above 0") {
+FIBER_TEST_CASE("a pacer refuses a spacing that is not above 0") {
   CHECK_THROWS_AS(Pacer(0ms), std::invalid_argument);
   CHECK_THROWS_AS(Pacer(-1ms), std::invalid_argument);
 }
 
-THREAD_TEST_CASE("a plain thread waits for its turn") {
+THREAD_TEST_CASE("a plain thread waits for its start at a pacer") {
   const auto begin = Clock::now();
   Pacer pacer(2ms);
   for (int i = 0; i < 3; ++i) pacer.next();
@@ -127,7 +129,9 @@ THREAD_TEST_CASE("a plain thread waits for its turn") {
   CHECK_FALSE(slow.next_until(Deadline::past()));
 }
 
-THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever the cause of the wait") {
+THREAD_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's wait for a pacer, whatever the cause of "
+    "the wait") {
   std::stop_source source;
   const std::stop_token token = source.get_token();
   weft::go([source]() mutable { (void)source.request_stop(); });
@@ -136,7 +140,7 @@ THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever the caus
   slow.next();
   CHECK_FALSE(slow.next_for(1ms));
   CHECK_FALSE(slow.next_until(token));
-  // Another one is before it.
+  // Another caller is before it.
   Context context;
   auto first = weft::spawn([&] { return slow.next_until(context); });
   await_parked(runtime, "sleep", 1);
@@ -144,7 +148,7 @@ THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever the caus
   CHECK_FALSE(slow.next_until(token));
   context.cancel();
   CHECK_FALSE(first.join());
-  // It is paused; a caller that has given up has not used the turn up.
+  // The pacer is paused; a caller that gave up has not consumed the turn.
   Pacer paused(1h);
   paused.pause();
   CHECK_FALSE(paused.next_for(1ms));

@@ -14,7 +14,7 @@
 
 TEST_SUITE_BEGIN("sync/parallel");
 
-FIBER_TEST_CASE("every element is visited once, whatever the grain and the concurrency") {
+FIBER_TEST_CASE("for_each() visits every element once, whatever the grain and the concurrency") {
   for (const std::size_t count : {0U, 1U, 2U, 3U, 63U, 64U, 1000U}) {
     for (const std::size_t grain : {0U, 1U, 7U, 5000U}) {
       for (const std::size_t concurrency : {0U, 1U, 3U, 100U}) {
@@ -27,7 +27,7 @@ FIBER_TEST_CASE("every element is visited once, whatever the grain and the concu
   }
 }
 
-FIBER_TEST_CASE("concurrent steps never exceed max_running") {
+FIBER_TEST_CASE("a parallel loop never runs more steps at once than max_running") {
   std::vector<int> elements(200);
   std::atomic<int> running{0};
   std::atomic<bool> exceeded{false};
@@ -41,21 +41,22 @@ FIBER_TEST_CASE("concurrent steps never exceed max_running") {
   CHECK_FALSE(exceeded);
 }
 
-FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun are skipped") {
+FIBER_TEST_CASE(
+    "a parallel loop throws the first exception and skips elements that have not begun") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   const auto visit = [&](int) {
     const int number = ++visited;
     if (number == 10) throw std::runtime_error("the tenth");
-    // However late that throws, the others do not get ahead of it.
+    // However late that iteration throws, the others wait for it.
     while (number > 10 && !weft::this_fiber::context()->is_over()) weft::this_fiber::yield();
   };
   CHECK_THROWS_WITH(weft::for_each(elements, visit, {.max_running = 4}), "the tenth");
-  CHECK(visited <= 10 + 3);  // Each of the others was in the middle of one at most.
+  CHECK(visited <= 10 + 3);  // Each other fiber was in at most one iteration.
 }
 
 FIBER_TEST_CASE(
-    "the end of the caller's context skips later elements, and a loop throws the end's cause") {
+    "cancelling the caller's context makes a parallel loop skip elements and throw the cause") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   weft::with_timeout(std::chrono::hours(1), [&](weft::Context& context) {
@@ -71,7 +72,7 @@ FIBER_TEST_CASE(
   CHECK(visited <= 10 + 3);
 }
 
-FIBER_TEST_CASE("transform returns the results in the order of their elements") {
+FIBER_TEST_CASE("transform() returns the results in the order of their elements") {
   std::vector<int> numbers(500);
   std::iota(numbers.begin(), numbers.end(), 0);
   const auto texts = weft::transform(numbers, [](int number) {
@@ -83,7 +84,7 @@ FIBER_TEST_CASE("transform returns the results in the order of their elements") 
   CHECK(weft::transform(std::vector<int>{}, [](int) { return 1; }).empty());
 }
 
-THREAD_TEST_CASE("a plain thread runs parallel loops") {
+THREAD_TEST_CASE("a plain thread can run parallel loops") {
   std::vector<int> numbers(100, 2);
   const auto doubled = weft::transform(numbers, [](int number) { return 2 * number; });
   CHECK(std::accumulate(doubled.begin(), doubled.end(), 0) == 400);

@@ -22,7 +22,7 @@ using weft::test::await_parked;
 
 TEST_SUITE_BEGIN("sync/retry");
 
-FIBER_TEST_CASE("a call is made again until it succeeds, and its result is returned") {
+FIBER_TEST_CASE("retry() repeats a call until the call succeeds, and returns its result") {
   const RetryOptions options{.attempts = 5, .first_delay = 1us};
   int count = 0;
   CHECK(weft::retry(options, [&] {
@@ -38,7 +38,8 @@ FIBER_TEST_CASE("a call is made again until it succeeds, and its result is retur
   CHECK(count == 2);
 }
 
-FIBER_TEST_CASE("retry returns the last attempt's value or throws its exception") {
+FIBER_TEST_CASE(
+    "retry() returns the last attempt's value or throws its exception when no attempts remain") {
   const RetryOptions options{.attempts = 3, .first_delay = 1us};
   int count = 0;
   CHECK(weft::retry(options, [&] { return Attempt<int>{++count, true}; }) == 3);
@@ -53,7 +54,7 @@ FIBER_TEST_CASE("retry returns the last attempt's value or throws its exception"
   CHECK(count == 6);
 }
 
-FIBER_TEST_CASE("an exception that does not request another attempt is thrown at once") {
+FIBER_TEST_CASE("retry() throws an exception that does not request another attempt at once") {
   int count = 0;
   CHECK_THROWS_AS(weft::retry({.attempts = 3},
                               [&] {
@@ -64,7 +65,8 @@ FIBER_TEST_CASE("an exception that does not request another attempt is thrown at
   CHECK(count == 1);
 }
 
-FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no attempt follows") {
+FIBER_TEST_CASE(
+    "a stop request, a deadline or the total time ends a retry's delay without another attempt") {
   const RetryOptions slow{.attempts = 100, .first_delay = 1000h, .max_delay = 1000h};
   int count = 0;
   const auto attempt = [&] { return Attempt<int>{++count, true}; };
@@ -74,7 +76,7 @@ FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no at
   stop.request_stop();
   CHECK(stopped.join() == 1);
   CHECK(weft::retry_until(slow, stop.get_token(), attempt) == 2);
-  // Unless chance makes 1 ms of 1000 h, the delay would end too late: it is not even begun.
+  // A random delay of up to 1000 h almost certainly ends too late, so it does not begin.
   CHECK(weft::retry_until(slow, Deadline::after(1ms), attempt) == 3);
   CHECK(weft::retry({.attempts = 100, .first_delay = 1000h, .max_delay = 1000h, .total = 1ms},
                     attempt) == 4);
@@ -82,7 +84,8 @@ FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no at
 }
 
 FIBER_TEST_CASE(
-    "callers that share a budget give up when it is used up, and calls refill the budget") {
+    "callers that share a RetryBudget give up when the budget is empty, and calls refill the "
+    "budget") {
   RetryBudget budget(0.5, 3);
   const RetryOptions options{.attempts = 10, .first_delay = 1us, .budget = &budget};
   int count = 0;
@@ -91,14 +94,15 @@ FIBER_TEST_CASE(
   CHECK(weft::retry(options, attempt) == 4);
   CHECK(budget.left_hint() == 0);
   CHECK(weft::retry(options, attempt) == 5);
-  // Two calls are a retry.
+  // Two calls allow one retry.
   CHECK(weft::retry(options, attempt) == 7);
   CHECK(weft::retry(options, attempt) == 8);
   for (int i = 0; i < 100; ++i) budget.count_call();
   CHECK(budget.left_hint() == 3);
 }
 
-TEST_CASE("the bound of the delays doubles up to a maximum, and each delay is below its bound") {
+TEST_CASE(
+    "the bound of a retry's delay doubles up to a maximum, and each delay is below the bound") {
   using weft::detail::backoff_delay;
   const RetryOptions options{.first_delay = 100ns, .max_delay = 750ns};
   CHECK(backoff_delay(options, 1, UINT64_MAX) == 99ns);
@@ -112,7 +116,7 @@ TEST_CASE("the bound of the delays doubles up to a maximum, and each delay is be
   CHECK(backoff_delay(largest, UINT32_MAX, UINT64_MAX) > weft::kNever - 10ns);
 }
 
-FIBER_TEST_CASE("options that are out of range are refused") {
+FIBER_TEST_CASE("retry() refuses options that are out of range") {
   const auto nothing = [] {};
   CHECK_THROWS_AS(weft::retry({.attempts = 0}, nothing), std::invalid_argument);
   CHECK_THROWS_AS(weft::retry({.first_delay = -1ns}, nothing), std::invalid_argument);

@@ -1,6 +1,6 @@
-// Power series as fibers, after M. D. McIlroy's "Squinting at power series": a series is asked for
-// one coefficient after the other, and asks the series that it is made from. Circles of them
-// compute what an equation says: a hard test for who waits for whom.
+// Power series as fibers, after M. D. McIlroy's "Squinting at power series". A reader requests one
+// coefficient of a series after the other, and the series requests coefficients from its operands.
+// Cycles of series solve an equation, which is a hard test of waits.
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -30,7 +30,7 @@ struct Series {
 };
 using Pair = std::array<Series*, 2>;
 
-// Owns series and the fibers behind them, which all end with it.
+// Owns series and their fibers, which all end with it.
 class Calculator {
  public:
   // 1 + x + x^2 + ...
@@ -57,7 +57,7 @@ class Calculator {
       }
     });
   }
-  // With u and v for the heads, U and V for the tails: uv + x (u V + v U) + x^2 U V.
+  // If u and v are the heads, and U and V the tails: uv + x (u V + v U) + x^2 U V.
   Series& product(Series& one, Series& other) {
     return start([this, &one, &other](Series& out) {
       if (!is_wanted(out)) return;
@@ -73,13 +73,13 @@ class Calculator {
       copy(sum(middle, product(*ones[1], *others[1])), out);
     });
   }
-  // Puts head + x * tail into `out`, which others may already have been made from.
+  // Puts head + x * tail into `out`, from which other series may already be made.
   void define(Series& out, Number head, Series& tail) {
     group_.spawn([this, &out, head, &tail] {
       if (put(out, head)) copy(tail, out);
     });
   }
-  // Two readers of one series, each at its own pace.
+  // Returns two readers of one series, each of which may read at its own pace.
   Pair split(Series& from) {
     const Pair outs{&make(), &make()};
     group_.spawn([this, &from, outs] { Splitter(from, outs).run(group_.context().token()); });
@@ -97,7 +97,7 @@ class Calculator {
   }
 
  private:
-  // Passes coefficients on, each asked for once, without letting one reader wait for the other.
+  // Passes coefficients on, and requests each once. Neither reader waits for the other.
   class Splitter {
    public:
     Splitter(Series& from, const Pair& outs) : from_(from), outs_(outs) {}
@@ -105,7 +105,7 @@ class Calculator {
     void run(const std::stop_token& token) {
       for (bool goes_on = true; goes_on;) {
         const bool asks = !is_asking_ && (lacks(0) || lacks(1));
-        // Cases that make no sense now are switched off.
+        // Cases that do not apply now are disabled.
         weft::select(
             on_receive(wants_[0] ? nullptr : &outs_[0]->demands, [&](auto) { wants_[0] = true; }),
             on_receive(wants_[1] ? nullptr : &outs_[1]->demands, [&](auto) { wants_[1] = true; }),
@@ -176,13 +176,13 @@ class Calculator {
 
 TEST_SUITE_BEGIN("sync/select_power_series");
 
-FIBER_TEST_CASE("power series are added and multiplied") {
+FIBER_TEST_CASE("fibers that select on channels add and multiply power series") {
   Calculator calculator;
   Series& series = calculator.sum(calculator.ones(), calculator.scaled(3, calculator.ones()));
   CHECK(calculator.first(series, 5) == std::vector<Number>{4, 4, 4, 4, 4});
 }
 
-FIBER_TEST_CASE("the square and the cube of 1 / (1 - x) have the known coefficients") {
+FIBER_TEST_CASE("fibers that select on channels compute the square and the cube of 1 / (1 - x)") {
   Calculator calculator;
   Series& square = calculator.product(calculator.ones(), calculator.ones());
   const Pair squares = calculator.split(square);
@@ -191,7 +191,7 @@ FIBER_TEST_CASE("the square and the cube of 1 / (1 - x) have the known coefficie
   CHECK(calculator.first(cube, 6) == std::vector<Number>{1, 3, 6, 10, 15, 21});
 }
 
-FIBER_TEST_CASE("the recursive series F = 1 + x F^2 has the Catalan numbers") {
+FIBER_TEST_CASE("fibers that select on channels compute the Catalan numbers from F = 1 + x F^2") {
   Calculator calculator;
   Series& series = calculator.make();
   const Pair result_and_factors = calculator.split(series);

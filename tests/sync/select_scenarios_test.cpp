@@ -1,5 +1,5 @@
-// Scenarios of Go's suites about select (runtime/chan_test.go, test/chan), for ours. The table
-// in tests/README.md says which case stands for which of theirs.
+// Scenarios from Go's test suites for select (runtime/chan_test.go, test/chan), for weft's select.
+// The table in tests/README.md maps the cases.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -36,7 +36,8 @@ TEST_SUITE_BEGIN("sync/select_scenarios");
 
 const auto ignore = [](std::optional<int>) {};
 
-FIBER_TEST_CASE("a default is never chosen while a value moves from one channel to another") {
+FIBER_TEST_CASE(
+    "a select never chooses its default while a value moves from one channel to another") {
   const int rounds = static_cast<int>(20'000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> first(1);
@@ -52,7 +53,8 @@ FIBER_TEST_CASE("a default is never chosen while a value moves from one channel 
   }
 }
 
-FIBER_TEST_CASE("a default is never chosen while a value or another channel's end is ready") {
+FIBER_TEST_CASE(
+    "a select never chooses its default while a value or another channel's end is ready") {
   const int rounds = static_cast<int>(20'000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> first(1);
@@ -68,7 +70,8 @@ FIBER_TEST_CASE("a default is never chosen while a value or another channel's en
   }
 }
 
-FIBER_TEST_CASE("selects that both send and receive on one channel never pair with themselves") {
+FIBER_TEST_CASE(
+    "a select that sends and receives on one unbuffered channel never receives its own value") {
   for (const std::size_t capacity : {0U, 10U}) {
     constexpr int kCallers = 2;
     const int rounds = static_cast<int>(1000 / kSlowdown);
@@ -94,9 +97,9 @@ FIBER_TEST_CASE("selects that both send and receive on one channel never pair wi
   }
 }
 
-// Each value goes to one of four channels; four selects send all, four fibers send to one each, and
-// the receivers see every value of each sender, in its order.
-FIBER_TEST_CASE("concurrent plain and selected calls on four channels lose no value") {
+// Each value goes to one of four channels. Four selects send to all channels, four fibers send to
+// one channel each, and the receivers get every value of each sender in its order.
+FIBER_TEST_CASE("concurrent plain calls and selects on four channels lose no value") {
   constexpr std::size_t kChannels = 4;
   const int items = static_cast<int>(4000 / kSlowdown);
   std::array<Channel<int>, kChannels> channels{Channel<int>(0), Channel<int>(0), Channel<int>(2),
@@ -120,7 +123,7 @@ FIBER_TEST_CASE("concurrent plain and selected calls on four channels lose no va
     });
   }
   for (std::size_t caller = 0; caller < kChannels; ++caller) {
-    // A channel that a caller has done with is switched off for it.
+    // Each caller disables a channel with which it has finished.
     const auto with_all = [&](auto&& choose) {
       std::array<int, kChannels> left{};
       left.fill(items / static_cast<int>(kChannels));
@@ -148,7 +151,7 @@ FIBER_TEST_CASE("concurrent plain and selected calls on four channels lose no va
   CHECK(sent == received);
 }
 
-FIBER_TEST_CASE("a select that waits on a channel twice leaves none of its waiters behind") {
+FIBER_TEST_CASE("a select that waits on a channel twice leaves no waiter in that channel") {
   Channel<int> twice;
   Channel<int> once;
   auto selector = weft::spawn([&] {
@@ -160,11 +163,12 @@ FIBER_TEST_CASE("a select that waits on a channel twice leaves none of its waite
   await_parked(runtime, "channel receive", 1);
   CHECK(once.send(1));
   selector.join();
-  CHECK(twice.send(7));  // Goes to the receiver, behind what were two waiters.
+  CHECK(twice.send(7));  // Goes to the receiver, behind two former waiters.
   CHECK(receiver.join() == 7);
 }
 
-FIBER_TEST_CASE("a select served by another channel leaves other waiters in place") {
+FIBER_TEST_CASE(
+    "a select served by another channel leaves the waiters of the first channel in place") {
   Channel<int> row;
   Channel<int> elsewhere;
   auto before = weft::spawn([&] { return row.receive().value_or(-1); });
@@ -184,7 +188,8 @@ FIBER_TEST_CASE("a select served by another channel leaves other waiters in plac
   CHECK(behind.join() == 2);
 }
 
-FIBER_TEST_CASE("a select that sends one value to several channels sends it to one of them") {
+FIBER_TEST_CASE(
+    "a select that offers one value to several channels sends the value to only one of them") {
   const int items = static_cast<int>(10'000 / kSlowdown);
   std::array<Channel<int>, 4> channels;
   Channel<int> merged;
@@ -213,7 +218,7 @@ FIBER_TEST_CASE("a select that sends one value to several channels sends it to o
   closer.join();
 }
 
-FIBER_TEST_CASE("a select of two sends to one channel chooses both at random") {
+FIBER_TEST_CASE("a select with two ready sends to one channel chooses both sends at random") {
   for (const std::size_t capacity : {0U, 100U}) {
     constexpr int kBits = 200;
     Channel<int> bits(capacity);
@@ -231,7 +236,7 @@ FIBER_TEST_CASE("a select of two sends to one channel chooses both at random") {
   }
 }
 
-FIBER_TEST_CASE("two cases that wait on one channel are served about equally often") {
+FIBER_TEST_CASE("a select serves two cases that wait on one channel about equally often") {
   constexpr int kRounds = 200;
   Channel<int> channel;
   std::array<int, 2> served{};
@@ -246,7 +251,7 @@ FIBER_TEST_CASE("two cases that wait on one channel are served about equally oft
   CHECK(served[1] > kRounds / 2 - 57);
 }
 
-FIBER_TEST_CASE("two senders that are always ready are both served") {
+FIBER_TEST_CASE("a select serves two senders that are always ready") {
   const int rounds = static_cast<int>(4'000 / kSlowdown);
   Channel<int> first(1);
   Channel<int> second(1);
@@ -261,7 +266,7 @@ FIBER_TEST_CASE("two senders that are always ready are both served") {
   auto two = feed(second);
   std::array<int, 2> served{};
   for (int i = 0; i < rounds; ++i) {
-    // On a busy machine a sender is not always as quick as the choice is.
+    // On a busy machine, a sender may be slower than the choice.
     while (first.size_hint() + second.size_hint() < 2) weft::this_fiber::yield();
     ++served[select(on_receive(first, ignore), on_receive(second, ignore))];
   }
@@ -274,8 +279,7 @@ FIBER_TEST_CASE("two senders that are always ready are both served") {
   CHECK(served[1] > rounds / 2 - slack);
 }
 
-FIBER_TEST_CASE(
-    "a null channel is never chosen, a closed channel at once, and an open channel when ready") {
+FIBER_TEST_CASE("a select never chooses a null channel, and chooses a closed channel at once") {
   Channel<int>* none = nullptr;
   Channel<int> closed;
   closed.close();
@@ -290,8 +294,9 @@ FIBER_TEST_CASE(
   CHECK(select(on_send(empty, 1), on_receive(none, ignore), on_receive(empty, ignore)) == 2);
 }
 
-// The chosen case has its handler called, once; the others have nothing done to them.
-FIBER_TEST_CASE("only the chosen case's handler runs, and other values stay where they were") {
+// The handler of the chosen case is called once; the other cases have no effect.
+FIBER_TEST_CASE(
+    "a select runs only the chosen case's handler and leaves the values of other cases in place") {
   Channel<std::unique_ptr<int>> first(1);
   Channel<std::string> second(1);
   CHECK(second.send("there"));
@@ -309,7 +314,7 @@ FIBER_TEST_CASE("only the chosen case's handler runs, and other values stay wher
   CHECK(second.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("every way to receive meets every way to send") {
+FIBER_TEST_CASE("every form of receive takes values from every form of send") {
   Channel<int> never;
   const std::vector<void (*)(Channel<int>&, Channel<int>&)> receives{
       [](Channel<int>& from, Channel<int>&) { CHECK(from.receive() == 1); },
@@ -336,7 +341,7 @@ FIBER_TEST_CASE("every way to receive meets every way to send") {
   for (std::size_t r = 0; r < receives.size(); ++r) {
     for (std::size_t s = 0; s < sends.size(); ++s) {
       for (const std::size_t capacity : {0U, 1U, 10U}) {
-        // Two callers that never wait would never meet without a place.
+        // Two callers that never wait would never meet in an unbuffered channel.
         const bool both_try = (r == 1 || r == 2) && (s == 1 || s == 2);
         if (both_try && capacity == 0) continue;
         Channel<int> channel(capacity);

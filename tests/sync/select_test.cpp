@@ -28,7 +28,7 @@ using weft::otherwise;
 using weft::select;
 using weft::test::await_parked;
 
-FIBER_TEST_CASE("the case that is ready is chosen, and its handler is called once") {
+FIBER_TEST_CASE("a select chooses the ready case and calls its handler once") {
   Channel<int> empty;
   Channel<int> full(1);
   (void)full.send(7);
@@ -41,7 +41,7 @@ FIBER_TEST_CASE("the case that is ready is chosen, and its handler is called onc
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("a default is chosen only when no case is ready") {
+FIBER_TEST_CASE("a select chooses its default only when no case is ready") {
   Channel<int> channel(1);
   bool defaulted = false;
   CHECK(select(on_receive(channel, [](auto) { FAIL_CHECK("nobody sent"); }),
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a default is chosen only when no case is ready") {
 }
 
 FIBER_TEST_CASE(
-    "a select that waits receives a value that is sent later, and sends to a later receive") {
+    "a waiting select receives a value that is sent later, and sends to a later receive") {
   Channel<int> first;
   Channel<int> second;
   auto sender = weft::spawn([&] {
@@ -78,7 +78,7 @@ FIBER_TEST_CASE(
   CHECK(receiver.join() == 9);
 }
 
-FIBER_TEST_CASE("a closed channel is ready: empty to receive, closed to send") {
+FIBER_TEST_CASE("a select finds a closed channel ready: receive gets no value, and send fails") {
   Channel<int> channel;
   auto closer = weft::spawn([&] {
     await_parked(runtime, "select", 1);
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a closed channel is ready: empty to receive, closed to send") {
   CHECK(status == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("a null channel's case is never chosen") {
+FIBER_TEST_CASE("a select never chooses the case of a null channel") {
   Channel<int>* none = nullptr;
   Channel<int> some(1);
   for (int i = 0; i < 20; ++i) {
@@ -104,7 +104,7 @@ FIBER_TEST_CASE("a null channel's case is never chosen") {
   CHECK(select(on_receive(none, [](auto) {}), on_timeout(1ms)) == 1);
 }
 
-FIBER_TEST_CASE("a value that was not sent stays with the caller") {
+FIBER_TEST_CASE("a value that a select did not send stays with the caller") {
   Channel<std::unique_ptr<int>> channel;
   auto value = std::make_unique<int>(3);
   auto send = on_send(channel, std::move(value));
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a value that was not sent stays with the caller") {
   CHECK(**receiver.join() == 3);
 }
 
-FIBER_TEST_CASE("the earliest timeout ends a select in which nothing happens") {
+FIBER_TEST_CASE("the earliest timeout ends a select when no other case becomes ready") {
   Channel<int> channel;
   const auto start = Deadline::Clock::now();
   CHECK(select(on_timeout(1h), on_receive(channel, [](auto) {}), on_timeout(2ms)) == 2);
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("the earliest timeout ends a select in which nothing happens") {
   CHECK(select(on_timeout(Deadline::past()), on_receive(channel, [](auto) {})) == 0);
 }
 
-FIBER_TEST_CASE("a stop request is a case of a select, before the select and during it") {
+FIBER_TEST_CASE("a stop request before or during a select ends the select") {
   Channel<int> channel;
   std::stop_source source;
   auto stopper = weft::spawn([&] {
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a stop request is a case of a select, before the select and dur
   stopper.join();
 }
 
-FIBER_TEST_CASE("the end of a fiber is a case of a select") {
+FIBER_TEST_CASE("the end of a fiber ends a select that waits for the fiber") {
   Channel<int> gate;
   auto handle = weft::spawn([&] { return gate.receive().value_or(-1); });
   CHECK(select(on_done(handle), otherwise()) == 1);
@@ -156,12 +156,12 @@ FIBER_TEST_CASE("the end of a fiber is a case of a select") {
   CHECK(select(on_done(handle), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("each ready case is chosen about equally often, whichever cases are ready") {
+FIBER_TEST_CASE("a select chooses each ready case about equally often, whichever cases are ready") {
   constexpr std::size_t kChannels = 5;
   constexpr unsigned kRounds = 6000;
   std::array<Channel<int>, kChannels> channels{Channel<int>(1), Channel<int>(1), Channel<int>(1),
                                                Channel<int>(1), Channel<int>(1)};
-  // A choice that starts at a random case and goes on in order would favour cases that follow gaps.
+  // A choice that starts at a random case and continues in order would favour cases after gaps.
   for (const std::vector<std::size_t>& ready :
        std::vector<std::vector<std::size_t>>{{0, 1}, {0, 1, 2, 3, 4}, {1, 4}, {0, 2, 3}}) {
     std::array<unsigned, kChannels> chosen{};
@@ -184,7 +184,7 @@ FIBER_TEST_CASE("each ready case is chosen about equally often, whichever cases 
   }
 }
 
-FIBER_TEST_CASE("a select may send and receive on one channel, and does not pair with itself") {
+FIBER_TEST_CASE("a select that sends and receives on one channel does not pair its own cases") {
   Channel<int> channel;
   const auto both = [&](int own) {
     int got = -1;
@@ -197,12 +197,12 @@ FIBER_TEST_CASE("a select may send and receive on one channel, and does not pair
     auto other = weft::spawn([&] { return both(10); });
     const int mine = both(20);
     const int others = other.join();
-    // One has sent, the other received.
+    // One of the two selects has sent, and the other has received.
     CHECK(((mine == 10 && others == -1) || (mine == -1 && others == 20)));
   }
 }
 
-FIBER_TEST_CASE("selects that meet on several channels lose and duplicate no value") {
+FIBER_TEST_CASE("selects that share several channels neither lose nor duplicate a value") {
   constexpr int kCallers = 6;
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   std::array<Channel<int>, 4> channels{Channel<int>(), Channel<int>(1), Channel<int>(),
@@ -213,7 +213,7 @@ FIBER_TEST_CASE("selects that meet on several channels lose and duplicate no val
   std::atomic<long> received{0};
   for (int caller = 0; caller < kCallers; ++caller) {
     weft::go([&, caller] {
-      // Each names the channels in another order.
+      // Each select names the channels in a different order.
       const auto at = [&](int i) -> Channel<int>& {
         return channels[std::size_t(caller + i * (1 + 2 * (caller % 2))) % 4];
       };
@@ -240,7 +240,8 @@ FIBER_TEST_CASE("selects that meet on several channels lose and duplicate no val
   for (auto& channel : channels) CHECK(channel.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("deadlines of 0 to 2 us race with senders, and every value is received once") {
+FIBER_TEST_CASE(
+    "a select receives every value once when deadlines of 0 to 2 us race with senders") {
   const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
   Channel<int> first;
   Channel<int> second;
@@ -276,7 +277,7 @@ FIBER_TEST_CASE("deadlines of 0 to 2 us race with senders, and every value is re
   CHECK(sender.join() == sum);
 }
 
-FIBER_TEST_CASE("a select takes more cases than fit on the stack") {
+FIBER_TEST_CASE("a select handles more cases than fit on the stack") {
   std::vector<std::unique_ptr<Channel<int>>> channels;
   std::vector<std::unique_ptr<weft::SelectCase>> cases;
   std::vector<weft::SelectCase*> pointers;
@@ -296,7 +297,7 @@ FIBER_TEST_CASE("a select takes more cases than fit on the stack") {
   sender.join();
 }
 
-THREAD_TEST_CASE("a plain thread may select") {
+THREAD_TEST_CASE("a plain thread may use select()") {
   Channel<int> numbers;
   Channel<int> others;
   weft::go([&] {

@@ -27,7 +27,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/semaphore");
 
-THREAD_TEST_CASE("permits can be taken while enough permits are free") {
+THREAD_TEST_CASE("an acquire succeeds only while enough permits of the semaphore are free") {
   Semaphore semaphore(3);
   CHECK(semaphore.try_acquire());
   CHECK(semaphore.try_acquire(2));
@@ -43,7 +43,7 @@ THREAD_TEST_CASE("permits can be taken while enough permits are free") {
   CHECK(deadline.passed());
 }
 
-THREAD_TEST_CASE("the number of holders never exceeds the permits") {
+THREAD_TEST_CASE("the permits in use never exceed the permits of a semaphore") {
   Semaphore semaphore(3);
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -76,7 +76,7 @@ THREAD_TEST_CASE("the number of holders never exceeds the permits") {
   CHECK(semaphore.available_hint() == 3);
 }
 
-FIBER_TEST_CASE_WITH("waiters are served first come, first served", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("waiters of a semaphore are served in FIFO order", {.workers = {1}}) {
   Semaphore semaphore(0);
   weft::test::OrderLog order;
   std::vector<weft::JoinHandle<void>> fibers;
@@ -95,7 +95,8 @@ FIBER_TEST_CASE_WITH("waiters are served first come, first served", {.workers = 
   CHECK(order.take() == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-FIBER_TEST_CASE_WITH("a big demand is not overtaken by small demands", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("an acquire of many permits is not overtaken by later acquires of few permits",
+                     {.workers = {1}}) {
   Semaphore semaphore(2);
   weft::test::OrderLog order;
   auto big = weft::spawn([&] {
@@ -108,7 +109,7 @@ FIBER_TEST_CASE_WITH("a big demand is not overtaken by small demands", {.workers
     order.add(1);
   });
   weft::this_fiber::yield();
-  // Two permits are free, but somebody is in front.
+  // Two permits are free, but an earlier caller waits.
   CHECK(order.take().empty());
   CHECK(!semaphore.try_acquire(1));
   CHECK(!semaphore.try_acquire_for(10us, 1));
@@ -121,8 +122,9 @@ FIBER_TEST_CASE_WITH("a big demand is not overtaken by small demands", {.workers
   CHECK(order.take() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a big demand that gives up admits the small demands after it") {
-  // On a busy machine it may give up before they are behind it; then it is given more time.
+FIBER_TEST_CASE("the waiters after a large acquire are admitted when the large acquire gives up") {
+  // On a busy machine, it may give up before the others wait behind it; the test then retries with
+  // more time.
   bool were_behind = false;
   for (auto patience = 3ms; !were_behind; patience *= 2) {
     Semaphore semaphore(2);
@@ -141,7 +143,7 @@ FIBER_TEST_CASE("a big demand that gives up admits the small demands after it") 
   }
 }
 
-FIBER_TEST_CASE("a demand for all permits is served while small demands come and go") {
+FIBER_TEST_CASE("an acquire of all permits succeeds while small acquires come and go") {
   constexpr std::uint64_t kPermits = 5;
   Semaphore semaphore(kPermits);
   std::atomic<bool> stop{false};
@@ -163,8 +165,9 @@ FIBER_TEST_CASE("a demand for all permits is served while small demands come and
   stop.store(true);
 }
 
-// Callers act as readers and a writer: one permit to read, all to write.
-FIBER_TEST_CASE("when a demand for all permits is stopped, small demands after it are served") {
+// Callers act as readers and a writer: a read needs one permit, a write all permits.
+FIBER_TEST_CASE(
+    "the waiters after an acquire of all permits are admitted when that acquire is stopped") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;
@@ -178,7 +181,7 @@ FIBER_TEST_CASE("when a demand for all permits is stopped, small demands after i
   CHECK(semaphore.available_hint() == 8);
 }
 
-FIBER_TEST_CASE("a release serves as many waiters as its permits allow") {
+FIBER_TEST_CASE("a release admits as many waiters as the released permits allow") {
   Semaphore semaphore(0);
   std::atomic<int> through{0};
   std::vector<weft::JoinHandle<void>> fibers;
@@ -196,14 +199,14 @@ FIBER_TEST_CASE("a release serves as many waiters as its permits allow") {
   semaphore.release(1);
 }
 
-FIBER_TEST_CASE("a wait whose deadline is the smallest time ends at once") {
+FIBER_TEST_CASE("an acquire whose deadline is the smallest time ends at once") {
   Semaphore semaphore(0);
   auto waiter =
       weft::spawn([&] { return semaphore.try_acquire_until(weft::Deadline::at_nanoseconds(-1)); });
-  CHECK(!waiter.join());  // It hangs if the waiter waits forever.
+  CHECK(!waiter.join());  // The test hangs if the waiter waits forever.
 }
 
-FIBER_TEST_CASE("a semaphore may be destroyed by the caller that a release has let through") {
+FIBER_TEST_CASE("the caller that a release has admitted may destroy the semaphore") {
   for (int round = 0; round < 2'000 / static_cast<int>(kSlowdown); ++round) {
     auto semaphore = std::make_unique<Semaphore>(0);
     weft::go([&semaphore = *semaphore] { semaphore.release(); });
@@ -212,7 +215,8 @@ FIBER_TEST_CASE("a semaphore may be destroyed by the caller that a release has l
   }
 }
 
-THREAD_TEST_CASE("more permits may be released than were acquired, and more than 32 bits count") {
+THREAD_TEST_CASE(
+    "a semaphore accepts more released permits than were acquired, also beyond 32 bits") {
   Semaphore semaphore(0);
   constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
   semaphore.release(kMany);
@@ -228,7 +232,7 @@ THREAD_TEST_CASE("more permits may be released than were acquired, and more than
   CHECK(semaphore.available_hint() == 1);
 }
 
-FIBER_TEST_CASE("growing a semaphore serves its waiters in order") {
+FIBER_TEST_CASE("growing a semaphore admits its waiters in order") {
   Semaphore semaphore(1);
   semaphore.acquire();
   std::vector<weft::JoinHandle<void>> fibers;
@@ -236,19 +240,20 @@ FIBER_TEST_CASE("growing a semaphore serves its waiters in order") {
     fibers.push_back(weft::spawn([&] { semaphore.acquire(2); }));
     await_parked(runtime, "semaphore", i + 1);
   }
-  semaphore.resize(6);  // Two are served, and one permit is left over.
+  semaphore.resize(6);  // Two waiters are served, and one permit remains.
   fibers[0].join();
   fibers[1].join();
   CHECK(semaphore.available_hint() == 1);
   CHECK(!fibers[2].done());
-  CHECK(!semaphore.try_acquire(1));  // Somebody is in front.
+  CHECK(!semaphore.try_acquire(1));  // An earlier caller waits.
   semaphore.resize(9);
   fibers[2].join();
   fibers[3].join();
   CHECK(semaphore.available_hint() == 0);
 }
 
-THREAD_TEST_CASE("permits released after a shrink first cover the permits that are missing") {
+THREAD_TEST_CASE(
+    "permits released after a shrink first cover the missing permits of the semaphore") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);
@@ -269,7 +274,7 @@ THREAD_TEST_CASE("permits released after a shrink first cover the permits that a
   CHECK(!semaphore.try_acquire());
 }
 
-THREAD_TEST_CASE("the permits add up after random resizes") {
+THREAD_TEST_CASE("a semaphore has the expected number of permits after random resizes") {
   Semaphore semaphore(4);
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   run_mixed(6, 2, [&](int number) {
@@ -290,9 +295,9 @@ THREAD_TEST_CASE("the permits add up after random resizes") {
   CHECK(semaphore.available_hint() == 7);
 }
 
-// The last acquire may have been let through by a release that has other waiters to wake yet, or by
-// none, because the permits were there.
-THREAD_TEST_CASE("more permits than the maximum count as the maximum") {
+// A release that still has to wake other waiters may have admitted the last acquire, or free
+// permits were available.
+THREAD_TEST_CASE("a semaphore limits its permits to the maximum") {
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   Semaphore semaphore(kAll);
   CHECK(semaphore.available_hint() == Semaphore::kMost);
@@ -307,7 +312,7 @@ THREAD_TEST_CASE("more permits than the maximum count as the maximum") {
   CHECK(semaphore.try_acquire());
 }
 
-THREAD_TEST_CASE("a semaphore may be destroyed as soon as the last acquire has returned") {
+THREAD_TEST_CASE("a semaphore may be destroyed as soon as its last acquire has returned") {
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     auto* semaphore = new Semaphore(0);

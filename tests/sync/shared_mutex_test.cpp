@@ -28,9 +28,10 @@ constexpr auto kToWrite = "shared mutex, to write";
 
 TEST_SUITE_BEGIN("sync/shared_mutex");
 
-THREAD_TEST_CASE("writers exclude all other owners, and readers exclude writers") {
+THREAD_TEST_CASE(
+    "writers of a shared mutex exclude all other owners, and readers exclude writers") {
   SharedMutex mutex;
-  long counter = 0;  // Not atomic: lost updates show, and the sanitizers see every race.
+  long counter = 0;  // Not atomic: lost updates and sanitizers reveal races.
   std::atomic<int> writers{0};
   std::atomic<int> readers{0};
   std::atomic<long> written{0};
@@ -60,8 +61,8 @@ THREAD_TEST_CASE("writers exclude all other owners, and readers exclude writers"
   mutex.unlock();
 }
 
-// Each reader leaves only when it has met all others inside.
-THREAD_TEST_CASE("readers own the mutex together, even after a wait for a writer") {
+// Each reader unlocks only after all readers own the mutex at once.
+THREAD_TEST_CASE("readers own a shared mutex together, even after a wait for a writer") {
   constexpr int kFibers = 8;
   constexpr int kReaders = kFibers + 2;
   SharedMutex mutex;
@@ -84,7 +85,7 @@ THREAD_TEST_CASE("readers own the mutex together, even after a wait for a writer
 }
 
 THREAD_TEST_CASE(
-    "try_lock() takes a free mutex only, and try_lock_shared() a mutex without a writer") {
+    "try_lock() takes only a free mutex, and try_lock_shared() only a mutex without a writer") {
   SharedMutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -104,7 +105,7 @@ THREAD_TEST_CASE(
 
 FIBER_TEST_CASE("a reader that arrives while a writer waits enters after the writer") {
   SharedMutex mutex;
-  std::vector<char> order;  // Guarded by the mutex, whose one reader may write, too.
+  std::vector<char> order;  // Guarded by the mutex; a sole reader may write.
   mutex.lock_shared();
   auto writer = weft::spawn([&] {
     const std::lock_guard lock(mutex);
@@ -124,7 +125,8 @@ FIBER_TEST_CASE("a reader that arrives while a writer waits enters after the wri
   CHECK(order == std::vector<char>{'w', 'r'});
 }
 
-FIBER_TEST_CASE("the queue is served in FIFO order, with adjacent readers together") {
+FIBER_TEST_CASE(
+    "a shared mutex serves its queue in FIFO order and admits adjacent readers together") {
   SharedMutex mutex;
   std::atomic<int> turn{0};
   std::array<int, 6> turns{};
@@ -132,7 +134,7 @@ FIBER_TEST_CASE("the queue is served in FIFO order, with adjacent readers togeth
   std::vector<weft::JoinHandle<void>> fibers;
   int readers = 0;
   int writers = 0;
-  // Row: r r w r r w. A reader waits inside for its neighbour.
+  // The queue is: r r w r r w. Each reader waits for its neighbour while it owns the mutex.
   std::array<std::atomic<int>, 2> met{};
   for (std::size_t i = 0; i < 6; ++i) {
     if (i % 3 == 2) {
@@ -159,7 +161,7 @@ FIBER_TEST_CASE("the queue is served in FIFO order, with adjacent readers togeth
   CHECK(turns[5] == 5);
 }
 
-THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take a free mutex") {
+THREAD_TEST_CASE("timed locks of a shared mutex give up at their deadlines, not before") {
   SharedMutex mutex;
   const auto attempt = [&](bool shared_too) {
     for (const auto span : {0us, 1us, 300us}) {
@@ -176,7 +178,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take a
   CHECK(mutex.try_lock_shared_until(std::chrono::steady_clock::now() + 1h));
   attempt(false);
   weft::spawn([&] { attempt(false); }).join();
-  // Waiters that gave up have left nothing behind.
+  // Waiters that gave up have left no trace in the mutex.
   CHECK(mutex.try_lock_shared());
   mutex.unlock_shared();
   mutex.unlock_shared();
@@ -184,7 +186,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take a
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("when a writer gives up, the readers after it enter, up to the next writer") {
+FIBER_TEST_CASE("readers enter up to the next writer when the writer before them gives up") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();
@@ -201,7 +203,7 @@ FIBER_TEST_CASE("when a writer gives up, the readers after it enter, up to the n
   await_parked(runtime, kToRead, 4);
   impatience.request_stop();
   CHECK(!impatient.join());
-  for (auto& reader : readers) reader.join();  // While the main fiber still reads.
+  for (auto& reader : readers) reader.join();  // The main fiber still reads.
   CHECK(!writer.done());
   CHECK(!last.done());
   mutex.unlock_shared();
@@ -209,7 +211,7 @@ FIBER_TEST_CASE("when a writer gives up, the readers after it enter, up to the n
   last.join();
 }
 
-FIBER_TEST_CASE("a reader that gives up changes nothing for the writer after it") {
+FIBER_TEST_CASE("a reader that gives up does not delay or admit the writer after it in the queue") {
   SharedMutex mutex;
   mutex.lock();
   std::stop_source impatience;
@@ -224,7 +226,8 @@ FIBER_TEST_CASE("a reader that gives up changes nothing for the writer after it"
   writer.join();
 }
 
-THREAD_TEST_CASE("timed locks with tiny limits lose no unlock, share no lock and leave no waiter") {
+THREAD_TEST_CASE(
+    "timed locks of a shared mutex with tiny timeouts lose no unlock and leave no waiter") {
   SharedMutex mutex;
   long counter = 0;
   std::atomic<long> written{0};
@@ -264,13 +267,13 @@ THREAD_TEST_CASE("timed locks with tiny limits lose no unlock, share no lock and
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("neither readers nor writers starve the other kind") {
+FIBER_TEST_CASE("readers and writers of a shared mutex do not starve each other") {
   SharedMutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;
   for (int i = 0; i < 3; ++i) {
     greedy.push_back(weft::spawn([&] {
-      // Three that overlap, so that the mutex is hardly ever free of readers by itself.
+      // Three readers overlap, so that the mutex almost never is without a reader.
       while (!stop.load()) {
         const std::shared_lock lock(mutex);
         weft::this_fiber::yield();
@@ -294,8 +297,8 @@ FIBER_TEST_CASE("neither readers nor writers starve the other kind") {
   stop.store(true);
 }
 
-// The last one to leave destroys the mutex, while other unlocks may still be on their way out, and
-// after waiters have given up.
+// The last owner destroys the mutex, while other unlock() calls may not have returned, and after
+// waiters have given up.
 THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has unlocked it") {
   struct Shared {
     SharedMutex mutex;
@@ -317,7 +320,7 @@ THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has 
         shared->mutex.unlock_shared();
       }
       if (!last) return;
-      // An owner other than this one may not have called its unlock yet: a writer comes after it.
+      // Another owner may not have called its unlock yet: a writer comes after it.
       shared->mutex.lock();
       shared->mutex.unlock();
       delete shared;
@@ -329,7 +332,7 @@ THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has 
   }
 }
 
-FIBER_TEST_CASE("std::unique_lock and std::shared_lock work with a shared mutex") {
+FIBER_TEST_CASE("std::unique_lock and std::shared_lock lock and unlock a shared mutex") {
   SharedMutex mutex;
   {
     std::unique_lock lock(mutex);
@@ -355,7 +358,7 @@ FIBER_TEST_CASE("std::unique_lock and std::shared_lock work with a shared mutex"
   CHECK(!mutex.try_lock_shared());
 }
 
-FIBER_TEST_CASE("a condition variable waits with an exclusive or a shared lock") {
+FIBER_TEST_CASE("a condition variable waits with an exclusive or a shared lock of a shared mutex") {
   SharedMutex mutex;
   weft::ConditionVariable condition;
   bool ready = false;

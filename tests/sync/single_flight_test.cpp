@@ -23,7 +23,7 @@ using Flights = SingleFlight<int, std::string>;
 
 TEST_SUITE_BEGIN("sync/single_flight");
 
-FIBER_TEST_CASE("concurrent calls for a key share one run, and later calls begin another run") {
+FIBER_TEST_CASE("concurrent calls for a key share one run, and a later call begins another run") {
   Flights flights;
   Event open;
   std::atomic<int> runs{0};
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("concurrent calls for a key share one run, and later calls begin
   for (int i = 0; i < 5; ++i) {
     callers.push_back(weft::spawn([&] { return flights.run(7, load); }));
   }
-  // The callers and the run.
+  // The callers and the fiber of the run.
   await_parked(runtime, "event", 6);
   auto other = weft::spawn([&] { return flights.run(8, [] { return std::string("other"); }); });
   CHECK(other.join() == "other");
@@ -44,7 +44,7 @@ FIBER_TEST_CASE("concurrent calls for a key share one run, and later calls begin
   CHECK(flights.run(7, load) == "run 2");
 }
 
-FIBER_TEST_CASE("all callers get the exception of the run they share") {
+FIBER_TEST_CASE("all callers that share a run get the exception of the run") {
   Flights flights;
   Event open;
   const auto fail = [&]() -> std::string {
@@ -61,12 +61,12 @@ FIBER_TEST_CASE("all callers get the exception of the run they share") {
   CHECK(flights.run(7, [] { return std::string("good"); }) == "good");
 }
 
-FIBER_TEST_CASE("any caller that gives up, even the first, leaves the run to the other callers") {
+FIBER_TEST_CASE("a run continues for the other callers when any caller gives up, even the first") {
   Flights flights;
   Event open;
   const auto load = [&] {
     open.wait();
-    // The run is not part of what was cancelled.
+    // The cancelled context does not include the run.
     return std::string(weft::this_fiber::context() == nullptr ? "free" : "bound");
   };
   weft::Context context;
@@ -84,7 +84,8 @@ FIBER_TEST_CASE("any caller that gives up, even the first, leaves the run to the
   CHECK(second.join() == "free");
 }
 
-FIBER_TEST_CASE("a forgotten key has a new run, and the callers of the old run get its result") {
+FIBER_TEST_CASE(
+    "a call after forget() begins a new run, and the old run's callers get the old result") {
   Flights flights;
   Event open;
   auto old = weft::spawn([&] {
@@ -115,14 +116,16 @@ FIBER_TEST_CASE("the destructor of a SingleFlight waits for a run that all calle
       has_ended = true;
       return std::string();
     }) == std::nullopt);
-    // It has begun: the destructor does not run it on this stack, where it would not be listed.
+    // The run has begun, so the destructor does not run it on this stack, where a dump would not
+    // list it.
     await_parked(runtime, "event", 1);
   }
   CHECK(has_ended);
   opener.join();
 }
 
-THREAD_TEST_CASE("fibers and plain threads share runs, and each sees what a run has done") {
+THREAD_TEST_CASE(
+    "fibers and plain threads share a run, and each caller sees the writes of the run") {
   SingleFlight<int, int> flights;
   std::vector<int> news(3);  // Not atomic: the end of a run orders it.
   std::atomic<int> busy[3] = {};

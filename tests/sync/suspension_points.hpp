@@ -1,9 +1,10 @@
-// Every place in this folder where a caller may wait and a stop request may end that, in one form.
+// Every place in this folder where a caller may wait and a stop request may end the wait, with one
+// interface.
 //
-// Each has something that is not to be had at first. wait() waits for it, gives it back if others
-// could not have it otherwise, and returns false when `until` ended the wait; open() makes it to be
-// had, once; is_whole() returns whether nothing was lost or doubled. kReason is what a dump says of
-// waiters, kMostWaiters how many may wait at a time.
+// Each place has an item that is not available at first. wait() waits for the item, gives it back
+// if other callers need it, and returns false if `until` ended the wait. open() makes the item
+// available, once. is_whole() returns whether nothing was lost or duplicated. kReason is the reason
+// for the wait in a dump; kMostWaiters is how many callers may wait at a time.
 #pragma once
 
 #include <mutex>
@@ -169,7 +170,7 @@ struct OfLatestValue {
   bool is_whole() { return value.get() == 2; }
 };
 
-// A full one, which closing opens.
+// A full broadcast, which a close opens.
 struct OfBroadcast {
   static constexpr auto kReason = "channel send";
   static constexpr int kMostWaiters = 4;
@@ -196,7 +197,7 @@ struct OfSubscription {
   bool is_whole() { return !subscription.receive(); }
 };
 
-// Opened as it ends if not before.
+// Its destructor opens it, if that has not happened.
 struct OfJoin {
   static constexpr auto kReason = "join";
   static constexpr int kMostWaiters = 1;

@@ -32,7 +32,7 @@ using weft::ResultGroup;
 using weft::TaskGroup;
 using weft::test::await_parked;
 
-FIBER_TEST_CASE("join waits for every task, even for tasks that tasks have started") {
+FIBER_TEST_CASE("TaskGroup::join() waits for all tasks, including tasks that tasks have spawned") {
   TaskGroup group;
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) {
@@ -51,7 +51,7 @@ FIBER_TEST_CASE("join waits for every task, even for tasks that tasks have start
   CHECK(ended == 21);
 }
 
-FIBER_TEST_CASE("the first exception cancels the other tasks and is thrown by join") {
+FIBER_TEST_CASE("the first exception cancels the group's other tasks, and join() throws it") {
   TaskGroup group;
   Channel<int> never;
   std::atomic<int> stopped{0};
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("the first exception cancels the other tasks and is thrown by jo
   group.join();
 }
 
-FIBER_TEST_CASE("a group may let all tasks continue and keeps all exceptions") {
+FIBER_TEST_CASE("a group with OnError::run_rest lets all tasks continue and keeps all exceptions") {
   TaskGroup group({.on_error = OnError::run_rest});
   std::atomic<int> ended{0};
   for (int i = 0; i < 4; ++i) {
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("a group may let all tasks continue and keeps all exceptions") {
   CHECK_THROWS_WITH(group.join(), "odd");
 }
 
-FIBER_TEST_CASE("concurrent tasks never exceed the limit") {
+FIBER_TEST_CASE("a group never runs more tasks at once than max_running") {
   CHECK_THROWS_AS(TaskGroup({.max_running = 0}), std::invalid_argument);
   TaskGroup group({.max_running = 3});
   std::atomic<int> running{0};
@@ -113,7 +113,7 @@ FIBER_TEST_CASE("concurrent tasks never exceed the limit") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("tasks started by tasks at the limit run later, in the places of their starters") {
+FIBER_TEST_CASE("tasks spawned by tasks at a group's limit run later, in place of their spawners") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("tasks started by tasks at the limit run later, in the places of
   CHECK(exceeded == false);
 }
 
-FIBER_TEST_CASE("a chain of tasks at the limit, each started by the task before, uses no stack") {
+FIBER_TEST_CASE("tasks that each spawn the next task at a group's limit use no extra stack") {
   TaskGroup group({.max_running = 4});
   std::atomic<int> ran{0};
   const std::function<void(int)> go_deeper = [&](int left) {
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a chain of tasks at the limit, each started by the task before,
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a task at the limit starts a task in a NoCancel scope and from an inner group") {
+FIBER_TEST_CASE("a task at the limit can spawn tasks from a NoCancel scope or an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("a task at the limit starts a task in a NoCancel scope and from 
   CHECK(ran == 3);
 }
 
-FIBER_TEST_CASE("a task at the limit may hold a lock while it starts a task that needs the lock") {
+FIBER_TEST_CASE("a task at the limit may hold a lock while it spawns a task that takes the lock") {
   weft::Mutex mutex;
   TaskGroup group({.max_running = 1});
   std::vector<int> order;
@@ -186,7 +186,7 @@ FIBER_TEST_CASE("a task at the limit may hold a lock while it starts a task that
   CHECK(order == std::vector<int>{0, 1, 2, 3});
 }
 
-FIBER_TEST_CASE("a queued task has a context and locals, and may throw, like any other task") {
+FIBER_TEST_CASE("a queued task of a group has its own context and FiberLocals, and may throw") {
   static weft::FiberLocal<int> local;
   TaskGroup group({.max_running = 1, .on_error = OnError::run_rest});
   group.spawn([&] {
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a queued task has a context and locals, and may throw, like any
   CHECK(group.take_errors().empty());
 }
 
-FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks end meanwhile") {
+FIBER_TEST_CASE("no task is lost when many tasks of a group spawn tasks at the group's limit") {
   for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
     TaskGroup group({.max_running = 2});
     std::atomic<int> ran{0};
@@ -219,7 +219,7 @@ FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks en
   }
 }
 
-FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the caller's") {
+FIBER_TEST_CASE("a group's tasks run in the group's context, a child of the caller's context") {
   weft::with_timeout(1h, [&](Context& outer) {
     TaskGroup group;
     CHECK(group.context().is_within(outer));
@@ -233,7 +233,7 @@ FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the ca
   });
 }
 
-FIBER_TEST_CASE("the fibers of a group have its options") {
+FIBER_TEST_CASE("the fibers of a group run with the group's fiber options") {
   TaskGroup group({.fibers = {.stack_size = 256 * 1024, .name = "reader"}});
   std::string name;
   group.spawn([&] {
@@ -247,7 +247,7 @@ FIBER_TEST_CASE("the fibers of a group have its options") {
   CHECK(name == "reader");
 }
 
-FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
+FIBER_TEST_CASE("at the limit of a group try_spawn() refuses a task, and spawn_until() gives up") {
   TaskGroup group({.max_running = 1});
   Channel<int> gate;
   group.spawn([&] { (void)gate.receive(); });
@@ -266,7 +266,7 @@ FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
   CHECK(ran);
 }
 
-FIBER_TEST_CASE("the end of a group's scope cancels its running tasks and waits for them") {
+FIBER_TEST_CASE("the destructor of a group cancels its running tasks and waits for them") {
   std::atomic<bool> ended{false};
   {
     TaskGroup group;
@@ -280,7 +280,7 @@ FIBER_TEST_CASE("the end of a group's scope cancels its running tasks and waits 
   CHECK(ended);
 }
 
-FIBER_TEST_CASE("a group ends with its parent's context, and at its deadline") {
+FIBER_TEST_CASE("a group ends with its parent context and at its deadline") {
   Context parent;
   TaskGroup group(&parent);
   group.spawn([&](Context& context) { CHECK_FALSE(weft::this_fiber::sleep_for(1h, context)); });
@@ -293,7 +293,7 @@ FIBER_TEST_CASE("a group ends with its parent's context, and at its deadline") {
   CHECK(timed.context().status() == weft::Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a task's captures are destroyed when join returns") {
+FIBER_TEST_CASE("the captures of a task are destroyed before TaskGroup::join() returns") {
   auto resource = std::make_shared<int>(1);
   TaskGroup group;
   group.spawn([held = resource] { weft::this_fiber::yield(); });
@@ -301,7 +301,7 @@ FIBER_TEST_CASE("a task's captures are destroyed when join returns") {
   CHECK(resource.use_count() == 1);
 }
 
-FIBER_TEST_CASE("results come in the order of the spawns, whichever task ended first") {
+FIBER_TEST_CASE("a result group returns results in the order of the spawns") {
   ResultGroup<std::unique_ptr<int>> group({.max_running = 4});
   for (int i = 0; i < 100; ++i) {
     group.spawn([i] {
@@ -315,7 +315,7 @@ FIBER_TEST_CASE("results come in the order of the spawns, whichever task ended f
   CHECK(group.join().empty());
 }
 
-FIBER_TEST_CASE("a result group throws the first exception") {
+FIBER_TEST_CASE("the join() of a result group throws the first exception") {
   ResultGroup<int> group;
   group.spawn([](Context& context) {
     CHECK_FALSE(weft::this_fiber::sleep_for(1h, context));
@@ -329,7 +329,7 @@ FIBER_TEST_CASE("a result group throws the first exception") {
   CHECK(group.join().empty());
 }
 
-THREAD_TEST_CASE("a plain thread may use groups") {
+THREAD_TEST_CASE("a plain thread may spawn and join tasks of a group") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) group.spawn([&] { ++ended; });
@@ -339,7 +339,7 @@ THREAD_TEST_CASE("a plain thread may use groups") {
   CHECK_THROWS_WITH(group.join(), "a task");
 }
 
-THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of a group") {
+THREAD_TEST_CASE("a deadline or a stop request ends a plain thread's waits for a group") {
   Channel<int> gate;
   TaskGroup group({.max_running = 1});
   group.spawn([&] { CHECK(gate.receive() == 1); });
@@ -357,7 +357,7 @@ THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of 
   CHECK(ran);
 }
 
-FIBER_TEST_CASE("a task with a delay runs after the delay, and join waits for the task") {
+FIBER_TEST_CASE("a delayed task of a group runs after its delay, and join() waits for the task") {
   const auto begin = Deadline::Clock::now();
   TaskGroup group({.max_running = 1});
   int count = 0;
@@ -371,12 +371,12 @@ FIBER_TEST_CASE("a task with a delay runs after the delay, and join waits for th
   CHECK_THROWS_AS(group.join(), std::out_of_range);
 }
 
-FIBER_TEST_CASE("a group that is cancelled drops the tasks whose delay has not passed") {
+FIBER_TEST_CASE("a cancelled group drops the tasks whose delay has not passed") {
   bool has_run = false;
   const auto task = [&has_run] { has_run = true; };
   TaskGroup group({.max_running = 1});
   group.spawn_after(1h, task);
-  CHECK(group.try_spawn([] {}));  // The delay takes no place.
+  CHECK(group.try_spawn([] {}));  // A delayed task takes no place.
   CHECK_FALSE(group.wait_until(Deadline::past()));
   await_parked(runtime, "sleep", 1);
   group.cancel();
@@ -385,7 +385,7 @@ FIBER_TEST_CASE("a group that is cancelled drops the tasks whose delay has not p
     TaskGroup left;
     left.spawn_after(1h, task);
   }
-  // At the limit the start waits for a place, and is given up.
+  // At the limit, the start waits for a place, and then gives up.
   weft::Event open;
   TaskGroup full({.max_running = 1});
   full.spawn([&] { open.wait(); });

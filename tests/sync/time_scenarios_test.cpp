@@ -25,7 +25,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("delayed calls set in any order are all made, and no call is made before its time") {
+SIM_TEST_CASE("delayed calls set in any order are all made, none before its time") {
   weft::WaitGroup group;
   group.add(5);
   const auto start = weft::Clock::now();
@@ -40,7 +40,7 @@ SIM_TEST_CASE("delayed calls set in any order are all made, and no call is made 
   CHECK(weft::Clock::now() - start >= 15h);
 }
 
-FIBER_TEST_CASE("a delayed call may repeatedly set the next call") {
+FIBER_TEST_CASE("a delayed call may set the next delayed call repeatedly") {
   Channel<int> done;
   std::function<void(int)> again = [&](int left) {
     if (left == 0) {
@@ -70,7 +70,7 @@ FIBER_TEST_CASE("delayed calls are made while other fibers yield constantly") {
   busy.join();
 }
 
-FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let other fibers run") {
+FIBER_TEST_CASE("a sleep of zero or negative time does not wait, and lets other fibers run") {
   std::atomic<int> turns{0};
   weft::TaskGroup group;
   for (int fiber = 0; fiber < 10; ++fiber) {
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("sleeps of zero or negative time do not wait, and let other fibe
   CHECK(turns == 1000);
 }
 
-SIM_TEST_CASE("a delayed call beyond the largest time is never made") {
+SIM_TEST_CASE("a delayed call whose time is beyond the largest time is never made") {
   Timer timer(std::chrono::hours::max());
   CHECK_FALSE(timer.wait_until(Deadline::after(24h * 30)));
   CHECK(weft::call_after(std::chrono::years(100000), [] { FAIL_CHECK("early"); }).stop());
@@ -109,7 +109,7 @@ SIM_TEST_CASE("a delayed call beyond the largest time is never made") {
   sender.join();
 }
 
-FIBER_TEST_CASE("timers set and stopped concurrently expire at most once per setting") {
+FIBER_TEST_CASE("a timer that is set and stopped concurrently expires at most once per setting") {
   const int rounds = static_cast<int>(2000 / weft::test::kSlowdown);
   Timer timer;
   std::atomic<int> set{0};
@@ -119,7 +119,7 @@ FIBER_TEST_CASE("timers set and stopped concurrently expire at most once per set
     group.spawn([&, caller] {
       weft::test::Random random(caller);
       for (int i = 0; i < rounds; ++i) {
-        // Counted before, so that an expiry is never seen before its setting.
+        // Counted first, so that no expiry precedes its count.
         ++set;
         timer.reset(std::chrono::nanoseconds(random.below(2000)));
         if (random.one_in(3)) timer.stop();
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("timers set and stopped concurrently expire at most once per set
   CHECK(went_off <= set);
 }
 
-FIBER_TEST_CASE("a timer in a select that another case wins can be used again at once") {
+FIBER_TEST_CASE("a timer can be used again at once when another case of a select has won") {
   Timer timer;
   Channel<int> channel(1);
   for (int i = 0; i < 200; ++i) {
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("a timer in a select that another case wins can be used again at
   }
 }
 
-FIBER_TEST_CASE("a ticker without a reader can be destroyed") {
+FIBER_TEST_CASE("a ticker whose ticks are not read can be destroyed") {
   for (int i = 0; i < 50; ++i) {
     Ticker ticker(std::chrono::microseconds(1 + i));
     if (i % 2 == 0) weft::this_fiber::yield();

@@ -21,7 +21,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("a timer expires once, not before its time") {
+SIM_TEST_CASE("a timer expires once, and not before its time") {
   for (const bool tries : {false, true}) {
     const auto start = world.now();
     Timer timer(3h);
@@ -37,7 +37,7 @@ SIM_TEST_CASE("a timer expires once, not before its time") {
   }
 }
 
-FIBER_TEST_CASE("a timer that was stopped or moved does not expire at its earlier time") {
+FIBER_TEST_CASE("a timer that was stopped or reset does not expire at its earlier time") {
   Timer timer(Deadline::past());
   CHECK(timer.stop());
   CHECK_FALSE(timer.stop());
@@ -50,7 +50,8 @@ FIBER_TEST_CASE("a timer that was stopped or moved does not expire at its earlie
   CHECK_FALSE(timer.stop());
 }
 
-SIM_TEST_CASE("a waiter succeeds at the new time, whichever way the timer was moved") {
+SIM_TEST_CASE(
+    "a waiter returns at the new time when its timer is reset to an earlier or later time") {
   Timer timer(1h);
   auto waiting = weft::spawn([&] { timer.wait(); });
   auto impatient = weft::spawn([&] { return timer.wait_until(Deadline::after(2min)); });
@@ -75,7 +76,7 @@ SIM_TEST_CASE("a waiter succeeds at the new time, whichever way the timer was mo
   CHECK(let_through - moved < 20min + 1s);
 }
 
-SIM_TEST_CASE("one expiry of a timer releases one of several callers") {
+SIM_TEST_CASE("one expiry of a timer releases only one of several waiting callers") {
   Timer timer(1h);
   std::stop_source source;
   std::atomic<int> through{0};
@@ -92,7 +93,7 @@ SIM_TEST_CASE("one expiry of a timer releases one of several callers") {
   CHECK(through == 1);
 }
 
-SIM_TEST_CASE("a ticker ticks in step, and keeps one tick for a late waiter") {
+SIM_TEST_CASE("a ticker keeps its interval and saves one tick for a late waiter") {
   CHECK_THROWS_AS(Ticker(0ns), std::invalid_argument);
   const auto start = world.now();
   Ticker ticker(2min);
@@ -112,7 +113,7 @@ SIM_TEST_CASE("a ticker ticks in step, and keeps one tick for a late waiter") {
   CHECK_FALSE(ticker.wait_until(Deadline::after(2min)));
 }
 
-SIM_TEST_CASE("timers and tickers are cases of a select") {
+SIM_TEST_CASE("a select can wait for timers and tickers") {
   Channel<int> channel;
   Timer timer(1h);
   Ticker ticker(10min);
@@ -128,7 +129,7 @@ SIM_TEST_CASE("timers and tickers are cases of a select") {
   mover.join();
 }
 
-SIM_TEST_CASE("a delayed call is made once, in a fiber of its own") {
+SIM_TEST_CASE("a delayed call is made once, in a new fiber") {
   Channel<std::uint64_t> ids;
   auto call = weft::call_after(48h, [&] { (void)ids.send(weft::this_fiber::id()); });
   const std::uint64_t id = ids.receive().value_or(0);
@@ -146,7 +147,7 @@ FIBER_TEST_CASE("a delayed call that is stopped is never made, and its callable 
   CHECK(call.stop());
   CHECK_FALSE(call.stop());
   while (!watch.expired()) weft::this_fiber::yield();
-  // Dropping the handle leaves the call alone.
+  // Dropping the handle does not cancel the call.
   weft::WaitGroup group;
   group.add();
   (void)weft::call_after(1ms, [&] { group.done(); });
@@ -154,7 +155,7 @@ FIBER_TEST_CASE("a delayed call that is stopped is never made, and its callable 
   CHECK_FALSE(weft::DelayedCall().stop());
 }
 
-THREAD_TEST_CASE("a plain thread waits for timers and delays calls") {
+THREAD_TEST_CASE("a plain thread waits for timers and makes delayed calls") {
   Timer timer(2ms);
   timer.wait();
   weft::WaitGroup group;
@@ -172,7 +173,7 @@ THREAD_TEST_CASE("a plain thread waits for timers and delays calls") {
   CHECK_FALSE(timer.wait_until(source.get_token()));
 }
 
-FIBER_TEST_CASE("calls of 0 to 2 us race with their stops, and each is either made or stopped") {
+FIBER_TEST_CASE("a delayed call of 0 to 2 us that races with its stop is either made or stopped") {
   const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
   weft::test::Random random;
   std::atomic<int> made{0};
@@ -187,7 +188,7 @@ FIBER_TEST_CASE("calls of 0 to 2 us race with their stops, and each is either ma
 }
 
 FIBER_TEST_CASE(
-    "a hundred thousand pending calls are stopped, and a hundred thousand calls are made") {
+    "a hundred thousand delayed calls can be stopped, and a hundred thousand are made") {
   const int count = static_cast<int>(100000 / weft::test::kSlowdown);
   std::vector<weft::DelayedCall> calls;
   calls.reserve(static_cast<std::size_t>(count));

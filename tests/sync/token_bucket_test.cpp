@@ -25,7 +25,7 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/token_bucket");
 
-SIM_TEST_CASE("a full bucket admits a burst and then only the rate") {
+SIM_TEST_CASE("a full token bucket admits a burst, and then only its rate") {
   TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
   CHECK(rare.available_hint() == 3);
   CHECK(rare.try_take(2));
@@ -36,18 +36,18 @@ SIM_TEST_CASE("a full bucket admits a burst and then only the rate") {
   const auto begin = world.now();
   TokenBucket quick({.tokens = 2, .per = 1s, .burst = 4});
   for (int i = 0; i < 4; ++i) quick.take(3);
-  // 12 tokens, of which 4 were there.
+  // 12 tokens, of which 4 were available.
   CHECK(world.now() - begin >= 4s);
   CHECK(world.now() - begin < 4s + 10ms);
 }
 
-SIM_TEST_CASE("a bucket that is used for a week grants no more than its rate allows") {
+SIM_TEST_CASE("a token bucket that is used for a week grants no more than its rate") {
   TokenBucket bucket({.tokens = 100, .per = 24h, .burst = 20});
   constexpr auto kWeek = 7 * 24h;
   int taken = 0;
   while (world.now() < kWeek && bucket.take_until(Deadline::after(kWeek - world.now()))) {
     ++taken;
-    // Callers come in bursts, with pauses in which the bucket fills, but never above its rim.
+    // Callers come in bursts, with pauses in which the bucket fills, but never above its capacity.
     if (sim::chance(0.02)) world.run_for(std::chrono::hours(sim::random(10)));
   }
   CHECK(taken <= 7 * 100 + 20);
@@ -58,7 +58,8 @@ SIM_TEST_CASE("a bucket that is used for a week grants no more than its rate all
   CHECK_FALSE(bucket.try_take());
 }
 
-SIM_TEST_CASE("callers that wait are served in order, and not overtaken by smaller demands") {
+SIM_TEST_CASE(
+    "a token bucket serves its waiters in FIFO order, and smaller demands do not overtake") {
   TokenBucket bucket({.tokens = 1, .per = 1min, .burst = 20});
   bucket.take(20);
   std::vector<int> order;
@@ -86,7 +87,8 @@ SIM_TEST_CASE("callers that wait are served in order, and not overtaken by small
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-SIM_TEST_CASE("limits end a wait for tokens, which the next caller gets") {
+SIM_TEST_CASE(
+    "a deadline or a stop request ends a wait for tokens, and the next waiter gets the tokens") {
   TokenBucket bucket({.tokens = 1, .per = 1h, .burst = 10});
   bucket.take(8);
   CHECK_FALSE(bucket.take_until(Deadline::past(), 3));
@@ -104,17 +106,18 @@ SIM_TEST_CASE("limits end a wait for tokens, which the next caller gets") {
   CHECK(bucket.available_hint() == 0);
 }
 
-THREAD_TEST_CASE("fibers and plain threads share a rate") {
+THREAD_TEST_CASE("fibers and plain threads share the rate of a token bucket") {
   const auto begin = Clock::now();
   TokenBucket bucket({.tokens = 10, .per = 1ms, .burst = 5});
   run_mixed(4, 2, [&](int) {
     for (int i = 0; i < 5; ++i) bucket.take(2);
   });
-  // 60 tokens, of which 5 were there.
+  // 60 tokens, of which 5 were available.
   CHECK(Clock::now() - begin >= 5500us);
 }
 
-FIBER_TEST_CASE("a rate may be as large or as small as its type allows, and is exact") {
+FIBER_TEST_CASE(
+    "a token bucket's rate is exact from the smallest to the largest value of its type") {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   TokenBucket large({.tokens = kMost, .per = 1ns, .burst = kMost});
   for (int i = 0; i < 3; ++i) large.take(kMost / 2);
@@ -124,7 +127,7 @@ FIBER_TEST_CASE("a rate may be as large or as small as its type allows, and is e
   CHECK_FALSE(small.take_for(100us));
 }
 
-FIBER_TEST_CASE("options and demands that can never be met are refused") {
+FIBER_TEST_CASE("a token bucket refuses options and demands that can never be met") {
   CHECK_THROWS_AS(TokenBucket({.tokens = 0}), std::invalid_argument);
   CHECK_THROWS_AS(TokenBucket({.per = 0ns}), std::invalid_argument);
   CHECK_THROWS_AS(TokenBucket({.burst = 0}), std::invalid_argument);

@@ -1,4 +1,4 @@
-// A condition variable with a lock of the user's, whose unlock() does more than unlock.
+// Tests a condition variable with a user's lock, whose unlock() does more than unlock.
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -21,7 +21,7 @@ using weft::ConditionVariable;
 using weft::Mutex;
 using weft::test::kSlowdown;
 
-// A user's lock: once it is unlocked, it does something more.
+// A user's lock, which makes a call after each unlock.
 struct EventfulLock {
   Mutex& mutex;
   std::function<void()> after_unlock;
@@ -35,7 +35,7 @@ struct EventfulLock {
 
 TEST_SUITE_BEGIN("sync/user_lock");
 
-FIBER_TEST_CASE("a notify that comes while the user's unlock() is parked ends the wait") {
+FIBER_TEST_CASE("a notify ends a condition's wait while the user's unlock() is still parked") {
   Mutex mutex;
   ConditionVariable condition;
   weft::Event unlocked;
@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a notify that comes while the user's unlock() is parked ends th
   CHECK(timed.join() == std::cv_status::no_timeout);
 }
 
-THREAD_TEST_CASE("the user's unlock() may notify the condition variable that calls it") {
+THREAD_TEST_CASE("the user's unlock() may notify the condition variable that called unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   EventfulLock lock{mutex, [&] { condition.notify_all(); }};
@@ -82,11 +82,11 @@ THREAD_TEST_CASE("the user's unlock() may notify the condition variable that cal
   weft::spawn(wait).join();
 }
 
-FIBER_TEST_CASE("a deadline or a stop during the user's unlock() ends the wait") {
+FIBER_TEST_CASE("a deadline or a stop request during the user's unlock() ends a condition's wait") {
   Mutex mutex;
   ConditionVariable condition;
   std::stop_source stop;
-  // On a busy machine the time may be up before unlock() runs; then there is more of it.
+  // On a busy machine, the time may pass before unlock() runs; the test then retries with more.
   bool in_time = false;
   for (auto span = 1ms; !in_time; span *= 2) {
     const weft::Deadline deadline = weft::Deadline::after(span);
@@ -103,7 +103,7 @@ FIBER_TEST_CASE("a deadline or a stop during the user's unlock() ends the wait")
   stopping.lock();
   CHECK(condition.wait_until(stopping, token) == std::cv_status::timeout);
   mutex.unlock();
-  // A notify that came before either is not lost.
+  // A notify before a deadline or a stop request is not lost.
   std::stop_source other;
   EventfulLock both{mutex, [&] {
                       condition.notify_one();
@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a deadline or a stop during the user's unlock() ends the wait")
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("when the user's unlock() throws, the next waiter gets the notify") {
+FIBER_TEST_CASE("the next waiter gets the notify when the user's unlock() throws") {
   Mutex mutex;
   ConditionVariable condition;
   bool is_listed = false;
@@ -130,20 +130,20 @@ FIBER_TEST_CASE("when the user's unlock() throws, the next waiter gets the notif
                             const std::lock_guard lock(mutex);
                             listed = is_listed;
                           }
-                          condition.notify_one();  // For the one that throws: it came first.
+                          condition.notify_one();  // Wakes the first, which throws.
                           throw std::runtime_error("unlock");
                         }};
   throwing.lock();
   CHECK_THROWS_WITH(condition.wait(throwing), "unlock");
   patient.join();
-  // Without a notify nothing is left behind either.
+  // Without a notify, no waiter remains in the list either.
   EventfulLock hasty{mutex, [] { throw std::runtime_error("unlock"); }};
   hasty.lock();
   CHECK_THROWS_WITH((void)condition.wait_for(hasty, 1h), "unlock");
   condition.notify_all();
 }
 
-THREAD_TEST_CASE("no notify is lost between waiters with a slow unlock()") {
+THREAD_TEST_CASE("no notify is lost between condition variable waiters with a slow unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("sync/wait_group");
 
-THREAD_TEST_CASE("no caller waits for an empty group") {
+THREAD_TEST_CASE("a wait for an empty wait group returns at once") {
   WaitGroup group;
   group.wait();
   CHECK(group.wait_for(0ns));
@@ -32,7 +32,8 @@ THREAD_TEST_CASE("no caller waits for an empty group") {
   weft::spawn([&] { group.wait(); }).join();
 }
 
-THREAD_TEST_CASE("a wait ends when the count is 0, and sees earlier effects") {
+THREAD_TEST_CASE(
+    "a wait ends when the group's count is 0, and sees the writes before the last done()") {
   for (int round = 0; round < 20; ++round) {
     constexpr int kCount = 50;
     WaitGroup group;
@@ -49,7 +50,7 @@ THREAD_TEST_CASE("a wait ends when the count is 0, and sees earlier effects") {
   }
 }
 
-FIBER_TEST_CASE("a group can be used again after a wait") {
+FIBER_TEST_CASE("a wait group can be used again after a wait") {
   WaitGroup group;
   std::atomic<int> done{0};
   for (int round = 1; round <= 100; ++round) {
@@ -65,7 +66,7 @@ FIBER_TEST_CASE("a group can be used again after a wait") {
   }
 }
 
-THREAD_TEST_CASE("any number of fibers and plain threads may wait") {
+THREAD_TEST_CASE("any number of fibers and plain threads may wait for a wait group") {
   WaitGroup group;
   group.add();
   std::atomic<int> through{0};
@@ -86,7 +87,7 @@ THREAD_TEST_CASE("any number of fibers and plain threads may wait") {
   CHECK(through.load() == 12);
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline, and the group stays usable") {
+THREAD_TEST_CASE("a timed wait gives up at its deadline, and the wait group stays usable") {
   WaitGroup group;
   group.add();
   const auto attempt = [&] {
@@ -104,8 +105,8 @@ THREAD_TEST_CASE("a timed wait gives up at its deadline, and the group stays usa
   CHECK(group.wait_for(0ns));
 }
 
-// The classic: the group lives on the waiter's stack and is gone as soon as wait() has returned,
-// while the last done() may still be on its way out. AddressSanitizer sees a late touch.
+// The classic case: the group is on the waiter's stack, and is destroyed as soon as wait() has
+// returned, perhaps before the last done() has returned. AddressSanitizer detects a late access.
 THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
@@ -139,7 +140,7 @@ THREAD_TEST_CASE("a wait group may be destroyed when a wait after a timed wait h
   use_and_destroy();
 }
 
-THREAD_TEST_CASE("go counts its fiber until its callable is destroyed") {
+THREAD_TEST_CASE("WaitGroup::go() counts a fiber until the fiber's callable is destroyed") {
   struct Flag {
     std::shared_ptr<std::atomic<int>> gone;
     ~Flag() {
@@ -158,13 +159,13 @@ THREAD_TEST_CASE("go counts its fiber until its callable is destroyed") {
       ran.fetch_add(1);
     });
   }
-  group.go([&] { group.go([&] { ran.fetch_add(1); }); });  // It may grow from within.
+  group.go([&] { group.go([&] { ran.fetch_add(1); }); });  // A task may add to it.
   group.wait();
   CHECK(ran.load() == kFibers + 1);
   CHECK(gone->load() == kFibers);
 }
 
-THREAD_TEST_CASE_WITH("go does not change the count if no fiber could be started",
+THREAD_TEST_CASE_WITH("WaitGroup::go() leaves the count unchanged if no fiber could be started",
                       {.workers = {1, 2}, .options = {.max_fibers = 2}}) {
   weft::WaitGroup group;
   weft::WaitGroup gate;
@@ -184,8 +185,9 @@ THREAD_TEST_CASE_WITH("go does not change the count if no fiber could be started
   group.wait();
 }
 
-THREAD_TEST_CASE_WITH("an exception that leaves a fiber of go ends its count",
-                      {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
+THREAD_TEST_CASE_WITH(
+    "a fiber of WaitGroup::go() leaves the count when an exception ends the fiber",
+    {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
   WaitGroup group;
   group.go([] { throw 7; });
   group.wait();

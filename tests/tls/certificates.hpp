@@ -1,11 +1,11 @@
-// Certificates for tests, made anew each time.
+// Certificates for tests, which are generated each time.
 #pragma once
 
 #include <string>
 
 namespace weft::test {
 
-// A folder with PEM files: an authority, and certificates by it. The destructor removes them.
+// A folder with PEM files of an authority and its certificates. The destructor removes the folder.
 class Certificates {
  public:
   Certificates();
@@ -20,12 +20,12 @@ class Certificates {
   [[nodiscard]] std::string key(const std::string& name) const {
     return folder_ + "/" + name + ".key";
   }
-  // For the host, or hosts with commas between, and the subject `host`, in the files of `name`,
-  // replacing what is there.
+  // Makes a certificate for one host, or for several separated by commas, with the subject `host`.
+  // Replaces the files of `name`.
   void make(const std::string& name, const std::string& host) const;
-  // With a subject of its own; an empty host: the certificate has no alternative name.
+  // Does the same for any subject. If `host` is empty, the certificate has no alternative name.
   void make(const std::string& name, const std::string& subject, const std::string& host) const;
-  // The key of `name` becomes one that needs a password.
+  // Encrypts the key of `name` with a password.
   void encrypt_key(const std::string& name) const;
 
  private:

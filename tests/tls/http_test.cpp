@@ -1,4 +1,4 @@
-// HTTP over TLS, from end to end.
+// Tests HTTP over TLS, from end to end.
 #include <weft/tls/http.hpp>
 
 #include <optional>
@@ -39,7 +39,7 @@ struct Secrets {
                  .value;
     client = tls::Context::client({.authorities_file = certificates.authority()}).value;
   }
-  // A server's that is asked by its address.
+  // Makes the context of a server whose clients use its address.
   [[nodiscard]] tls::Context make_server_here() const {
     certificates.make("here", "127.0.0.1");
     return tls::Context::server({.certificate_file = certificates.certificate("here"),
@@ -65,7 +65,8 @@ void send_text(tls::Stream& stream, std::string_view text) {
 
 TEST_SUITE_BEGIN("tls/http");
 
-FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between the requests") {
+FIBER_TEST_CASE(
+    "HTTP requests are answered over TLS on a connection that is idle between the requests") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle between the 
   send_text(stream, "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   CHECK(receive_until(stream, "never").size() > 100'000);
   std::byte byte{};
-  // Said good-bye to, and not just cut off.
+  // The server sent a close_notify before it closed.
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
@@ -101,7 +102,7 @@ SIM_TEST_CASE_WITH("a client that does not speak TLS is refused and delays no ot
   CHECK(server.server().stats().malformed == 2);
 }
 
-FIBER_TEST_CASE("a context ends when a TLS client sends close_notify") {
+FIBER_TEST_CASE("the request context ends when a TLS client sends close_notify") {
   const Secrets secrets;
   Event begun;
   Event ended;
@@ -122,12 +123,12 @@ FIBER_TEST_CASE("a context ends when a TLS client sends close_notify") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("a close_notify before the context was requested ends the context") {
+FIBER_TEST_CASE("a close_notify before the handler requests the context ends the request context") {
   const Secrets secrets;
   Event begun;
   Event gone;
   http::ServerOptions options = secrets.options();
-  options.limits.request = 30s;  // So that a failure ends.
+  options.limits.request = 30s;  // Ends the test if the case fails.
   const HttpServer server(
       [&](http::Request& request, http::Response& response) {
         if (request.path() == "/first") {
@@ -142,7 +143,7 @@ FIBER_TEST_CASE("a close_notify before the context was requested ends the contex
   tls::Stream stream = connect(server, secrets);
   send_text(stream, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n");
   begun.wait();
-  // All of it is there before the server looks again.
+  // All of it has arrived before the server reads again.
   send_text(stream, kGetOverTls);
   CHECK(stream.shutdown());
   CHECK(stream.tcp().shutdown(net::Shutdown::write));
@@ -165,7 +166,7 @@ SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers 
       secrets.options());
   std::vector<tls::Stream> idle;
   for (int i = 0; i < 5; ++i) idle.push_back(connect(server, secrets));
-  net::TcpStream silent = server.connect();  // Has not even begun to shake hands.
+  net::TcpStream silent = server.connect();  // Has not begun its handshake.
   tls::Stream busy = connect(server, secrets);
   send_text(busy, kGetOverTls);
   begun.wait();
@@ -180,7 +181,8 @@ SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers 
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("the talk of an idle upgraded TLS connection is called for each line") {
+FIBER_TEST_CASE(
+    "the callback of an idle upgraded TLS connection is called for each line that arrives") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request&, http::Response& response) {
@@ -197,7 +199,7 @@ FIBER_TEST_CASE("the talk of an idle upgraded TLS connection is called for each 
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly\n");
   CHECK(receive_until(stream, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
   CHECK(receive_until(stream, "\n") == "early\n");
-  // Of what comes in one record, the rest lies in the layer.
+  // The layer buffers the rest of a record.
   for (int i = 0; i < 20; ++i) {
     send_text(stream, "one\ntwo\n");
     CHECK(receive_until(stream, "two\n") == "one\ntwo\n");
@@ -207,7 +209,8 @@ FIBER_TEST_CASE("the talk of an idle upgraded TLS connection is called for each 
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a client uses https, keeps the connection and trusts no other authority") {
+FIBER_TEST_CASE(
+    "an HTTP client uses https, keeps the connection and refuses other certificate authorities") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   HttpServer server(
@@ -235,7 +238,7 @@ FIBER_TEST_CASE("a client uses https, keeps the connection and trusts no other a
         tls::verification_category());
 }
 
-FIBER_TEST_CASE("the refusal of an unread body over TLS reaches the client") {
+FIBER_TEST_CASE("a client receives the refusal of its unread body over TLS") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -257,7 +260,8 @@ FIBER_TEST_CASE("the refusal of an unread body over TLS reaches the client") {
   server.join();
 }
 
-FIBER_TEST_CASE("clients that abandon their handshakes do not keep other clients out") {
+FIBER_TEST_CASE(
+    "a server continues to accept clients when other clients abandon their TLS handshakes") {
   const Secrets secrets;
   http::ServerOptions options;
   options.secure = tls::server_layer(
@@ -279,7 +283,8 @@ FIBER_TEST_CASE("clients that abandon their handshakes do not keep other clients
   CHECK(server.server().stats().malformed == 0);
 }
 
-FIBER_TEST_CASE("a handler sees the certificate of its client, and the connection's protocol") {
+FIBER_TEST_CASE(
+    "an HTTP handler reads its client's certificate and the connection's ALPN protocol") {
   const Secrets secrets;
   secrets.certificates.make("client", "someone", "someone.test");
   http::ServerOptions options;

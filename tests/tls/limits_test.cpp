@@ -1,4 +1,4 @@
-// Deadlines and stop requests of the calls on a TLS stream.
+// Tests deadlines and stop requests of calls on a TLS stream.
 #include <array>
 #include <chrono>
 #include <span>
@@ -26,11 +26,11 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// This is more than the kernel takes while no peer reads.
+// The kernel cannot buffer this much while no peer reads.
 const std::string kMuch(16 << 20, 'x');
 
-// Writes until nothing has gone out for a while, longer than the kernel's until it tries again; how
-// many bytes have been taken.
+// Writes until the kernel has accepted nothing for a while, longer than the pause between its
+// retries. Returns how many bytes it accepted.
 template <class Stream>
 std::size_t fill(Stream& stream) {
   std::size_t total = 0;
@@ -43,7 +43,7 @@ std::size_t fill(Stream& stream) {
   return total;
 }
 
-// Ends each wait on a layer of TLS, in the hands of a client, by a deadline and by a stop request.
+// Ends each wait on a client's TLS layer by a deadline and by a stop request.
 void end_waits(const World& world) {
   TcpPair tcp = connect_tcp();
   CHECK(tcp.client.set_send_buffer(64 * 1024));
@@ -81,8 +81,9 @@ void end_waits(const World& world) {
 
 TEST_SUITE_BEGIN("tls/limits");
 
-SIM_TEST_CASE_WITH("a close_notify waits behind unsent bytes until a limit, and is still sent",
-                   {.workers = {0}}) {
+SIM_TEST_CASE_WITH(
+    "a close_notify that a deadline or a stop request leaves behind unsent bytes is sent later",
+    {.workers = {0}}) {
   const World secrets;
   auto [client, server] = shake_hands_narrowly(secrets);
   tls::Stream& stream = client.value;
@@ -98,12 +99,12 @@ SIM_TEST_CASE_WITH("a close_notify waits behind unsent bytes until a limit, and 
   std::byte byte{};
   CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
   CHECK(patient.join());
-  // The other direction goes on.
+  // The other direction still works.
   CHECK(server.value.write_all(bytes_of("late")).value == 4);
   CHECK(receive(stream, 4) == "late");
 }
 
-FIBER_TEST_CASE("a repeated close_notify loses no bytes of the peer") {
+FIBER_TEST_CASE("a repeated close_notify of one end loses no bytes of the peer") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   CHECK(server.value.write_all(bytes_of("ab")).value == 2);
@@ -116,7 +117,9 @@ FIBER_TEST_CASE("a repeated close_notify loses no bytes of the peer") {
   CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-THREAD_TEST_CASE("limits end a plain thread's reads, writes and shutdown without losing bytes") {
+THREAD_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's TLS reads, writes and shutdown without "
+    "losing bytes") {
   const World world;
   auto [client, server] = shake_hands_narrowly(world);
   tls::Stream& stream = client.value;
@@ -139,7 +142,8 @@ THREAD_TEST_CASE("limits end a plain thread's reads, writes and shutdown without
   other.join();
 }
 
-FIBER_TEST_CASE("limits end a handshake on the caller's connection, which stays usable") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends a TLS handshake, and the caller's connection stays usable") {
   const World world;
   TcpPair tcp = connect_tcp();
   CHECK(tls::Stream::accept_on(tcp.server, world.server, Deadline::after(5ms)).error ==
@@ -147,7 +151,7 @@ FIBER_TEST_CASE("limits end a handshake on the caller's connection, which stays 
   std::stop_source source;
   auto stopped = spawn(
       [&] { return tls::Stream::accept_on(tcp.server, world.server, source.get_token()).error; });
-  await_parked(2);  // The fiber that shakes hands is the other one.
+  await_parked(2);  // The other one is the fiber that makes the handshake.
   (void)source.request_stop();
   CHECK(stopped.join() == Errc::cancelled);
   auto accepted = spawn([&] { return tls::Stream::accept_on(tcp.server, world.server); });
@@ -157,7 +161,7 @@ FIBER_TEST_CASE("limits end a handshake on the caller's connection, which stays 
   CHECK_FALSE(failed);
   CHECK(client.write_all(bytes_of("here")).value == 4);
   CHECK(receive(server, 4) == "here");
-  // A client has sent its part by then.
+  // The client has sent its part by then.
   TcpPair silent = connect_tcp();
   CHECK(
       tls::Stream::connect_on(silent.client, world.client, "a.test", Deadline::after(5ms)).error ==
@@ -167,7 +171,9 @@ FIBER_TEST_CASE("limits end a handshake on the caller's connection, which stays 
   CHECK(silent.client.is_open_hint());
 }
 
-THREAD_TEST_CASE("limits end a plain thread's handshake on a connection of its own") {
+THREAD_TEST_CASE(
+    "a deadline or a stop request ends a plain thread's TLS handshake on the thread's own "
+    "connection") {
   const World world;
   TcpPair tcp = connect_tcp();
   std::stop_source source;
@@ -195,13 +201,15 @@ THREAD_TEST_CASE("limits end a plain thread's handshake on a connection of its o
         Errc::cancelled);
 }
 
-FIBER_TEST_CASE("limits end the waits of a layer, also on a plain thread") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request ends the waits of a TLS layer, also on a plain thread") {
   const World world;
   end_waits(world);
   blocking([&] { end_waits(world); });
 }
 
-FIBER_TEST_CASE("a new handshake replaces the oldest handshake when there are too many") {
+FIBER_TEST_CASE(
+    "a new TLS handshake replaces the oldest handshake when max_handshakes is reached") {
   const World world;
   const auto server =
       tls::Context::server({.certificate_file = world.certificates.certificate("server"),

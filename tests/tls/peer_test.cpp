@@ -1,4 +1,4 @@
-// Requests of a peer behind the handshake, which weft's own streams never make.
+// Tests requests of a peer after the handshake, which weft's own streams never make.
 #include <fcntl.h>
 #include <openssl/ssl.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// OpenSSL as it is, on a connection of its own. For plain threads.
+// Plain OpenSSL on a separate connection. Plain threads use it.
 class RawPeer {
  public:
   RawPeer(net::TcpStream stream, tls::ContextPtr context)
@@ -51,7 +51,7 @@ void count_key_updates(int sends, int /*version*/, int type, const void* bytes, 
   if (sends == 0 && is_update) ++*static_cast<int*>(count);
 }
 
-// The subject of the certificate that a client gets who asks for `name`, or the client's error.
+// Returns the subject of the certificate that a client gets for `name`, or the client's error.
 std::string answer_to(const tls::Context& server, const tls::Context& client,
                       const std::string& name) {
   const TlsPair pair = shake_hands(server, client, name);
@@ -60,7 +60,7 @@ std::string answer_to(const tls::Context& server, const tls::Context& client,
 
 TEST_SUITE_BEGIN("tls/peer");
 
-FIBER_TEST_CASE("a peer that requests new keys gets them before the next bytes") {
+FIBER_TEST_CASE("a TLS peer that requests new keys gets them before the next bytes") {
   const Certificates certificates;
   certificates.make("server", "a.test");
   const auto context = tls::Context::server({.certificate_file = certificates.certificate("server"),
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a peer that requests new keys gets them before the next bytes")
   reading.join();
 }
 
-FIBER_TEST_CASE("a renegotiation request does not block a client's write") {
+FIBER_TEST_CASE("a TLS renegotiation request does not block a client's write") {
   const Certificates certificates;
   certificates.make("server", "a.test");
   tls::ContextPtr old(SSL_CTX_new(TLS_server_method()));
@@ -119,7 +119,7 @@ FIBER_TEST_CASE("a renegotiation request does not block a client's write") {
   CHECK_FALSE(stream.write_all(bytes_of("y")).error);
 }
 
-FIBER_TEST_CASE("a client gets the certificate of the name that it requests") {
+FIBER_TEST_CASE("a TLS server sends the certificate for the name that the client requests") {
   const Certificates certificates;
   certificates.make("default", "default", "a.test, sure.c.test");
   certificates.make("b", "b", "b.test, B2.test");
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("a client gets the certificate of the name that it requests") {
   CHECK(answer_to(server, client, "b.test") == "CN = renewed");
 }
 
-FIBER_TEST_CASE("a certificate without a name is refused where clients ask by name") {
+FIBER_TEST_CASE("a TLS server refuses an additional certificate without a name") {
   const Certificates certificates;
   certificates.make("default", "a.test");
   certificates.make("nameless", "nameless", "");

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("tls/stream");
 
-FIBER_TEST_CASE("a few bytes arrive, and many bytes arrive in both directions at once") {
+FIBER_TEST_CASE("a TLS stream carries a few bytes, and many bytes in both directions at once") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
   auto& client = pair.client;
@@ -44,7 +44,7 @@ FIBER_TEST_CASE("a few bytes arrive, and many bytes arrive in both directions at
   CHECK(receive(server.value, 5) == "hello");
   const std::string much(3'000'000, 'x');
   auto writing = spawn([&, &server = server] { return server.value.write_all(bytes_of(much)); });
-  // The other way at the same time.
+  // Sends in the other direction at the same time.
   auto back = spawn([&, &client = client] { return client.value.write_all(bytes_of(much)); });
   auto reading = spawn([&, &server = server] { return receive(server.value, much.size()); });
   CHECK(receive(client.value, much.size()) == much);
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a few bytes arrive, and many bytes arrive in both directions at
   CHECK(reading.join() == much);
 }
 
-FIBER_TEST_CASE("a buffered reader distinguishes the peer's end from a truncated line") {
+FIBER_TEST_CASE("a BufferedReader over TLS distinguishes the peer's end from a truncated line") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   net::BufferedWriter writer(client.value);
@@ -67,7 +67,7 @@ FIBER_TEST_CASE("a buffered reader distinguishes the peer's end from a truncated
   CHECK(reader.read_line().error == weft::Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
+FIBER_TEST_CASE("both ends of a TLS stream write more than the kernel buffers while both read") {
   const World world;
   TlsPair pair = shake_hands_narrowly(world);
   const std::string much(4 << 20, 'x');
@@ -80,11 +80,11 @@ FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
   CHECK(reading.join() == much);
 }
 
-FIBER_TEST_CASE("bytes accepted by an ended write are sent even if other callers only read") {
+FIBER_TEST_CASE("bytes of a TLS write that timed out are sent even if later calls only read") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   auto reading = spawn([&, &client = client] { return receive(client.value, 2); });
-  this_fiber::yield();  // So that it waits already, with one worker at least.
+  this_fiber::yield();  // At least with one worker, it waits by now.
   const std::string much(32 << 20, 'x');
   const auto [taken, error] = client.value.write_all(bytes_of(much), Deadline::past());
   CHECK(error == Errc::timed_out);
@@ -94,7 +94,7 @@ FIBER_TEST_CASE("bytes accepted by an ended write are sent even if other callers
 }
 
 FIBER_TEST_CASE_WITH(
-    "if no sender fiber can be spawned, the rest of a write is sent with the next write",
+    "the rest of a TLS write is sent with the next write if no fiber can be spawned",
     {.workers = {1}, .options = {.max_fibers = 4}}) {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
@@ -111,7 +111,7 @@ FIBER_TEST_CASE_WITH(
   CHECK(next.join().value == 1);
 }
 
-FIBER_TEST_CASE("a stream may end with bytes that its peer does not read") {
+FIBER_TEST_CASE("a TLS stream may be destroyed with bytes that its peer has not read") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   const std::string much(32 << 20, 'x');
@@ -123,14 +123,14 @@ FIBER_TEST_CASE("a stream may end with bytes that its peer does not read") {
   CHECK(error != Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("an end with close_notify is a normal end, and an end without it is a truncation") {
+FIBER_TEST_CASE("a TLS stream reports an end without close_notify as a truncation") {
   const World world;
   std::byte byte{};
   {
     auto [client, server] = shake_hands(world.server, world.client, "a.test");
     CHECK(client.value.shutdown());
     CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
-    // The other direction goes on.
+    // The other direction still works.
     CHECK(server.value.write_all(bytes_of("late")).value == 4);
     CHECK(receive(client.value, 4) == "late");
     CHECK(server.value.shutdown());
@@ -141,7 +141,7 @@ FIBER_TEST_CASE("an end with close_notify is a normal end, and an end without it
   CHECK(server.value.read_some(std::span(&byte, 1)).error == tls::Errc::truncated);
 }
 
-FIBER_TEST_CASE("a refused certificate causes an error that names the failed check") {
+FIBER_TEST_CASE("the error for a refused certificate names the failed check") {
   const World world;
   {
     auto [client, server] = shake_hands(world.server, world.client, "b.test");
@@ -159,7 +159,7 @@ FIBER_TEST_CASE("a refused certificate causes an error that names the failed che
   CHECK(server.error);
 }
 
-FIBER_TEST_CASE("a client refuses a certificate that has its host as a common name only") {
+FIBER_TEST_CASE("a TLS client refuses a certificate that has the host only as its common name") {
   const World world;
   world.certificates.make("server", "a.test", "");
   CHECK(tls::Context(world.server).reload());
@@ -167,7 +167,9 @@ FIBER_TEST_CASE("a client refuses a certificate that has its host as a common na
   CHECK(client.error.value() == X509_V_ERR_HOSTNAME_MISMATCH);
 }
 
-FIBER_TEST_CASE("a server's name is sent and checked without its final dot, and is never empty") {
+FIBER_TEST_CASE(
+    "a TLS client sends and checks a server name without the final dot, and refuses an empty "
+    "name") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test.");
   CHECK(!client.error);
@@ -179,7 +181,8 @@ FIBER_TEST_CASE("a server's name is sent and checked without its final dot, and 
   CHECK(shake_hands(world.server, world.client, ".").client.error);
 }
 
-FIBER_TEST_CASE("only suites with forward secrecy and authenticated encryption are offered") {
+FIBER_TEST_CASE(
+    "a TLS context offers only cipher suites with forward secrecy and authenticated encryption") {
   const World world;
   for (const tls::Context& context : {world.server, world.client}) {
     const tls::SslPtr ssl = context.state()->make_ssl();
@@ -197,7 +200,7 @@ FIBER_TEST_CASE("only suites with forward secrecy and authenticated encryption a
   CHECK(tls::Context::client({.cipher_list = "no such suite"}).error);
 }
 
-FIBER_TEST_CASE("a protocol is agreed upon, or the handshake fails") {
+FIBER_TEST_CASE("client and server agree on an ALPN protocol, or the TLS handshake fails") {
   const World both({"h2", "http/1.1"}, {"http/1.1", "h2"});
   auto [client, server] = shake_hands(both.server, both.client, "a.test");
   CHECK(client.value.alpn() == "h2");
@@ -206,12 +209,12 @@ FIBER_TEST_CASE("a protocol is agreed upon, or the handshake fails") {
   CHECK(shake_hands(none.server, none.client, "a.test").client.error);
 }
 
-FIBER_TEST_CASE("a session is resumed, also after the certificates have been reloaded") {
+FIBER_TEST_CASE("a TLS session is resumed, also after the certificates have been reloaded") {
   World world;
   const auto visit = [&] {
     auto [client, server] = shake_hands(world.server, world.client, "a.test");
     CHECK(server.value.write_all(bytes_of("x")).value == 1);
-    CHECK(receive(client.value, 1) == "x");  // And the ticket before it.
+    CHECK(receive(client.value, 1) == "x");  // The ticket precedes it.
     CHECK(client.value.resumed() == server.value.resumed());
     return client.value.resumed();
   };
@@ -221,7 +224,7 @@ FIBER_TEST_CASE("a session is resumed, also after the certificates have been rel
   CHECK(visit());
 }
 
-FIBER_TEST_CASE("reloaded certificates apply to connections that begin later") {
+FIBER_TEST_CASE("reloaded certificates apply only to connections that begin later") {
   World world;
   auto [before, other_end] = shake_hands(world.server, world.client, "a.test");
   world.certificates.make("server", "b.test");
@@ -233,7 +236,7 @@ FIBER_TEST_CASE("reloaded certificates apply to connections that begin later") {
   CHECK(receive(other_end.value, 1) == "x");
 }
 
-FIBER_TEST_CASE("clients present a certificate if the server requests one") {
+FIBER_TEST_CASE("a TLS client presents its certificate if the server requests a certificate") {
   const World world;
   world.certificates.make("client", "someone");
   const auto server =
@@ -250,7 +253,7 @@ FIBER_TEST_CASE("clients present a certificate if the server requests one") {
   CHECK(shake_hands(server, world.client, "a.test").server.error);
 }
 
-FIBER_TEST_CASE("a handshake and a read end at their deadline") {
+FIBER_TEST_CASE("a deadline ends a TLS handshake and a TLS read") {
   const World world;
   TcpPair tcp = connect_tcp();
   CHECK(tls::Stream::accept(std::move(tcp.server), world.server, Deadline::after(5ms)).error ==
@@ -263,7 +266,7 @@ FIBER_TEST_CASE("a handshake and a read end at their deadline") {
 }
 
 FIBER_TEST_CASE(
-    "a stop request ends a handshake, a read and a write, and the stream stays usable") {
+    "a stop request ends a TLS handshake, a read and a write, and the stream stays usable") {
   const World world;
   TcpPair silent = connect_tcp();
   auto [client, server] = shake_hands_narrowly(world);
@@ -278,7 +281,7 @@ FIBER_TEST_CASE(
   const std::string much(16 << 20, 'x');
   auto write = spawn(
       [&stream = server.value, &much, &token] { return stream.write_all(bytes_of(much), token); });
-  // The bytes that have been sent end the read; then no peer takes the rest.
+  // The sent bytes end the read; no peer reads the rest.
   CHECK_FALSE(read.join());
   auto back = spawn([&stream = server.value, &token] {
     std::byte byte{};
@@ -295,7 +298,7 @@ FIBER_TEST_CASE(
   CHECK(receive(server.value, 2) == "on");
 }
 
-THREAD_TEST_CASE("plain threads perform handshakes, read, write and shut down") {
+THREAD_TEST_CASE("plain threads perform TLS handshakes, read, write and shut down") {
   const World world;
   TcpPair tcp = connect_tcp();
   std::thread other([&] {
@@ -322,7 +325,7 @@ THREAD_TEST_CASE("plain threads perform handshakes, read, write and shut down") 
         Errc::cancelled);
 }
 
-FIBER_TEST_CASE("writing to a disconnected peer returns an error and raises no signal") {
+FIBER_TEST_CASE("writing to a disconnected TLS peer returns an error and raises no signal") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   client.value.close();
@@ -332,20 +335,20 @@ FIBER_TEST_CASE("writing to a disconnected peer returns an error and raises no s
   CHECK(error);
 }
 
-FIBER_TEST_CASE("the error for a missing file names the file") {
+FIBER_TEST_CASE("the error for a missing certificate file is an OpenSSL error") {
   const auto [context, error] =
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
   CHECK(error.category() == tls::openssl_category());
 }
 
-FIBER_TEST_CASE("a key that needs a password is refused, without a prompt for the password") {
+FIBER_TEST_CASE("a key file that needs a password is refused without a prompt for the password") {
   World world;
   world.certificates.encrypt_key("server");
   CHECK(world.server.reload() == tls::Errc::encrypted_key);
   CHECK_FALSE(shake_hands(world.server, world.client, "a.test").client.error);
 }
 
-FIBER_TEST_CASE("names of protocols that cannot be sent are refused") {
+FIBER_TEST_CASE("ALPN protocol names that cannot be sent are refused") {
   const World world;
   for (const std::string& name : {std::string(), std::string(256, 'a')}) {
     const auto server =

@@ -1,4 +1,4 @@
-// Two ends of a connection with TLS on it, within this machine.
+// Two ends of a TLS connection within this machine.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -72,7 +72,7 @@ struct World {
   }
 };
 
-// With buffers so small that a writer soon has to wait.
+// Makes a connection with buffers so small that a writer soon has to wait.
 [[nodiscard]] inline TlsPair shake_hands_narrowly(const World& world) {
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
   for (tls::Stream* const stream : {&pair.client.value, &pair.server.value}) {

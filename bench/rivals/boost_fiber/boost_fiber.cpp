@@ -1,15 +1,15 @@
-// The Boost.Fiber side of the comparison: one workload a process, one JSON line of results.
+// The Boost.Fiber side of the comparison: one workload per process, one JSON line of results.
 //
 // Every choice is the fastest one that the library offers for the row:
 //   - round_robin on one worker, work stealing on more;
-//   - stacks from malloc, told to keep what is freed: else it gives the memory of every batch back
-//     to the kernel. Boost's stack pool is faster still where few fibers live, but writes to every
-//     stack when it grows, which floods pay for; and it is not thread-safe, while a stolen fiber
-//     gives its stack back on another thread than the one that took it;
-//   - idle workers spin. Nothing wakes one that suspends when its neighbour gets work, so that the
-//     suspending form of work stealing computes on one worker only;
-//   - trees are spawned with launch::dispatch: depth first, they need far fewer live stacks. The
-//     floods are spawned with launch::post: with dispatch no two of their fibers would be alive.
+//   - stacks from malloc, configured to keep freed memory, which it otherwise returns to the kernel
+//     after every batch. Boost's stack pool is faster with few fibers. But it writes to every stack
+//     when it grows, which slows floods down, and it is not thread-safe: a stolen fiber returns its
+//     stack on another thread than the one that took the stack;
+//   - idle workers spin. With the suspending form of work stealing, nothing wakes a suspended
+//     worker when another worker gets work, so only one worker would compute;
+//   - trees are spawned with launch::dispatch: depth-first order needs far fewer live stacks. The
+//     floods use launch::post: with dispatch, no two of their fibers would be alive at once.
 
 #include <algorithm>
 #include <atomic>
@@ -61,7 +61,8 @@ Metrics flood(const Request& request, std::int64_t adds) {
   std::atomic<std::int64_t> counter{0};
   WaitGroup group;
   const auto body = [&counter, &group, adds] {
-    // Relaxed: only the number counts, and the wait group orders it before the check below.
+    // Relaxed: the counter publishes no other data, and the wait group orders it before the check
+    // below.
     for (std::int64_t i = 0; i < adds; ++i) counter.fetch_add(1, std::memory_order_relaxed);
     group.done();
   };
@@ -184,8 +185,8 @@ Metrics skynet(const Request& request) {
   return {{"ms", ms}};
 }
 
-// A fiber counts itself in just before it parks; the pause lets the last ones really park before
-// the memory is read. It is outside both times.
+// A fiber counts itself just before it parks; the pause lets the last fibers park before the memory
+// is read. Neither measured time includes the pause.
 Metrics park_and_wake(const Request& request, std::int64_t full) {
   const std::int64_t count = request.count(full);
   refuse_if_short_of_memory(count);
@@ -193,7 +194,7 @@ Metrics park_and_wake(const Request& request, std::int64_t full) {
   WaitGroup group;
   std::atomic<std::int64_t> counted{0};
   const auto body = [&] {
-    counted.fetch_add(1, std::memory_order_relaxed);  // Only a number; nothing is published.
+    counted.fetch_add(1, std::memory_order_relaxed);  // It publishes no other data.
     int ignored = 0;
     gate.pop(ignored);
     group.done();
@@ -257,11 +258,11 @@ enum class StackSource { pool, malloc };
 
 using Run = std::function<Metrics(const Request&)>;
 
-// On one worker the stacks are from where the row asks for; with more it is always malloc.
+// With one worker, the row selects the source of the stacks; with more, it is always malloc.
 Metrics with_workers(const Request& request, StackSource stacks, const Run& run) {
   fibers::pooled_fixedsize_stack pool(kStackBytes);
   if (request.workers == 1 && stacks == StackSource::pool) stack_pool = &pool;
-  mallopt(M_TRIM_THRESHOLD, -1);  // Never.
+  mallopt(M_TRIM_THRESHOLD, -1);  // Never trim.
   const StealingWorkers workers(request.workers);
   return run(request);
 }

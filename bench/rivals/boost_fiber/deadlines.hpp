@@ -11,8 +11,8 @@
 
 namespace rivals {
 
-// Two fibers hand a value to and fro, with deadlines that are set and cancelled, while others wait
-// with deadlines, too.
+// Two fibers pass a value back and forth, with deadlines that are set and cancelled, while other
+// fibers also wait with deadlines.
 inline Metrics deadlines_met(const Request& request) {
   using Channel = fibers::unbuffered_channel<std::int64_t>;
   const std::int64_t pending = request.count(100'000);

@@ -20,7 +20,7 @@ namespace fibers = boost::fibers;
 
 constexpr std::size_t kStackBytes = 64 * 1024;
 
-// A stack allocator that every fiber carries a copy of. Empty when stacks come from malloc.
+// A stack allocator, of which every fiber holds a copy. It has no pool if stacks come from malloc.
 class Stacks {
  public:
   explicit Stacks(fibers::pooled_fixedsize_stack* pool) : pool_(pool) {}
@@ -39,9 +39,9 @@ class Stacks {
   fibers::pooled_fixedsize_stack* pool_;
 };
 
-fibers::pooled_fixedsize_stack* stack_pool = nullptr;  // Null where malloc is better.
+fibers::pooled_fixedsize_stack* stack_pool = nullptr;  // Null: use malloc.
 
-// `post` queues the new fiber, `dispatch` runs it at once, before its parent.
+// `post` queues the new fiber; `dispatch` runs it at once, before its parent continues.
 template <typename Body>
 fibers::fiber spawn(fibers::launch launch, Body body) {
   return fibers::fiber(launch, std::allocator_arg, Stacks(stack_pool), std::move(body));
@@ -69,7 +69,7 @@ class StealingWorkers {
 
  private:
   static void join_scheduling(int workers) {
-    if (workers == 1) return;  // The default is round_robin.
+    if (workers == 1) return;  // The default scheduler is round_robin.
     fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers);
   }
   void run(int workers) {
@@ -84,14 +84,14 @@ class StealingWorkers {
   std::vector<std::thread> threads_;
 };
 
-// Boost.Fiber has no wait group; this is the cheapest one that its parts allow.
+// Boost.Fiber has no wait group; this is the cheapest one that can be built from its parts.
 class WaitGroup {
  public:
-  // Relaxed: it comes before the spawns, which publish it.
+  // Relaxed: the later spawns publish the count.
   void add(std::int64_t count) { left_.fetch_add(count, std::memory_order_relaxed); }
   void done() {
-    // [left] Each release pairs with the acquire of the last one, whose lock then publishes what
-    // all fibers wrote to the waiter.
+    // [left] Each release pairs with the acquire of the last decrement. The lock of the last fiber
+    // then publishes to the waiter what all fibers wrote.
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     std::unique_lock lock(mutex_);
     finished_ = true;

@@ -1,4 +1,4 @@
-// W11: how long a fiber that is ready waits until it runs.
+// W11: measures how long a ready fiber waits until it runs.
 #pragma once
 
 #include <boost/fiber/all.hpp>
@@ -16,7 +16,7 @@ namespace rivals {
 // A plain thread wakes the only fiber, which is that of the main thread.
 inline Metrics wake_idle(const Request& request) {
   const std::int64_t count = request.count(5'000);
-  fibers::buffered_channel<Clock::time_point> wakes(2);  // The smallest that there is.
+  fibers::buffered_channel<Clock::time_point> wakes(2);  // The smallest capacity that Boost allows.
   std::thread waker([&wakes, count] {
     for (std::int64_t i = 0; i < count; ++i) {
       std::this_thread::sleep_for(weft::bench::kWakePause);
@@ -33,7 +33,7 @@ inline Metrics wake_idle(const Request& request) {
   return metrics;
 }
 
-// Fibers arrive by the clock, and their latency counts from the moment at which they should have.
+// Fibers arrive by the clock; their latency counts from when they should have arrived.
 inline Metrics mixed_load(const Request& request) {
   const auto interval = weft::bench::mixed_interval(static_cast<std::size_t>(request.workers));
   const std::int64_t count = request.count(20'000 * request.workers);

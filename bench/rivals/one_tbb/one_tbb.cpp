@@ -1,8 +1,8 @@
-// The oneTBB side of the comparison: one workload a process, one JSON line of results.
+// The oneTBB side of the comparison: one workload per process, one JSON line of results.
 //
-// Its tasks have no stacks of their own and cannot wait for anything but other tasks, so only the
-// rows that do not ask for more are here. Each is a task_group, its plainest form and the fastest
-// for these rows; the number of workers is that of an arena and of the whole process.
+// oneTBB's tasks have no separate stacks and can wait only for other tasks, so only the rows that
+// need nothing more are here. Each row uses a task_group, the simplest interface and the fastest
+// for these rows. The number of workers limits an arena and the whole process.
 
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
@@ -38,7 +38,8 @@ Metrics flood(const Request& request, std::int64_t adds) {
     tbb::task_group group;
     for (std::int64_t i = 0; i < count; ++i) {
       group.run([&counter, adds] {
-        // Relaxed: only the number counts, and the group's end orders it before the check below.
+        // Relaxed: the counter publishes no other data, and the group's end orders it before the
+        // check below.
         for (std::int64_t k = 0; k < adds; ++k) counter.fetch_add(1, std::memory_order_relaxed);
       });
     }
@@ -48,7 +49,7 @@ Metrics flood(const Request& request, std::int64_t adds) {
   return {{"ms", ms}};
 }
 
-// Without channels: a node waits for its children's tasks, which return their sums.
+// Uses no channels: a node waits for its children's tasks, which return their sums.
 std::int64_t skynet_node(std::int64_t first, std::int64_t leaves) {
   if (leaves == 1) return first;
   constexpr std::int64_t kChildren = 10;

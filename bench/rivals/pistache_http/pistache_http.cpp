@@ -22,7 +22,7 @@ class Hello : public Pistache::Http::Handler {
 }  // namespace
 
 int main(int, char** argv) {
-  // It ends at the signal that asks for it, whose default would not tell its threads.
+  // SIGTERM ends the process directly, because its default action would not stop the threads.
   std::signal(SIGTERM, [](int) { std::_Exit(EXIT_SUCCESS); });
   Pistache::Http::Endpoint server{Pistache::Address(argv[1])};
   server.init(Pistache::Http::Endpoint::options()

@@ -1,10 +1,9 @@
-// The State Threads side of the comparison: one workload a process, one JSON line of results.
+// The State Threads side of the comparison: one workload per process, one JSON line of results.
 //
-// Its threads all share one thread of the system and need no atomic operation, which makes it the
-// floor of what a switch and a queue cost. It maps each stack by itself, with pages that fault on
-// either side, so that the kernel's limit of 65 530 mappings ends every row with more than some
-// 20 000 threads alive; and it has no channels and no yield, but condition variables, of which the
-// channels here are made.
+// All its threads share one kernel thread and need no atomic operation, so its times are a lower
+// bound for a switch and a queue. It maps each stack separately, with guard pages on either side.
+// So the kernel's limit of 65 530 mappings ends every row with more than some 20 000 live threads.
+// It has neither channels nor yield; the channels here are made of condition variables.
 
 #include <st.h>
 
@@ -44,7 +43,7 @@ class WaitGroup {
   st_cond_t all_done_ = st_cond_new();
 };
 
-// With one place, a send and a receive are as near to a rendezvous as these parts allow.
+// A channel. With one place, it is the closest to a rendezvous that condition variables allow.
 class Channel {
  public:
   explicit Channel(std::size_t capacity) : buffer_(capacity) {}

@@ -1,10 +1,10 @@
-// The std::thread side of the comparison: one workload a process, one JSON line of results.
+// The std::thread side of the comparison: one workload per process, one JSON line of results.
 //
-// A thread of the system for each fiber, and the standard library's mutexes and condition
-// variables. Workers are the processors that the process may use. Counts are a part of the row's
-// where the whole would take minutes; such rows have a time for each, which does not depend on the
-// count. The rows with a time for all, and 100 000 or a million fibers, are left out: no system has
-// that many threads.
+// Each fiber is a kernel thread, which uses the standard library's mutexes and condition variables.
+// The number of workers is the number of processors that the process may use. Rows that would take
+// minutes use a part of the count; they report a time per item, which does not depend on the count.
+// Rows that report a total time for 100 000 or a million fibers are left out, because a system
+// cannot have that many threads.
 
 #include <sched.h>
 
@@ -73,7 +73,7 @@ void run_threads(Body body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A hundredth of the count.
+// Uses a hundredth of the count.
 Metrics spawn_batches(const Request& request) {
   const auto run = [](std::int64_t batches) {
     for (std::int64_t batch = 0; batch < batches; ++batch) run_threads<kBatch>([] {});
@@ -82,7 +82,7 @@ Metrics spawn_batches(const Request& request) {
   return {{"ns_per_fiber", per_unit(batches, run) / kBatch}};
 }
 
-// A tenth of the count.
+// Uses a tenth of the count.
 Metrics yield_pair(const Request& request) {
   if (request.workers != 1) throw Refusal("W2 is defined on one worker.");
   const auto run = [](std::int64_t rounds) {
@@ -93,7 +93,7 @@ Metrics yield_pair(const Request& request) {
   return {{"ns_per_switch", per_unit(request.count(500'000), run) / 2}};
 }
 
-// A tenth of the count; with one place for a value, as nearly a rendezvous as these parts allow.
+// Uses a tenth of the count. A channel with one place is the closest to a rendezvous here.
 Metrics ping_pong(const Request& request) {
   Channel<std::int64_t> ping(1);
   Channel<std::int64_t> pong(1);
@@ -112,7 +112,7 @@ Metrics ping_pong(const Request& request) {
   return {{"ns_per_round_trip", ns}};
 }
 
-// A fifth of the count.
+// Uses a fifth of the count.
 Metrics buffered_items(const Request& request) {
   const auto run = [](std::int64_t items) {
     Channel<std::int64_t> channel(128);
@@ -195,7 +195,8 @@ Metrics wake_busy(const Request& request) {
   return quantiles(std::move(found));
 }
 
-// A thread for each arrival. The kernel runs them in turns, so that none waits for the others' end.
+// Starts a thread for each arrival. The kernel shares the processors between the threads, so no
+// thread waits for the end of another one.
 Metrics mixed_load(const Request& request) {
   const auto interval = weft::bench::mixed_interval(static_cast<std::size_t>(request.workers));
   std::vector<double> since_arrival(static_cast<std::size_t>(request.count(20'000)) *
@@ -220,7 +221,7 @@ Metrics mixed_load(const Request& request) {
   return metrics;
 }
 
-// The first `count` of the processors that the process has been given.
+// Restricts the process to the first `count` of the processors that it may use.
 void use_processors(int count) {
   cpu_set_t usable;
   if (sched_getaffinity(0, sizeof usable, &usable) != 0) throw std::runtime_error("No affinity.");

@@ -4,7 +4,7 @@
 
 #include <weft/asio/detail/given_up.hpp>
 #include <weft/asio/library.hpp>
-// The library is chosen above.
+// <weft/asio/library.hpp> selects the library.
 #if defined(WEFT_ASIO_STANDALONE)
 #include <asio/execution.hpp>
 #else
@@ -37,21 +37,22 @@ struct ContextOptions {
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
 // A thread of Asio collects the events of the context; it starts with the first object that needs
-// it. That thread spawns handlers to the runtime of plain threads, so the context must live within
-// that runtime's life, for example within run(). Asio's objects, and fibers that use them, must end
-// before their context. The destructor of the context waits for its handlers and their stacks.
+// it. That thread spawns handlers in the runtime of plain threads. So this runtime must outlive the
+// context, for example as in run(). Asio's objects, and fibers that use them, must end before their
+// context. The destructor of the context waits for its handlers and their stacks.
 // Context: fibers and plain threads; the destructor and waits park.
 // Throws: std::bad_alloc.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
 
-  // Starts nothing yet.
+  // Makes a context, which starts no thread yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
   // Abandons pending operations without calling their handlers, and waits for running handlers.
-  // Waits by use_fiber in these handlers end with operation_aborted; operations that they begin are
-  // abandoned within 100 ms. Asio's services do not support operations that begin while the
-  // services end; its resolvers support none afterwards. A handler must not destroy its context.
+  // Waits with use_fiber in these handlers end with operation_aborted; operations that the handlers
+  // begin are abandoned within 100 ms. Asio's services do not support operations that begin while
+  // the services end; Asio's resolvers support no operation afterwards. A handler must not destroy
+  // its context.
   ~Context() {
     do {
       give_up();
@@ -67,7 +68,7 @@ class Context : public lib::execution_context {
   [[nodiscard]] Executor get_executor() noexcept;
 
   // Parks until no handler runs and no operation is pending. Returns false if `until` ended the
-  // wait. A handler must not call it.
+  // wait. A handler must not call this function.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
@@ -99,16 +100,16 @@ class Context : public lib::execution_context {
   }
 
   const std::size_t stack_size_;
-  WaitGroup handlers_;     // Handlers that run, or will run.
+  WaitGroup handlers_;     // The handlers that run or will run.
   WaitGroup outstanding_;  // Handlers, and executors that represent pending operations.
 };
 
 // A model of Asio's executors, whose functions run as fibers of the runtime. In a fiber, dispatch()
-// and similar calls run them in place; post() and defer() never do. An exception of a handler is
-// treated as an exception of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently.
-// An object with several pending operations needs an asio::strand, as on a thread_pool. Code in a
-// strand must not park, since the strand belongs to a thread meanwhile. A fiber that waits by
-// use_fiber is outside of the strand.
+// and similar calls run functions in place; post() and defer() never do. A handler's exception is
+// treated like an exception of a fiber: see RuntimeOptions::on_exception. Handlers run
+// concurrently. An object with several pending operations needs an asio::strand, as on a
+// thread_pool. Code in a strand must not park, because the strand belongs to a thread while the
+// code runs. A fiber that waits with use_fiber is outside of the strand.
 // Context: any thread; a call parks only if it runs a function in place that parks.
 // Throws: std::bad_alloc.
 class Executor {
@@ -120,7 +121,7 @@ class Executor {
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   // Refers to the same context.
   Executor& operator=(const Executor& other) noexcept {
-    // The new work is counted before the old work ends, so that the count does not touch 0.
+    // The new work is counted before the old work ends, so that the count never reaches 0.
     if (other.tracked_) other.context_->outstanding_.add();
     if (tracked_) context_->outstanding_.done();
     context_ = other.context_;
@@ -197,7 +198,7 @@ class Executor {
 
   Context* context_;
   lib::execution::blocking_t blocking_;
-  bool tracked_;  // Whether it counts as one of the context's outstanding_.
+  bool tracked_;  // Whether outstanding_ of the context counts this executor.
 };
 
 // Members are destroyed in reverse order: first the function, then the counts; when the last count

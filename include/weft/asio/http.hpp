@@ -1,4 +1,5 @@
-// A WebSocket of Beast on an http::Server. It needs the headers of Boost, and weft-http.
+// A WebSocket of Beast on an http::Server. This header requires the headers of Boost, and
+// weft-http.
 #pragma once
 
 #include <boost/beast/http/empty_body.hpp>
@@ -19,8 +20,8 @@ using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
 
-// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast only
-// checks a maximum size.
+// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast checks
+// only a maximum size.
 [[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -29,8 +30,8 @@ namespace detail {
 
 }  // namespace detail
 
-// Copies the head for websocket::stream::accept(), which needs a request that has been read
-// already. The copy may outlive the request. Without a Sec-WebSocket-Key accept() refuses it.
+// Copies the head for websocket::stream::accept(), which requires a request that has been read. The
+// copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept() refuses it.
 // Context: plain value.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {

@@ -1,6 +1,6 @@
-// The Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, standalone Asio (asio.hpp).
-// Everything is in an inline namespace named after that choice, so a program may contain parts with
-// both.
+// Selects the Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, standalone Asio
+// (asio.hpp). All names are in an inline namespace named after the choice, so one program may
+// contain parts that use either library.
 #pragma once
 
 #if defined(WEFT_ASIO_STANDALONE)

@@ -1,5 +1,5 @@
 // Streams of weft for libraries on Boost.Asio: the synchronous calls of Beast, ssl::stream and
-// others run on fibers. It needs the headers of Boost, but no thread of Asio.
+// others run on fibers. This header requires the headers of Boost, but no thread of Asio.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -52,7 +52,8 @@ inline boost::asio::io_context& unused_context() {
 }
 
 // A model of Asio's SyncReadStream and SyncWriteStream on a net::TcpStream, a tls::Stream, or a
-// type with their calls. It is move-only. The stream's deadlines and close() end its calls.
+// type with the same functions. A SyncStream is move-only. The stream's deadlines and close() end
+// its calls.
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 template <class Stream = net::TcpStream>
@@ -75,7 +76,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Writes at least one byte, unless the buffers are empty, and returns the number.
+  // Writes at least one byte, unless the buffers are empty, and returns the number of bytes.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -105,7 +106,7 @@ class SyncStream {
     return count;
   }
 
-  // Returns the executor of a context that no thread runs: libraries need the type.
+  // Returns the executor of a context that no thread runs, because libraries require the type.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }

@@ -5,7 +5,7 @@
 //   boost::asio::async_read(socket, buffer, use_fiber(100ms));     // Until; from Boost 1.77 on.
 //
 // A handler that occupies the operation's executor (in a strand, or on the only thread of an
-// io_context) must not use it: its wait could never end.
+// io_context) must not use the token, because its wait could never end.
 #pragma once
 
 #include <concepts>
@@ -20,10 +20,10 @@ inline namespace WEFT_ASIO_LIBRARY {
 
 // The token. The arguments of the operation's handler become the call's result, as with Asio's own
 // tokens: a leading error_code is thrown as a system_error, an exception_ptr is rethrown. Without
-// further arguments the result is void, with one argument its value, with several a std::tuple. An
-// abandoned operation counts as operation_aborted. The operation begins on its object's executor,
-// and its handlers run there. The caller's stack holds the state of the wait, so the call returns
-// only after the operation. Limit is NoLimit or the type of use_fiber(until).
+// further arguments, the result is void; with one argument, its value; with several, a std::tuple.
+// The error of an abandoned operation is operation_aborted. The operation begins on its object's
+// executor, and its handlers run there. The caller's stack holds the state of the wait, so the call
+// returns only after the operation. Limit is NoLimit or the type of use_fiber(until).
 // Context: plain value; the operation parks, in fibers and plain threads.
 // Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
@@ -44,9 +44,10 @@ class UseFiber {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // Does the same by calling cancel() on the operation's executor: `[&] { timer.cancel(); }`. It
-  // works with every Boost, and with libraries without cancellation slots. If cancel() throws (as
-  // on a closed socket), the operation continues to its end; the call then throws the exception.
+  // Does the same, but calls cancel() on the operation's executor: `[&] { timer.cancel(); }`. This
+  // form works with every Boost, and with libraries without cancellation slots. If cancel() throws
+  // (as on a closed socket), the operation continues to its end; the call then throws the
+  // exception.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
@@ -55,7 +56,7 @@ class UseFiber {
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // Returns a token for operations without an executor, which otherwise do not compile.
+  // Returns a token for operations without an executor; without on(), they do not compile.
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);
@@ -65,7 +66,7 @@ class UseFiber {
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
   // Returns where the operation begins, for async_result.
   [[nodiscard]] const Where& where() const noexcept { return where_; }
-  // Returns where errors go, for async_result; null: they are thrown.
+  // Returns where errors are stored, for async_result; null: errors are thrown.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
   // An executor whose objects use the token by default, as with Asio's tokens:
@@ -84,7 +85,7 @@ class UseFiber {
   template <class T>
   using as_default_on_t =  // NOLINT: Asio's name.
       typename T::template rebind_executor<executor_with_default<typename T::executor_type>>::other;
-  // Returns the object with that executor.
+  // Returns the object with an executor_with_default.
   template <class T>
   static as_default_on_t<std::decay_t<T>> as_default_on(T&& object) {
     return as_default_on_t<std::decay_t<T>>(std::forward<T>(object));
@@ -101,7 +102,7 @@ inline const UseFiber<> use_fiber;  // NOLINT: as Asio's tokens are called.
 }  // namespace WEFT_ASIO_LIBRARY
 }  // namespace weft::asio
 
-// Defines the token's behaviour for Asio.
+// Defines the token's behavior for Asio.
 template <class Limit, class Where, class R, class... Args>
 class weft::asio::lib::async_result<weft::asio::UseFiber<Limit, Where>, R(Args...)> {
  public:

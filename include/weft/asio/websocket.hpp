@@ -1,5 +1,5 @@
-// WebSockets of Beast that need no stack while the client is silent. It needs Boost's headers and
-// weft-http.
+// WebSockets of Beast that need no stack while the client is silent. This header requires Boost's
+// headers and weft-http.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of a
-// begun frame. Beast reads ahead as far as it can and does not report how far. On this stream Beast
+// An upgraded connection that is read frame by frame (RFC 6455): no read extends beyond the current
+// frame. Beast reads ahead as far as it can and does not report how far. With this stream, Beast
 // has read nothing ahead once a message is complete. A talk may then return net::Next::idle if
-// has_more() is false. One call to the kernel may also deliver later bytes; they are kept here. The
-// talk passes the connection of each call to resume().
-// Context: fibers and plain threads, one reader and one writer at a time; both park.
+// has_more() is false. A system call may also deliver later bytes, which the stream keeps. The talk
+// must pass the connection of each of its calls to resume().
+// Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
 class FrameStream {
  public:
-  // Takes the connection of this call of the talk, which must outlive the reads and writes in it.
+  // Takes the connection of a call of the talk. It must outlive the reads and writes in this call.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
   // Returns true if a talk must not be idle, because bytes are buffered or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
@@ -58,7 +58,7 @@ class FrameStream {
   void close() noexcept { upgraded_->close(); }
 
  private:
-  // In bytes; larger reads go to their caller directly.
+  // In bytes; larger reads bypass the buffer.
   static constexpr std::size_t kAhead = 2048;
 
   // The size of the frame header that has begun. The first two bytes of the header determine the
@@ -85,7 +85,7 @@ class FrameStream {
     return size;
   }
 
-  // Tracks the frame through the bytes that have been read.
+  // Updates the state of the frame after a read.
   net::Result<std::size_t> passed(net::Result<std::size_t> read,
                                   std::span<const std::byte> buffer) {
     if (read.error) return read;

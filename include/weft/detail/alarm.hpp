@@ -7,17 +7,17 @@
 
 namespace weft::detail {
 
-// A task, and the fiber that will run it at a given time; until then it costs two small records and
-// no stack. Its handle and its fiber share it. Fibers and plain threads may call its functions,
-// which never park.
+// A task and the fiber that will run the task at a given time. Until that time, an alarm uses two
+// small records and no stack. The handle and the fiber share the alarm. Fibers and plain threads
+// may call its functions, which never park.
 class Alarm {
  public:
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Returns true if the task will not run: it is then destroyed soon, in its fiber.
+  // Returns true if the task will not run; its fiber then soon destroys the task.
   [[nodiscard]] virtual bool cancel() noexcept = 0;
-  // Called at the end of the handle; the task is not affected.
+  // The destructor of the handle calls it; the task is not affected.
   virtual void release() noexcept = 0;
 
  protected:
@@ -25,7 +25,7 @@ class Alarm {
   virtual ~Alarm() = default;
 };
 
-// Never parks. Throws as spawn().
+// Never parks. Throws what spawn() throws.
 [[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
 
 struct ReleaseAlarm {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// A build that explores or counts every access provides a header with another Atomic.
+// A build that model-checks or counts every access provides a header with its own Atomic.
 #ifdef WEFT_ATOMIC_SHIM
 #include WEFT_ATOMIC_SHIM
 #endif
@@ -20,7 +20,7 @@ inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
 
 #ifdef WEFT_MODEL
 
-// The model build replaces the shim, so that the model checker explores the production source.
+// The model build replaces the atomics, so that the model checker explores the production source.
 template <class T>
 using Atomic = model::Atomic<T>;
 using model::full_fence;
@@ -30,16 +30,16 @@ using model::pause_cpu;
 
 #ifdef WEFT_COUNT_ATOMICS
 
-// The counting build's version records which threads write what other threads use.
+// The counting build's Atomic records which threads write data that other threads use.
 template <class T>
 using Atomic = counting::Atomic<T>;
 using counting::full_fence;
 
 #else
 
-// std::atomic without the functions that hide an order: no defaults, no operators, no conversions.
-// Always inlined: in a build that instruments only some files, the linker must not choose between
-// versions.
+// A std::atomic without the functions that hide the memory order: no defaults, no operators, no
+// conversions. All functions are inlined, because in a build that instruments only some files, the
+// linker must not choose between versions.
 template <class T>
 class Atomic {
  public:
@@ -79,7 +79,8 @@ class Atomic {
     return value_.fetch_and(operand, order);
   }
 
-  // The address of the value, for system calls that wait on it. 32-bit values only.
+  // Returns the address of the value, for system calls that wait for its change. 32-bit values
+  // only.
   [[nodiscard]] std::uint32_t* futex_address() noexcept
       requires(sizeof(T) == sizeof(std::uint32_t)) {
     return reinterpret_cast<std::uint32_t*>(&value_);
@@ -94,7 +95,7 @@ inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_s
 
 #endif
 
-// Tells the processor that this is a spin loop.
+// Hints to the processor that the caller is in a spin loop.
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

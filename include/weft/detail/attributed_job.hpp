@@ -12,14 +12,14 @@
 
 namespace weft::detail {
 
-// A submitted task with attributes that no caller waits for. Pools keep some of these objects for
-// later submits.
+// A submitted task that has attributes and for which no caller waits. A pool keeps some of these
+// objects and reuses them for later tasks.
 class AttributedTask final : public PoolJob {
  public:
   explicit AttributedTask(const pool::PoolCore& core) noexcept
       : PoolJob(core, Kind::unwatched, &attributes_), attributes_(*this) {}
 
-  // Throws std::invalid_argument that names the field, and what moving the callable throws.
+  // Throws std::invalid_argument, which names the field, and whatever moving the callable throws.
   template <class F>
   void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
     using Callable = std::decay_t<F>;
@@ -35,7 +35,7 @@ class AttributedTask final : public PoolJob {
     }
     attributes_.listen(options.stop);
   }
-  // Requires a refused task.
+  // The pool must have refused the task.
   template <class F>
   void give_back_to(std::remove_reference_t<F>& owner) noexcept {
     PoolItem::give_back_from<F>(task_, owner);

@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// One call that a helper thread makes while a fiber waits for it; it is on the fiber's stack.
+// One call that a helper thread makes while a fiber waits. The object is on the fiber's stack.
 struct BlockingCall {
   void (*make)(BlockingCall& self) noexcept;
   BlockingCall* next = nullptr;  // The next call in the queue.
@@ -15,7 +15,7 @@ struct BlockingCall {
 
 // Parks the calling fiber until a helper thread of its runtime has made `call`. Only fibers may
 // call it. Throws std::system_error if there is no helper thread and the system refuses a new
-// thread; the call has then not been made. In a simulation the fiber makes the call itself.
+// thread; in that case the call has not been made. In a simulation the fiber makes the call itself.
 void make_on_helper(BlockingCall& call);
 
 }  // namespace weft::detail

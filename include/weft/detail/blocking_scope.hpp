@@ -1,4 +1,4 @@
-// Gives back the slot of a pool while its task waits.
+// Releases a task's slot in its pool while the task waits.
 #pragma once
 
 namespace weft {
@@ -12,16 +12,17 @@ class Registration;
 
 namespace detail {
 
-// A caller that is about to park creates it. While it exists, the slots of the caller's task, in
-// its pool and all pools around it, are released if the outermost of these is `root`. The
-// destructor waits for these slots. The root is compared but not dereferenced, so it may have been
-// destroyed if it does not match. Null: nothing happens. (Compare ForkJoinPool's ManagedBlocker.)
+// A caller that is about to park creates a BlockingScope. The constructor releases the slots of the
+// caller's task in its pool and all enclosing pools, if the outermost of these pools is `root`. The
+// destructor waits for the same slots. The constructor compares `root` but never dereferences it,
+// so a root that does not match may already be destroyed. A null root has no effect. (Compare
+// Java's ForkJoinPool.ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
   // For a caller that has already looked up its registration.
   BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
-  // For a caller that waits for a task of `pool`. Null: nothing happens.
+  // For a caller that waits for a task of `pool`. A null pool has no effect.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();
   BlockingScope(const BlockingScope&) = delete;

@@ -1,4 +1,4 @@
-// Parks that a deadline or a stop request may end.
+// A park that a deadline or a stop request may end.
 #pragma once
 
 #include <weft/detail/stop_registration.hpp>
@@ -7,16 +7,17 @@
 
 namespace weft::detail {
 
-// One park that three parties may end: a notifier, the clock, a stop request. It is on the parking
-// stack, and its claim decides which of them wins.
+// One park that a notifier, the clock or a stop request may end. The object is on the stack of the
+// parking caller, and its claim decides which of the three wins.
 //
-// A stop request may come at any moment, even before the caller's registers are saved, which is too
-// early for a wake. So the request and the park synchronize by phase_. A request that precedes the
-// park only sets a mark. The code on the other side of the switch finds the mark and ends the park.
+// A stop request may arrive at any moment, even before the caller's registers are saved, when a
+// wake would be too early. So the request and the park synchronize through phase_. A request that
+// precedes the park only sets a mark. The code that runs after the switch finds the mark and ends
+// the park.
 //
 // The caller must not destroy this object before its After has ended: the clock may end a park
-// while the After is still running. A caller that withdraws its waiter under the lock that the
-// After releases meets this rule.
+// while the After is still running. A caller meets this rule if it removes its waiter under the
+// lock that the After releases.
 // Order
 //   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
 //            been parked. If request is first, it stores kRequested (release) -> start reads it
@@ -30,18 +31,18 @@ class BoundedPark {
   // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // Returns the winner of a wait that a stop request ended: the clock, if the deadline passed
-  // first; see Until::reason().
+  // Returns the winner of a wait that a stop request ended: kClock if the deadline has passed,
+  // otherwise kStop. See Until::reason().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
 
-  // Parks the caller, once; see detail::park_until(). Returns the party that ended it.
+  // Parks the caller; may be called once. See park_until(). Returns the party that ended the park.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;
     waker_ = current();
-    // Its destructor, which waits for a request in progress, runs after the park.
+    // The destructor of `registration` runs after the park and waits for a request in progress.
     StopRegistration<Request> registration;
     registration.add(*until_.token(), Request{this});
     const Claim::Winner winner =
@@ -49,14 +50,14 @@ class BoundedPark {
     return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
-  // The thread that requests the stop calls it, at most once.
+  // Called at most once, by the thread that requests the stop.
   void request() noexcept {
     std::uint32_t expected = kPreparing;
     if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]
     if (claim_.try_claim(Claim::kStop)) wake(waker_);
   }
 
-  // The After of a park that can be stopped.
+  // The After of a park that a stop request can end.
   static void start(void* bounded_park) noexcept {
     auto* self = static_cast<BoundedPark*>(bounded_park);
     const After after = self->after_;

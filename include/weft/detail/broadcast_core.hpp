@@ -12,9 +12,9 @@ namespace weft {
 // What happens to a subscription when a full broadcast must drop the value that the subscription
 // would receive next.
 enum class OnLag : std::uint8_t {
-  drop_oldest,   // It misses that value, and counts it.
-  disconnect,    // It ends: each later receive reports the end.
-  hold_senders,  // It misses nothing, because the send waits for it.
+  drop_oldest,   // The subscription misses the value, and counts it.
+  disconnect,    // The subscription ends: each later receive reports its end.
+  hold_senders,  // The send waits until the subscription has the value.
 };
 
 namespace detail {
@@ -29,26 +29,26 @@ class BroadcastPlaces {
   virtual void copy(std::size_t place, void* out) noexcept = 0;
 };
 
-// The position of a subscription. It belongs to the caller that receives.
+// The position of a subscription. Only the receiving caller uses it.
 struct BroadcastReader {
   std::uint64_t next = 0;    // The number of the value to be received next.
-  std::uint64_t missed = 0;  // Values, so far.
+  std::uint64_t missed = 0;  // The number of values missed so far.
   OnLag on_lag = OnLag::drop_oldest;
   bool is_disconnected = false;
 };
 
 // Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
-// capacity is sent. A receiver that is behind takes its value under the lock of its place only;
-// lock_ is for senders and for callers that must wait. A send wakes the waiting receivers in
-// batches, between which lock_ is free, so woken receivers can wait again. The lock of a place may
-// be locked under lock_, but not lock_ under the lock of a place.
+// capacity is sent. A receiver that lags takes its next value under the lock of the value's place
+// only; lock_ is for senders and for callers that must wait. A send wakes the waiting receivers in
+// batches, between which it unlocks lock_, so woken receivers can wait again. A thread that holds
+// lock_ may lock a place; a thread that holds the lock of a place must not lock lock_.
 // Invariants
 //   I1  Receivers wait only for value next_, or for an earlier value whose send is waking them.
-//       Unchecked: the list is not searched.
-//   I2  Senders wait only while the oldest value is unread, or the caller that has read it is about
-//       to admit them. Unchecked: that caller is between two locks.
-//   I3  unread of a place is the number of subscriptions that hold senders and have yet to receive
-//       the value in the place. Unchecked: subscriptions are in no list.
+//       Unchecked: a check would have to search the list.
+//   I2  Senders wait only while the oldest value is unread, or while the caller that has read that
+//       value is about to admit them. Unchecked: that caller holds no lock at that moment.
+//   I3  Place::unread is the number of subscriptions with OnLag::hold_senders that have not yet
+//       received the value in the place. Unchecked: no list contains the subscriptions.
 class BroadcastCore {
  public:
   // Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
@@ -57,14 +57,14 @@ class BroadcastCore {
   BroadcastCore& operator=(const BroadcastCore&) = delete;
   ~BroadcastCore();
 
-  // Parks while a subscription holds senders. `*value` is swapped if the result is ok.
+  // Parks while a subscription makes senders wait. Swaps `*value` with a place if it returns ok.
   [[nodiscard]] ChannelStatus send(void* value, const Until& until) noexcept;
   [[nodiscard]] ChannelStatus try_send(void* value) noexcept;
   bool close() noexcept;
 
   void subscribe(BroadcastReader& reader) noexcept;
   void unsubscribe(BroadcastReader& reader) noexcept;
-  // Parks until there is a value, which is copied to `*out`.
+  // Parks until there is a value, and copies that value to `*out`.
   [[nodiscard]] ChannelStatus receive(BroadcastReader& reader, void* out,
                                       const Until& until) noexcept;
   [[nodiscard]] ChannelStatus try_receive(BroadcastReader& reader, void* out) noexcept;
@@ -96,7 +96,7 @@ class BroadcastCore {
   }
   // Returns whether the place of the next value is free.
   [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
-  // Requires room.
+  // Requires has_room().
   void publish(void* value) noexcept WEFT_REQUIRES(lock_);
   // Sends the values of waiting senders, as long as there is room.
   void admit_senders() noexcept;
@@ -106,7 +106,8 @@ class BroadcastCore {
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
   // Called without lock_; returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
-  // Handles a subscription that is behind by more than the capacity; returns false if it ends.
+  // Handles a subscription that lags by more than the capacity; returns false if the subscription
+  // ends.
   [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
 
   const std::size_t capacity_;
@@ -116,9 +117,9 @@ class BroadcastCore {
   bool closed_ WEFT_GUARDED_BY(lock_) = false;
   std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the value to be sent next.
   std::size_t subscriptions_ WEFT_GUARDED_BY(lock_) = 0;
-  // The number of subscriptions that hold senders.
+  // The number of subscriptions with OnLag::hold_senders.
   std::uint64_t holders_ WEFT_GUARDED_BY(lock_) = 0;
-  // The `amount` of each waiter is the number that it waits for.
+  // Waiter::amount is the number of the value that the waiter waits for.
   WaitList receivers_ WEFT_GUARDED_BY(lock_);
   WaitList senders_ WEFT_GUARDED_BY(lock_);
 };

@@ -10,7 +10,7 @@
 
 namespace weft::detail {
 
-// Calls `callable` in the context of its creator, which must still exist at that time.
+// Calls `callable` in the context in which this object was made; that context must still exist.
 template <class F>
 class CarriedCall {
  public:
@@ -30,7 +30,7 @@ class CarriedCall {
   const Context* const context_;
 };
 
-// A callable and the context that its maker had, in which it runs, perhaps after the maker's scope.
+// A callable that runs in the context in which this object was made, even if that scope has ended.
 template <class F>
 struct CarryingCall {
   using Shown = F;  // Dumps and reports show this type instead of the wrapper.

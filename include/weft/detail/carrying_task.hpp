@@ -1,4 +1,4 @@
-// The task of a fiber that has its spawner's context.
+// The task of a fiber that runs in the context of the code that spawned it.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace weft::detail {
 
-// A joinable task in the context of the code that spawned it. It gives the context up before a
-// joiner continues.
+// A joinable task that runs in the context of the code that spawned it. The task releases its share
+// of the context before a joiner continues.
 template <class Callable, class Result>
 struct CarryingTask {
   using Shown = Callable;
@@ -32,8 +32,8 @@ struct CarryingTask {
   ContextShare context;
 };
 
-// Returns the task of a joinable fiber, for a caller that may have a context. Not inlined: a spawn
-// has no more code than this call.
+// Returns the task of a joinable fiber, for a caller that may have a context. Not inlined, so that
+// each spawn contains only a call.
 template <class Callable, class Result, class F>
 [[nodiscard, gnu::noinline]] Task joinable_task_in_context(JoinState<Result>* state, F&& callable) {
   ContextShare context = ContextShare::of_caller();

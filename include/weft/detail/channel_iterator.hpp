@@ -1,4 +1,4 @@
-// Receives in a range-based for loop.
+// Receives from a channel in a range-based for loop.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class Channel;
 
 namespace detail {
 
-// Checks the capacity for the constructor of a Channel.
+// Refuses the capacity of a Channel, because it is larger than `most`.
 // Throws: std::invalid_argument.
 [[noreturn]] void refuse_capacity(std::size_t capacity, std::size_t most);
 
@@ -24,7 +24,7 @@ class ChannelIterator {
   using value_type = T;
   using difference_type = std::ptrdiff_t;
 
-  // Receives the first value; parks until there is one, or the channel is closed.
+  // Receives the first value; parks until there is a value or the channel is closed.
   explicit ChannelIterator(Channel<T>& channel) : channel_(&channel), value_(channel.receive()) {}
   // Returns the received value. An iterator at the end has no value.
   [[nodiscard]] T& operator*() const noexcept { return *value_; }

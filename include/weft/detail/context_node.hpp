@@ -1,4 +1,4 @@
-// Stores the caller's context in its list of locals.
+// Stores the caller's context in the caller's list of fiber-local values.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -10,25 +10,26 @@ class Context;
 
 namespace detail {
 
-// Whether any caller of this process has had a context; once set it stays set. Relaxed: a caller
-// that has a context has set the flag, or started after the flag was set.
+// True once any caller in this process has had a context; never reset. Relaxed: a caller that has a
+// context has set the flag, or started after the flag was set.
 extern Atomic<bool> contexts_are_used;
 
-// Makes `context`, or none if it is null, the caller's context while this object lives. The fiber
-// or plain thread that makes the object also destroys it.
+// While this object exists, `context` is the caller's context; if `context` is null, the caller has
+// none. The fiber or plain thread that makes the object must also destroy it.
 class ContextNode : private LocalScope {
  public:
-  // Returns the context of `maker`, made at the first call; never null.
+  // Returns the context of `maker`, which the first call creates; never null.
   using Make = const Context* (*)(void* maker) noexcept;
 
   explicit ContextNode(const Context* context) noexcept;
-  // Makes the context that `make` returns the caller's context. The caller's own fiber or thread
-  // calls `make` whenever code reads the context, so a context that is never read costs nothing.
+  // Installs the context that `make` returns as the caller's context. The caller's own fiber or
+  // thread calls `make` whenever code reads the context, so a context that is never read costs
+  // nothing.
   ContextNode(Make make, void* maker) noexcept;
 
   // Returns the innermost context of the caller, or null.
   [[nodiscard]] static const Context* current() noexcept;
-  // Returns false if the caller certainly has no context. It costs one load and a branch.
+  // Returns false if the caller certainly has no context. The call costs one load and a branch.
   [[nodiscard]] static bool may_have_one() noexcept { return contexts_are_used.load(relaxed); }
 
  private:

@@ -1,4 +1,4 @@
-// Keeps a context for a fiber that may outlast the scope in which it was started.
+// Keeps a context alive for a fiber that may outlive the scope that started the fiber.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ class Context;
 
 namespace detail {
 
-// The reference count of a ContextCore, which a Context, its children, its timer and the fibers
-// that carry it share. A program that only starts fibers does not link the rest of it.
-// Invariant: references_ counts the ContextShares; the last one destroys the core. Unchecked: the
+// The reference count of a ContextCore, shared by a Context, its children, its timer and the fibers
+// that carry it. A program that only starts fibers does not link the rest of ContextCore.
+// Invariant: references_ counts the ContextShares; the last share destroys the core. Unchecked: the
 // shares are in other objects.
 // Order
-//   [refs]  leave subtracts (acq_rel) -> the last one to leave subtracts (acq_rel): it sees all
-//           uses of the others.
+//   [refs]  leave subtracts (acq_rel) -> the last share to leave subtracts (acq_rel): it sees all
+//           uses by the other shares.
 class SharedContext {
  public:
   SharedContext(const SharedContext&) = delete;
   SharedContext& operator=(const SharedContext&) = delete;
 
-  // Returns the context of fibers that carry it. Its owner may have ended it.
+  // Returns the shared context, which its owner may already have ended.
   [[nodiscard]] const Context& context() const noexcept { return context_; }
 
  protected:
@@ -40,7 +40,7 @@ class SharedContext {
   Atomic<std::uint32_t> references_{0};
 };
 
-// One reference, or none.
+// One reference to a SharedContext, or none.
 class ContextShare {
  public:
   ContextShare() noexcept = default;
@@ -48,7 +48,7 @@ class ContextShare {
   explicit ContextShare(SharedContext& core) noexcept : core_(&core) {
     core.references_.fetch_add(1, relaxed);
   }
-  // Returns a share in the caller's context; an empty share if the caller has no context.
+  // Returns a share of the caller's context, or an empty share if the caller has no context.
   [[nodiscard]] static ContextShare of_caller() noexcept;
   ContextShare(ContextShare&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
   ContextShare& operator=(ContextShare&& other) noexcept {
@@ -60,7 +60,8 @@ class ContextShare {
   void reset() noexcept {
     if (SharedContext* const last = leave()) last->destroy_(*last);
   }
-  // Gives the reference up. If it was the last, returns the core, which the caller must destroy.
+  // Releases the reference. Returns the core, which the caller must destroy, if this was the last
+  // reference; otherwise returns null.
   [[nodiscard]] SharedContext* leave() noexcept {
     SharedContext* const core = std::exchange(core_, nullptr);
     const bool is_last = core != nullptr && core->references_.fetch_sub(1, acq_rel) == 1;  // [refs]

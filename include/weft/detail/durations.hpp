@@ -1,5 +1,5 @@
-// Durations, moments and clocks of <chrono>. Its calendars and streams, which no limit of a wait
-// needs, would take a quarter of the time that <thread> takes to compile.
+// Durations, time points and clocks, without the calendars and streams of <chrono>. They would add
+// a quarter of the compile time of <thread>, and no limit of a wait needs them.
 #pragma once
 
 #include <version>

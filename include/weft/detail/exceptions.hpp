@@ -1,7 +1,7 @@
 // Exceptions, for programs compiled with or without them.
 //
-// In programs without exceptions (-fno-exceptions) nothing is caught here. A throw of the library,
-// which is compiled with exceptions, ends the process; so would a throw in these headers.
+// In a program compiled with -fno-exceptions, these macros catch nothing. The library is compiled
+// with exceptions; if it throws, the process ends, as it does at WEFT_THROW.
 #pragma once
 
 #if defined(__cpp_exceptions)
@@ -12,14 +12,14 @@
 
 namespace weft::detail {
 
-// Ends the process with a message: the thread is being ended, but outer frames would continue.
+// Ends the process with a message: the thread is being ended, but a handler would let it continue.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail
 
 #define WEFT_TRY try
 #if defined(__GLIBCXX__)
-// pthread_exit and cancellation unwind the stack by this exception; a handler must not swallow it.
+// pthread_exit and cancellation unwind the stack with this exception; no handler may swallow it.
 #define WEFT_CATCH_ALL                   \
   catch (__cxxabiv1::__forced_unwind&) { \
     ::weft::detail::end_with_thread();   \

@@ -3,8 +3,8 @@
 
 namespace weft::detail {
 
-// Registers calls for each later fork: before it; after it, in the parent; and in the child. Throws
-// std::system_error.
+// Registers functions that each later fork calls: before the fork, after it in the parent, and
+// after it in the child. Throws std::system_error.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
 }  // namespace weft::detail

@@ -7,8 +7,8 @@
 
 namespace weft::detail {
 
-// Moves a refused callable back to its source: an rvalue was moved from, any other argument was
-// copied. Does nothing if that could throw, because then both might be lost.
+// Moves a refused callable back to `owner`, if `owner` was an rvalue; any other argument was
+// copied. Does nothing if the move back could throw, because the callable might then be lost.
 template <class F, class Callable>
 void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {
   if constexpr (!std::is_reference_v<F> && std::is_same_v<F, Callable>) {

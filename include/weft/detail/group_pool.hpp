@@ -1,4 +1,4 @@
-// Where the tasks of a group run, if not in separate fibers.
+// The pool that runs the tasks of a group, if the tasks do not run in separate fibers.
 #pragma once
 
 #include <concepts>
@@ -20,33 +20,33 @@ namespace detail {
 // How long a submission waits for room: as on_full specifies, not at all, or until its limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// The calls that a TaskGroup makes to a FiberPool. The pool passes them when the group is made, so
-// that neither the header of groups nor a program without pools depends on pools.
+// The functions of a FiberPool that a TaskGroup calls. The pool passes them when the group is made,
+// so that neither the header of groups nor a program without pools depends on pools.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on
-  // `room`, and leaves a refused task unchanged. The other calls do the same as FiberPool's
-  // functions with these names.
+  // `room`, and leaves a refused task unchanged. `capacity` and `stop_token` do the same as
+  // FiberPool's functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Stop requests of the options and of the pool are forwarded to `own`, the task's source, if
-    // there is one.
+    // Forwards stop requests of the options and of the pool to `own`, the task's stop source, if
+    // the task has one.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
     std::stop_token (*stop_token)(const FiberPool& pool) noexcept;
     // Calls `wait` and returns its result. If the caller is a task of the pool, other tasks can use
-    // its slot meanwhile.
+    // its slot during the wait.
     bool (*wait_without_slot)(FiberPool& pool, bool (*wait)(void* argument) noexcept,
                               void* argument) noexcept;
   };
 
-  // No pool.
+  // Makes a GroupPool without a pool.
   GroupPool() noexcept = default;
   GroupPool(FiberPool& pool, const Calls& calls) noexcept : pool_(&pool), calls_(&calls) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  // Only with a pool.
+  // The next four functions require a pool.
   [[nodiscard]] Accepted submit(Room room, const Until& until, Task& task) const {
     return calls_->submit(*pool_, room, until, task);
   }
@@ -56,7 +56,7 @@ class GroupPool {
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return calls_->stop_token(*pool_); }
-  // Without a pool, it only calls `wait`.
+  // Without a pool, this function only calls `wait`.
   template <std::invocable Wait>
   bool wait_without_slot(Wait wait) const noexcept {
     if (pool_ == nullptr) return wait();
@@ -70,7 +70,7 @@ class GroupPool {
   const Calls* calls_ = nullptr;
 };
 
-// The pool implements it.
+// The pool's source file defines this function.
 [[nodiscard]] GroupPool group_pool(FiberPool& pool) noexcept;
 
 }  // namespace detail

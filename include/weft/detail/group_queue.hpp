@@ -1,4 +1,4 @@
-// The tasks of a group at its limit that wait for other tasks of the group.
+// The queue of a group at its limit, for new tasks that its own tasks start.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace weft::detail {
 
-// A waiting task with everything it needs to run.
+// A queued task, with everything that it needs to run.
 class QueuedTask {
  public:
   QueuedTask() noexcept = default;
   virtual ~QueuedTask() = default;
   QueuedTask(const QueuedTask&) = delete;
   QueuedTask& operator=(const QueuedTask&) = delete;
-  // Called once, on the fiber of a runner.
+  // Called once, by a runner; see GroupQueue.
   virtual void run() noexcept = 0;
 
  private:
@@ -24,17 +24,18 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// If a task of a group starts another task at the limit, it must not wait for a place. It holds a
-// place itself, and perhaps locks that other tasks need. The new task is queued here instead. When
-// a task ends, its fiber runs the next queued task, in the same place, until the queue is empty.
-// Running the new task inside the call that starts it was rejected. Such calls would nest until the
-// stack overflows, and the new task might wait forever for a lock that its caller holds.
+// A task that starts another task while its group is at the limit must not wait for a place. It
+// holds a place itself, and perhaps locks that other tasks need. So the new task is queued here.
+// When a task ends, its fiber, now a runner, runs queued tasks in the same place until the queue is
+// empty. To run the new task inside the call that starts it is no alternative: such calls could
+// nest until the stack overflows, and the new task could wait forever for a lock that its caller
+// holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
-//       again under lock_. So no task waits while a place is free, except for a moment. Unchecked:
-//       several such moments may overlap.
+//       the queue again under lock_. So no task waits while a place is free, except for a moment.
+//       Unchecked: several such moments may overlap.
 class GroupQueue {
  public:
   // The result of a push.
@@ -44,20 +45,20 @@ class GroupQueue {
     no_runner,  // The task is not queued.
   };
 
-  // If the caller runs a task of another group, the new group's tasks also count as that group's.
+  // If the caller runs a task of another group, the new tasks also count as tasks of that group.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
 
-  // Returns whether the caller is a task of the group, or of a group that such a task has made, and
-  // so on.
+  // Returns whether the caller is a task of the group, or of a group that is nested in such a task
+  // at any depth.
   [[nodiscard]] bool is_around_caller() const noexcept;
-  // Takes the task only if it is queued.
+  // Moves the task out of `task` only if the result is Push::queued.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
-  // Called by a fiber that has a place: it is a runner until next() returns null.
+  // Called by a fiber that has a place; the fiber is then a runner until next() returns null.
   void add_runner() noexcept;
-  // Called by a runner; returns the task to run next. Null: no task is queued, and the runner's
-  // place has been given back.
+  // Called by a runner; returns the task to run next. If no task is queued, gives the runner's
+  // place back and returns null.
   [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
 
  private:
@@ -71,7 +72,7 @@ class GroupQueue {
   QueuedTask* last_ WEFT_GUARDED_BY(lock_) = nullptr;  // Valid only while first_ is not null.
 };
 
-// While it lives, the caller runs a task of the group.
+// While this object exists, the caller runs a task of the group.
 class GroupScope : private LocalScope {
  public:
   explicit GroupScope(const GroupQueue& of_group) noexcept;

@@ -1,5 +1,6 @@
-// How a stop request reaches a task of a group: by the group's context, which ends with its pool. A
-// task that takes a token and has options has its own source, which also follows the options.
+// Passes stop requests to the tasks of a group: through the group's context, which a stop of the
+// pool cancels. A task that takes a token and has options has its own stop source, which also
+// follows the options.
 #pragma once
 
 #include <concepts>
@@ -26,7 +27,7 @@ template <class F>
 concept GroupTask = std::invocable < std::decay_t<F>
 & > || kHearsOfStop<std::decay_t<F>>;
 
-// The argument that a task of a group may take: the group's context, a stop_token, or nothing.
+// Calls `task` with the argument that it takes: the group's context, a stop_token, or nothing.
 template <class F>
 decltype(auto) invoke_in(Context& context, F& task) {
   if constexpr (kTakesContext<F>) {
@@ -40,14 +41,14 @@ decltype(auto) invoke_in(Context& context, F& task) {
 template <class F>
 using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::decay_t<F>&>()));
 
-// A callback that ends a scope.
+// A callback that cancels a context.
 struct CancelContext {
   Context* context;
   void operator()() const noexcept { context->cancel(); }
 };
 
-// While it lives, a stop request of the pool cancels the group's context; for tasks that take no
-// context or token it costs nothing.
+// While this object exists, a stop request of the pool cancels the group's context. For tasks that
+// take neither a context nor a token, the object does nothing.
 template <class F>
 class PoolStopScope {
  public:
@@ -64,7 +65,7 @@ class PoolStopScope {
       registration_;
 };
 
-// A task whose token belongs to its own source, which also follows the group.
+// A task with its own stop source, which also follows stop requests of the group.
 template <class F>
 struct TaskWithSource {
   using Shown = F;
@@ -77,8 +78,8 @@ struct TaskWithSource {
   }
 };
 
-// Calls `submit(task, source)`: the task has its own source if it takes a token. A refused task is
-// unchanged.
+// Calls `submit(task, source)`. If the task takes a token, `source` is the task's own stop source.
+// A refused task is unchanged.
 template <class F, class Submit>
 Accepted submit_with_source(F&& task, Submit submit) {
   if constexpr (kTakesTokenOnly<std::decay_t<F>>) {

@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// Like std::lock_guard, but the lock analysis covers it.
+// Like std::lock_guard, but with annotations for clang's lock analysis.
 template <class Lock>
 class WEFT_SCOPED_LOCK Guard {
  public:

@@ -5,15 +5,16 @@
 
 namespace weft::detail {
 
-// Writes the sentence, its place and the fiber dump to stderr, and aborts. Any thread may call it,
-// with any lock held.
+// Writes the sentence, its file and line and a dump of all fibers to stderr, and aborts. Any thread
+// may call this function, whichever locks it holds.
 [[noreturn]] void invariant_broken(const char* sentence, const char* file, int line) noexcept;
 
 }  // namespace weft::detail
 
-// `sentence` begins with the class and the number of the invariant, "Mutex I2: ...", and states
-// what holds. The condition is evaluated in debug, sanitizer and shaken builds only, so it must
-// change nothing. It reads only what the caller may read at that place, and takes no lock.
+// `sentence` begins with the class and the number of the invariant, "Mutex I2: ...", and states the
+// invariant. Only debug and sanitizer builds and builds with the option `shake` evaluate the
+// condition, so it must change nothing. It may read only what the caller may read there, and must
+// take no lock.
 #define WEFT_INVARIANT(condition, sentence)          \
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \
@@ -21,8 +22,8 @@ namespace weft::detail {
 
 #else
 
-// The condition is compiled, so that it stays valid, but never evaluated. Models check their own
-// properties: each additional load of an atomic would multiply the states to explore.
+// The condition is compiled, so that it stays valid, but never evaluated. Model-checking builds do
+// not evaluate it either, because each additional atomic load would multiply the states to explore.
 #define WEFT_INVARIANT(condition, sentence) static_cast<void>(sizeof(static_cast<bool>(condition)))
 
 #endif

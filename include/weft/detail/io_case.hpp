@@ -13,14 +13,14 @@ class IoHandle;
 namespace weft::detail {
 
 // A case that is ready when a call on a descriptor would not have to wait. While the select waits,
-// a watch in its direction passes edges to the case's own list; an attempt then asks the kernel for
-// the actual state. So the case is ready even if an earlier call has consumed the edge.
+// a watch on the descriptor passes edges to the case's own list; an attempt then queries the kernel
+// for the actual state. So the case is ready even if an earlier call has consumed the edge.
 // Invariants
-//   I1  While watching_, the watch is in the direction or has been notified, and the case counts as
-//       a call that uses the descriptor.
-//   I2  Before the kernel is asked, a notified watch is registered again, so that an edge after the
-//       answer is noticed. A case that consumes an edge lets the next call try at once. Unchecked:
-//       it concerns an order of steps.
+//   I1  While watching_ is true, the watch is registered for the direction or has been notified,
+//       and the case counts as a call that uses the descriptor.
+//   I2  A notified watch is registered again before the kernel is queried, so that an edge after
+//       the query is noticed. A case that consumes an edge lets the next call try at once.
+//       Unchecked: the invariant concerns an order of steps.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };
@@ -38,14 +38,14 @@ class IoCase : public SelectCase, private IoWatch {
   bool attempt() noexcept override;
   bool is_ready() noexcept override WEFT_NOT_ANALYZED;  // The select holds own_lock_.
   Deadline due() noexcept override;
-  // An edge has arrived: the kernel must be asked.
+  // Returns false: an edge has arrived, so the select must query the kernel.
   bool conclude() noexcept override { return false; }
   [[nodiscard]] bool asks_kernel() const noexcept override { return true; }
 
   [[nodiscard]] bool take_note() noexcept;
   static Waker note_edge(IoWatch& watch) noexcept;
 
-  io::IoHandle* const handle_;  // Null: always ready.
+  io::IoHandle* const handle_;  // Null: the case is always ready.
   const Direction direction_;
   bool watching_ = false;
   bool told_ WEFT_GUARDED_BY(own_lock_) = false;

@@ -6,14 +6,13 @@
 
 namespace weft::detail {
 
-// Takes the place of a waiter in one direction of a descriptor. It is notified once: either
-// something may have happened, or the descriptor was closed.
+// Replaces a waiter in one direction of a descriptor. It is notified once: when the descriptor may
+// have become ready, or when the descriptor is closed.
 struct IoWatch {
   // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
-  // the watch from the direction calls it; the function must not park.
+  // the watch from the direction calls this function, which must not park.
   Waker (*tell)(IoWatch& self) noexcept;
-  // Set by the notifying thread, which then does not access the watch any more; see
-  // io::IoDirection.
+  // Set by the notifying thread, which does not access the watch after that; see io::IoDirection.
   Atomic<bool> let_go{false};
 };
 

@@ -1,4 +1,4 @@
-// The state that a fiber and the handle that joins it share.
+// The state that a fiber shares with the handle that joins the fiber.
 #pragma once
 
 #include <exception>
@@ -13,13 +13,14 @@
 
 namespace weft::detail {
 
-// The untyped core: whether the fiber has finished, and the waiters for its end.
-// Invariant: references_ counts the fiber and the handle; the last one to leave deletes the state.
+// The untyped part: records whether the fiber has finished, and which callers wait for its end.
+// Invariant: references_ counts the fiber and the handle; the last of these to leave deletes the
+// state.
 // Order
 //   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
-//           is there.
-//   [refs]  release_reference subtracts (acq_rel) -> the last one loads or subtracts (acquire): it
-//           sees all uses of the other.
+//           is visible.
+//   [refs]  release_reference subtracts (acq_rel) -> the last owner loads or subtracts (acquire):
+//           it sees all uses by the other owner.
 class JoinCore {
  public:
   JoinCore() = default;
@@ -27,9 +28,8 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // The fiber calls it once, after it has stored its outcome. Unlocking is the fiber's last access:
-  // a caller that alone owns the state may destroy it once join() has returned. A true result of
-  // done() does not suffice.
+  // The fiber calls finish() once, after it has stored its outcome. Its last access is to unlock
+  // lock_, so a sole owner may destroy the state once join(), not only done(), has returned.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -48,18 +48,18 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // Does the same; if possible, it runs the fiber in place or takes no lock. Only owners of a
-  // reference may call it: finish() may not have returned yet, and may still access the state.
+  // Does the same, but if possible runs the fiber in place or takes no lock. Only an owner of a
+  // reference may call it, because finish() may still access the state when join_shared() returns.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
   }
 
-  // The destructor of a handle calls it for join_shared(). If an exception unwinds the handle, the
-  // fiber may wait for code that the exception has skipped: a long wait is reported.
+  // The destructor of a handle calls it instead of join_shared(). If an exception unwinds the
+  // handle, the fiber may wait for code that the exception has skipped, so a long wait is reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // If the fiber ran in place, its parent could not report a long wait.
+    // During unwinding, no fiber runs in place: its parent could not report a long wait.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
@@ -71,7 +71,7 @@ class JoinCore {
 
   // Returns true for the last owner, which must delete the state.
   [[nodiscard]] bool release_reference() noexcept {
-    // A sole owner stays the sole owner, so it need not count.
+    // A sole owner stays the sole owner, so it need not subtract.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 
@@ -92,7 +92,7 @@ class JoinState : public JoinCore, public SmallBlock {
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
-  // Stores the result or exception of `callable`. finish() must follow.
+  // Calls `callable` and stores its result or exception. A call of finish() must follow.
   template <class F>
   void store_outcome(F& callable) noexcept {
     WEFT_TRY {
@@ -109,8 +109,8 @@ class JoinState : public JoinCore, public SmallBlock {
     WEFT_CATCH_ALL { exception_ = std::current_exception(); }
   }
 
-  // The fiber calls it last, once its callable has been destroyed. Its FiberLocal values are
-  // destroyed before a joiner continues. Afterwards it must not use the state.
+  // The fiber calls end_fiber() last, once its callable has been destroyed. The fiber's FiberLocal
+  // values are destroyed before a joiner continues. The fiber must not use the state afterwards.
   void end_fiber() noexcept {
     destroy_locals();
     finish();

@@ -11,9 +11,9 @@
 namespace weft::detail {
 
 // A wait in a context, by a call that cannot report an early end: receive(), send(), acquire(),
-// wait(), lock(). It writes a line to stderr if the context has ended or ends meanwhile. A process
-// writes at most one line for each WaitReason.
-// Context: the caller, which holds no lock.
+// wait(), lock(). The LateWait writes a line to stderr if the context has ended or ends during the
+// wait. A process writes at most one line for each WaitReason.
+// Context: callers that hold no lock.
 class LateWait {
  public:
   explicit LateWait(WaitReason reason) noexcept;
@@ -24,7 +24,7 @@ class LateWait {
   struct Caller {
     WaitReason reason;
     std::uint64_t id;
-    std::array<char, 64> name;  // A copy: the thread that ends the context reads it.
+    std::array<char, 64> name;  // A copy, because the thread that ends the context reads it.
     void operator()() const noexcept;
   };
 
@@ -33,9 +33,10 @@ class LateWait {
 
 }  // namespace weft::detail
 
-// In programs with assertions, these begin such a wait, which lasts until the end of the scope.
-// `polls` does not wait; if it returns true, the enclosing function returns. The second form is for
-// a caller that holds a lock, and must check the guarded state again.
+// In programs with assertions, these macros begin a LateWait, which lasts until the end of the
+// scope. `polls` must not wait; if it is true, the enclosing function returns. The second macro is
+// for a caller that holds a lock. It unlocks for a moment, so the caller must check the guarded
+// state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS
 #define WEFT_TELL_LATE_WAIT(reason, polls)                 \

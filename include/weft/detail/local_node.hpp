@@ -5,10 +5,10 @@
 
 namespace weft::detail {
 
-// It belongs to one owner only, so no lock is needed. The list has the newest value first. So
-// destruction follows the order of the list, and finding one of a handful of values takes one or
-// two loads per value. (Moving a found node to the front would be faster for a few dozen values,
-// but would need a second list for the order of creation, and a write for each lookup.)
+// Only one fiber or thread uses the node, so no lock is needed. The newest value is first in the
+// list, so destruction follows the order of the list. A search in a short list takes one or two
+// loads per value. (Moving a found node to the front would be faster for a few dozen values, but
+// would need a second list for the order of creation, and a write for each lookup.)
 struct LocalNode {
   LocalNode* next;
   std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
@@ -21,7 +21,8 @@ struct LocalNode {
   return first;
 }
 
-// Repeats until the list is empty: a destructor may use other values, which creates them again.
+// Continues until the list is empty, because a destructor may use other values and so recreate
+// them.
 inline void destroy_all(LocalNode*& first) noexcept {
   while (LocalNode* node = first) {
     first = node->next;
@@ -32,7 +33,7 @@ inline void destroy_all(LocalNode*& first) noexcept {
 // Returns the values of the calling fiber or plain thread, newest first. The reference is valid
 // until the caller ends.
 [[nodiscard]] LocalNode*& locals() noexcept;
-// Destroys them. This happens automatically when the caller ends.
+// Destroys the caller's values, as the end of the caller does automatically.
 inline void destroy_locals() noexcept { destroy_all(locals()); }
 
 // Returns a key that no FiberLocal of the process has had.

@@ -6,8 +6,9 @@
 
 namespace weft::detail {
 
-// A node of the caller's list of locals that a scope owns. Nodes with one key nest: the innermost
-// is found. The fiber or plain thread that makes it also destroys it.
+// A node that a scope owns, in the caller's list of fiber-local values. Nodes with the same key
+// nest: a search finds the innermost node. The fiber or plain thread that makes a scope must
+// destroy it.
 class LocalScope : private LocalNode {
  public:
   LocalScope(const LocalScope&) = delete;

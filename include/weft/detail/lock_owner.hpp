@@ -8,10 +8,10 @@ namespace weft::detail {
 
 // The lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread. The
 // three bytes would otherwise be padding after a lock's SpinLock; scheduler/upkeep/wait_cycles.cpp
-// reads them there. A lock records its owner only while base::notes_lock_owners(), because the
-// store would be a tenth of the instructions of a lock(). While owners are recorded,
-// is_turn_over(), which each locking call reads anyway, returns true and so diverts the call from
-// its fast path. Relaxed: the writer holds the lock's spin lock.
+// reads them there. A lock records its owner only while base::notes_lock_owners() is true, because
+// the store would be a tenth of the instructions of a lock(). Each locking call evaluates
+// is_turn_over() anyway; while owners are recorded, that function returns true and so diverts the
+// call from its fast path. Relaxed: the writer holds the lock's spin lock.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;
@@ -27,7 +27,7 @@ class LockOwner {
   }
 
  private:
-  // No std::array, because its header has 400 lines, and each program includes this header.
+  // Not a std::array: its header has 400 lines, and each program includes this header.
   Atomic<std::uint8_t> bytes_[kBits / 8]{};
 };
 

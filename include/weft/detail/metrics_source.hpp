@@ -13,35 +13,36 @@
 
 namespace weft::detail {
 
-// Returns the family `name` of a reading, which is added if the reading has none. Throws
-// std::bad_alloc.
+// Returns the family `name` of `reading`, and adds the family if the reading does not have it.
+// Throws std::bad_alloc.
 [[nodiscard]] metrics::Family& family_of(metrics::Reading& reading, std::string_view name,
                                          std::string_view type, std::string_view help);
 
-// A request that a server reads or answers, for dumps and pages.
+// A request that a server is reading or answering, as dumps and live pages show it.
 struct OpenRequest {
   metrics::Labels server;
-  std::uint64_t fiber = 0;  // Its number, as in dumps.
+  std::uint64_t fiber = 0;  // The fiber's number, as in dumps.
   std::string what;         // Method and target.
   std::string peer;
   std::string route;
   const char* state = "";
   std::chrono::nanoseconds age{};
-  std::chrono::nanoseconds waiting{};  // How long it waits for the client; 0: not at all.
+  std::chrono::nanoseconds waiting{};  // The time of the current wait for the client; 0: none.
 };
 
 using ListRequests = std::vector<OpenRequest> (*)(std::size_t most, Deadline patience);
-// Dumps list requests by `list` from now on. The first MetricsSource installs it, so that programs
-// without sources do not link it.
+// From now on, dumps call `list` for the requests. The first MetricsSource installs the function,
+// so that programs without sources do not link it.
 void list_requests_with(ListRequests list) noexcept;
 
-// While it exists, each reading of the metrics includes what it adds.
+// While a source exists, each reading of the metrics includes the source's samples.
 class MetricsSource {
  public:
-  // Adds samples to a reading. It must not park, and must not make or destroy a source.
+  // A function that adds samples to a reading. It must not park, and must not make or destroy a
+  // source.
   using Add = std::function<void(const MetricsSource&, metrics::Reading&)>;
 
-  // Adds its longest requests, at most `most` of them, under the same rules.
+  // A function that adds the longest requests, at most `most`. The rules for Add also apply to it.
   using List =
       std::function<void(const MetricsSource&, std::vector<OpenRequest>&, std::size_t most)>;
 
@@ -53,15 +54,15 @@ class MetricsSource {
   MetricsSource(const MetricsSource&) = delete;
   MetricsSource& operator=(const MetricsSource&) = delete;
 
-  // The source's label; for all but the first source of a name, it includes `number`.
+  // Returns the source's labels; they include `number`, except for the first source of a name.
   [[nodiscard]] metrics::Labels labels() const;
 
-  // Lets each source of this process add to `reading`, in the order of their creation. In the child
-  // of a fork, a source of the parent process may be locked forever, and is left out. In a
+  // Adds the samples of each source of this process to `reading`, in the order of creation. In the
+  // child of a fork, a source of the parent process may be locked forever, so it is left out. In a
   // simulation, the caller's host counts as the process. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the longest requests of each source, the longest first; in a simulation, of all hosts.
-  // Returns none if the lock of the sources was not free before `patience` ended.
+  // Returns the longest requests of each source, the longest first; in a simulation, for all hosts.
+  // Returns no request if the lock of the sources was not free before `patience` ended.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());
 
@@ -70,8 +71,8 @@ class MetricsSource {
   const std::string name_;
   const Add add_;
   const List list_;
-  unsigned number_ = 1;          // The smallest number that was free at its construction.
-  unsigned forks_ = 0;           // The number of forks before its construction.
+  unsigned number_ = 1;          // The smallest number that was free when the source was made.
+  unsigned forks_ = 0;           // The number of forks before the source was made.
   const std::uint64_t process_;  // 0 outside of simulations.
   MetricsSource* next_ = nullptr;
   MetricsSource* previous_ = nullptr;

@@ -1,4 +1,4 @@
-// The pools of a process that have a name.
+// The named pools of a process.
 #pragma once
 
 #include <vector>
@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// Appends a reading of each pool. Fibers and plain threads may call it; it never parks. Throws
-// std::bad_alloc.
+// Appends a reading of each named pool. Fibers and plain threads may call it; it never parks.
+// Throws std::bad_alloc.
 void read_named_pools(std::vector<metrics::PoolMetrics>& readings);
 
 }  // namespace weft::detail

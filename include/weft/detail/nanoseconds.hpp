@@ -7,15 +7,15 @@
 
 namespace weft::detail {
 
-// 128 bits can hold the distance of any two points in time that wide_nanoseconds() returns.
+// 128 bits can hold the difference of any two values that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
 // Larger numbers of seconds count as this limit: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
-// Every duration from a user is converted here, because a conversion by std::chrono may overflow.
-// Rounds up, so that no wait ends early. A duration beyond kWideLimit seconds becomes that limit;
-// a duration that is not a number becomes 0.
+// Converts a duration from a user, because a conversion by std::chrono may overflow. Rounds up, so
+// that no wait ends early. A duration beyond kWideLimit seconds becomes that limit; a duration that
+// is not a number becomes 0.
 template <class Rep, class Period>
 [[nodiscard]] constexpr WideNanoseconds wide_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {
@@ -30,7 +30,7 @@ template <class Rep, class Period>
     const auto rounded = static_cast<WideNanoseconds>(exact);
     return static_cast<long double>(rounded) < exact ? rounded + 1 : rounded;
   } else {
-    // Both factors are below 2^64 in magnitude, so the product is at most 2^127 - 1.
+    // The factors are below 2^64 and 2^63 in magnitude, so the product is below 2^127.
     const WideNanoseconds product = static_cast<WideNanoseconds>(duration.count()) * Period::num;
     if constexpr (kPerSecond % Period::den == 0) {
       if (product >= kWideLimit) return kLargest;
@@ -40,7 +40,7 @@ template <class Rep, class Period>
       const WideNanoseconds seconds = product / Period::den;
       if (seconds >= kWideLimit) return kLargest;
       if (seconds <= -kWideLimit) return -kLargest;
-      // Less than a second is left: below 2^63 periods, times 2^30.
+      // The remainder is less than a second: below 2^63 periods, times a factor below 2^30.
       const WideNanoseconds rest = product % Period::den * kPerSecond;
       const WideNanoseconds rounded_down = seconds * kPerSecond + rest / Period::den;
       return rest % Period::den > 0 ? rounded_down + 1 : rounded_down;
@@ -56,8 +56,8 @@ template <class Rep, class Period>
   return static_cast<std::int64_t>(wide);
 }
 
-// Like std::chrono::ceil<std::chrono::nanoseconds>(), but returns the nearest value where that
-// overflows.
+// Like std::chrono::ceil<std::chrono::nanoseconds>(), but returns the nearest value where ceil()
+// would overflow.
 template <class Rep, class Period>
 [[nodiscard]] constexpr std::chrono::nanoseconds saturated_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {

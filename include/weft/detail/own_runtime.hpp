@@ -3,16 +3,16 @@
 
 namespace weft::detail {
 
-// Returns how many fibers can run at once in the runtime to which the caller would spawn; 1 without
-// a runtime.
+// Returns how many fibers can run at once in the runtime into which the caller would spawn; 1 if
+// there is no runtime.
 [[nodiscard]] unsigned concurrency() noexcept;
 
-// Returns whether the destructor of the caller's runtime runs; it waits for the last fibers.
+// Returns whether the destructor of the caller's runtime has begun; it waits for the last fibers.
 // Returns false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
-// Registers `call`. Each thread that begins to destroy a runtime makes this call, once
-// runtime_is_ending() is true there, to notify fibers that wait for more work. A process has one
-// such call: a later registration replaces it. It must not park.
+// Registers `call`, which notifies fibers that wait for more work. Each thread that begins to
+// destroy a runtime makes this call once runtime_is_ending() is true in the runtime. A process has
+// one such call: a later registration replaces it. The call must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 
 }  // namespace weft::detail

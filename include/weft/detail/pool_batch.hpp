@@ -20,7 +20,7 @@ class PoolBatch {
   ~PoolBatch() { clear(); }
 
   [[nodiscard]] bool full() const noexcept { return size_ == kCapacity; }
-  // Adds what `make` returns. The batch must not be full.
+  // Adds the item that `make` returns. The batch must not be full.
   template <class Make>
   void add(Make make) {
     ::new (static_cast<void*>(places_ + size_ * sizeof(PoolItem))) PoolItem(make());

@@ -30,19 +30,19 @@ template <class Range>
 concept RangeOfTasks =
     std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
 
-// Reading through such an iterator moves out of an element that can be accessed again.
+// Such an iterator moves out of an element on reading, and can visit the element again.
 template <class Iterator>
 concept MovesOutOfElements =
     std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
     std::derived_from<typename std::iterator_traits<Iterator>::iterator_category,
                       std::forward_iterator_tag>;
 
-// The return value of run_until().
+// The return type of run_until().
 template <class R>
 using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
 
-// Makes an item of each submitted callable, submits it to the pool, and returns the callable if it
-// is refused. FiberPool's functions have the same names and describe their meaning.
+// Makes an item of each submitted callable, submits the item to the pool, and gives the callable
+// back if the pool refuses it. FiberPool documents the meaning of each kind of submission.
 class PoolEntry {
  public:
   using Room = detail::Room;
@@ -51,7 +51,7 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // Accepts an item by a single push, which suffices for most items; if it cannot, it changes
+  // Accepts an item with a single push, which suffices for most items; if the push fails, changes
   // nothing and returns false. So a caller that ignores the result of submit() makes no error code.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // A refused item is unchanged.
@@ -61,7 +61,8 @@ class PoolEntry {
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
-  // Submits the item, whose job is `job`, and parks until it has ended, unless it is refused.
+  // Submits the item, whose job is `job`, and if the pool accepts it, parks until the job has
+  // ended.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
   // Returns how many items were accepted, in order, and the error that refused the next item.
@@ -71,7 +72,7 @@ class PoolEntry {
   [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
     return enqueue(core_, item, room, until);
   }
-  // `until` is empty, or one limit of the wait.
+  // `until` is empty or contains one limit of the wait.
   template <class F, class... Limit>
   [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
     Unaccepted unaccepted{item_of(std::forward<F>(callable))};
@@ -126,7 +127,7 @@ class PoolEntry {
     }
     return all;
   }
-  // Options may come first. An lvalue is copied, any other argument moved.
+  // `options` may be a SubmitOptions. Copies from an lvalue or a view, moves from other ranges.
   template <class Range, class... Options>
   [[nodiscard]] Result<std::size_t> in_bulk(Range&& callables, Room room, const Until& until,
                                             const Options&... options) const {
@@ -183,7 +184,7 @@ class PoolEntry {
     if (!accepted) [[unlikely]]
       throw_refusal(core_, accepted.error);
   }
-  // The return value of async().
+  // Returns the return value of async(), or throws the refusal.
   template <class R>
   [[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) const {
     throw_if_refused(result.error);
@@ -210,11 +211,11 @@ class PoolEntry {
                                                const Until& until = {});
   [[noreturn]] static void throw_refusal(const pool::PoolCore& core, std::error_code why);
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
-  // Throws std::bad_alloc for the pool's first token.
+  // Throws std::bad_alloc if the pool cannot allocate its first token.
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core);
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
-  // Calls `start_job` with the callable; a wrapper carries the caller's context, if there is one.
+  // Calls `start_job` with the callable, in a wrapper that carries the caller's context, if any.
   template <class F, class StartJob>
   [[nodiscard]] Result<TaskOf<F>> start_in_context(F&& callable, StartJob start_job) const {
     using Callable = std::decay_t<F>;
@@ -238,7 +239,7 @@ class PoolEntry {
     return {{}, accepted.error};
   }
 
-  // An accepted item is empty, so nothing is left to destroy. Otherwise an Owner destroys it.
+  // An accepted item is empty and needs no destruction. Otherwise, an Owner destroys the item.
   union Unaccepted {
     struct Owner {
       PoolItem& item;
@@ -250,7 +251,7 @@ class PoolEntry {
     ~Unaccepted() {}  // NOLINT(modernize-use-equals-default): the defaulted one is deleted.
   };
 
-  // Returns an empty token for a callable that takes none.
+  // Returns an empty token for a callable that takes no token.
   template <class F>
   [[nodiscard]] std::stop_token token_for() const {
     if constexpr (kTakesStop<F>) return stop_token_of(core_);
@@ -263,12 +264,12 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
-      std::stop_token token = stop_token_of(core_);  // It may throw: the callable is not moved yet.
+      std::stop_token token = stop_token_of(core_);  // May throw, so precedes the move.
       return PoolItem(std::in_place,
                       StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }
   }
-  // Counted like any other refusal.
+  // Counts the refusal like any other refusal.
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> refused_empty() const {
     PoolItem empty;
@@ -282,7 +283,7 @@ class PoolEntry {
       return std::ignore;
     }
   }
-  // Returns the items of a batch from number `first` on to their owners.
+  // Moves the callables of a batch, from item `first` on, back to their owners.
   template <class Iterator>
   static void give_back(std::span<PoolItem> items, std::size_t first, Iterator element) {
     using F = std::remove_reference_t<std::iter_reference_t<Iterator>>;

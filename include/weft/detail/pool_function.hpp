@@ -18,7 +18,7 @@ namespace weft::detail {
 template <class A, class In>
 concept ArgumentFor = std::convertible_to<A, In>;
 
-// Moves an argument back to its source.
+// The destructor moves an argument back to its source.
 template <class A, class In>
 struct GiveBack {
   std::remove_reference_t<A>& owner;
@@ -34,7 +34,7 @@ class PoolFunction {
   // Several workers may call it concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Identifies the objects of this function, for a submit that may run tasks on its own stack.
+  // Identifies the objects of this function, for a submit that may run tasks on the caller's stack.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of retired workers are destroyed.
   virtual void wait_for_objects() noexcept {}
@@ -69,9 +69,8 @@ class OneFunction final : public PoolFunction<In, Out> {
 
 inline const std::uint64_t submitting_key = new_local_key();
 
-// While it lives, the calling fiber or thread is submitting to the pool whose function has these
-// objects(). It allocates nothing, so a call that makes this object does not fail earlier than
-// other calls of the pool.
+// While this object exists, the calling fiber or thread is submitting to the pool whose function
+// has these objects(). The constructor allocates nothing, so it cannot make a submission fail.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
@@ -88,9 +87,10 @@ class Submitting : private LocalScope {
   const void* const objects_;
 };
 
-// Keeps an object for each worker: a FiberLocal of the worker's fiber, created with its first task
-// and destroyed when it ends. A task that the pool runs in submit() gets an object for this call
-// only, because its caller is no worker of the pool, or a worker whose object is in use.
+// Keeps an object for each worker: a FiberLocal of the worker's fiber, created for the fiber's
+// first task and destroyed when the fiber ends. A task that the pool runs inside submit() gets an
+// object for this call only: the caller is not a worker of the pool, or is a worker whose object is
+// in use.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;

@@ -48,25 +48,26 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// A call whose outcome a caller waits for, or that has attributes. It is on the heap, with a
-// refcount, when a PoolTask refers to it, and on the waiting stack in FiberPool::run(). When it was
-// submitted with SubmitOptions, the pool alone owns and reuses it. Invariants
+// A call that has attributes, or whose outcome a caller waits for. A job with a PoolTask is on the
+// heap and has a refcount; the job of FiberPool::run() is on the waiting caller's stack. The pool
+// alone owns and reuses a job that has SubmitOptions but no PoolTask.
+// Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
 //       the thread that ends kPending accesses the callable and the outcome, until the end is
 //       published.
-//   I2  The end is published under lock_, and a waiter locks lock_ before it leaves. So a job on a
+//   I2  The end is published under lock_, and a waiter locks lock_ before it returns. So a job on a
 //       stack is not destroyed while its publisher still uses it. Unchecked: a lock does not record
 //       its holder.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
-//   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
-//   [job-refs]  release_reference, release_unless_last (acq_rel, both sides): the last one sees all
-//               uses.
+//   [job]       publish stores state_ (release) -> ready loads it (acquire): outcome visible.
+//   [job-refs]  release_reference, release_unless_last (acq_rel, both sides): the last owner sees
+//               all uses.
 class PoolJob {
  public:
-  // drained: it was a drain task, which the pool itself made.
+  // drained: the job was a drain task, which the pool itself made.
   enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
-  // drain: a task that a sub-pool has in its parent.
+  // drain: the job of a drain task, which a sub-pool submits to its parent.
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
 
   PoolJob(const pool::PoolCore& root, Kind kind, TaskAttributes* attributes = nullptr) noexcept
@@ -75,21 +76,21 @@ class PoolJob {
         kind_(kind),
         references_(kind == Kind::on_heap ? 2 : 1) {}
 
-  // The pool calls it: runs the callable unless it has been cancelled.
+  // Called by the pool. Runs the callable unless the job has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
-  // The pool calls it after execute(), under the lock under which it frees the slot. It ends the
-  // job, and returns the waiters, which the pool must wake by wake_chain() after unlocking. If the
-  // job has no other reference (`is_last`), the pool destroys it with its outcome before the slot
-  // is free. Otherwise the pool must not use the job any more.
+  // The pool calls settle() after execute(), under the lock under which it frees the slot. settle()
+  // ends the job and returns the waiters; the pool must unlock and then wake them with
+  // wake_chain(). If the job has no other reference (`is_last`), the pool destroys the job and its
+  // outcome before the slot is free. Otherwise, the pool must not use the job any more.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
-    bool is_unused = false;  // No caller refers to it; it has no outcome.
+    bool is_unused = false;  // No caller refers to the job; it has no outcome.
   };
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
-  // The pool calls it instead of execute() and settle(): the task is dropped.
+  // The pool calls it instead of execute() and settle() to drop the task.
   void abandon() noexcept;
-  // The pool takes it after execute(): the exception and the type of a task without a waiter.
+  // The exception and the type of a task without a waiter; the pool takes them after execute().
   struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
@@ -97,27 +98,26 @@ class PoolJob {
   [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
   [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
   [[nodiscard]] bool is_drain() const noexcept { return kind_ == Kind::drain; }
-  // The pool calls it after execute(): the handle has been dropped, so no caller will read the
-  // outcome.
+  // Called by the pool after execute(). Returns true if no handle can read the outcome any more.
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
   }
-  // The pool calls it for a dropped job.
+  // The pool calls it if is_dropped() is true.
   virtual void drop_outcome() noexcept {}
-  // The pool calls it after execute(): the job may be used for another call, since it has no other
-  // reference.
+  // Called by the pool after execute(). Prepares the job for another call and returns true, if the
+  // pool owns the only reference to an unwatched job.
   [[nodiscard]] bool make_reusable() noexcept;
-  // The pool calls it under its lock: from now on the pool destroys the callable with the job.
-  // Before that, a refused callable returns to its owner.
+  // The pool calls it under its lock when it accepts the job. From then on, the pool destroys the
+  // callable with the job. A refused callable returns to its owner.
   void note_accepted() noexcept {
-    // Relaxed: if a reader misses it, the callable is destroyed at the job's turn.
+    // Relaxed: if a reader misses the store, the callable is destroyed when the job would have run.
     is_accepted_.store(true, relaxed);
   }
-  // Does the same, for a drain task.
+  // Does the same as note_accepted(), for a drain task.
   virtual void drain_accepted() noexcept {}
   // Null for a job without attributes.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
-  // Returns why the pool should refuse a job before it is accepted; empty if it should accept it.
+  // Returns the error with which the pool should refuse the job; empty if it should accept the job.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
   // A waiter calls the following functions.
@@ -129,15 +129,15 @@ class PoolJob {
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // Returns true if the callable will never run; if it runs, its token gets a stop request.
+  // Returns true if the callable will never run. If the callable is running, requests its stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
-  // Sets an alarm that drops the job at its deadline. Throws as spawn().
+  // Sets an alarm that drops the job at its deadline. Throws what spawn() throws.
   void watch_deadline();
 
  protected:
   virtual ~PoolJob() = default;
-  // Returns why there is no outcome; empty if there is one.
+  // Returns the reason why there is no outcome; empty if there is an outcome.
   [[nodiscard]] std::error_code reason_for_none() const noexcept;
 
  private:
@@ -149,9 +149,9 @@ class PoolJob {
   virtual void request_stop() noexcept = 0;
 
   [[nodiscard]] bool claim(State state) noexcept;
-  // Returns the waiters, which must then be woken.
+  // Publishes the end, and returns the waiters, which the caller must wake.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Returns false if the caller's reference is the only reference.
+  // Releases the caller's reference and returns true, unless it is the only reference.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
@@ -164,7 +164,7 @@ class PoolJob {
   const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
-  // The reason of a dropped job; written before its end is published.
+  // The reason why the job was dropped; written before the job's end is published.
   Errc reason_ = Errc::cancelled;
   Atomic<std::uint32_t> state_{kPending};
   Atomic<std::uint32_t> references_;
@@ -173,7 +173,7 @@ class PoolJob {
   WaitList waiters_;
 };
 
-// The end of a job, for a select.
+// A case of a select that is ready once the job has ended.
 template <class Handler>
 class PoolCase final : public SelectCase {
  public:
@@ -215,7 +215,7 @@ class PoolOutcome : public PoolJob {
   }
 
  protected:
-  // A reference is stored as a std::reference_wrapper, which converts back.
+  // A reference is stored as a std::reference_wrapper, which converts back to the reference.
   using Reference = std::reference_wrapper<std::remove_reference_t<R>>;
   using Stored = std::conditional_t<std::is_void_v<R>, std::monostate,
                                     std::conditional_t<std::is_reference_v<R>, Reference, R>>;
@@ -223,7 +223,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// The stop requests of a job: its pool's, and its own if it is shared with a handle.
+// The stop requests of a job: from its pool and, if it has one, from its own stop source.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)
@@ -234,7 +234,7 @@ class PoolStop {
   [[nodiscard]] std::stop_token token() const noexcept {
     return own_.stop_possible() ? own_.get_token() : of_pool_;
   }
-  // Calls `call`; meanwhile the job's own source follows the pool's.
+  // Calls `call`. During the call, the job's own source follows stop requests of the pool.
   template <class Call>
   decltype(auto) while_following(Call call) {
     StopRegistration<RequestStop> registration;
@@ -253,7 +253,7 @@ class PoolStop {
   std::stop_source own_;
 };
 
-// Takes the place of PoolStop for a job that does not take a token.
+// Replaces PoolStop for a job that does not take a token.
 struct NoPoolStop {
   NoPoolStop(const std::stop_token& /*of_pool*/, bool /*has_own*/) noexcept {}
   template <class F>
@@ -273,7 +273,7 @@ struct StoppableTask {
   std::stop_token token;
 };
 
-// A job and its callable, which stays with the caller if F is a reference.
+// A job with its callable. If F is a reference, the caller keeps the callable.
 template <class F, class R>
 class PoolCall : public PoolOutcome<R> {
  public:
@@ -335,12 +335,12 @@ template <class F>
   return false;
 }
 
-// One accepted call, as the pool stores it: a task, or a job with waiters or attributes. If it is
-// destroyed without having been run, it notifies the waiters of the job.
+// One accepted call, as the pool stores it: a task, or a job with waiters or attributes. An item
+// that is destroyed before it runs notifies the waiters of its job.
 class PoolItem {
  public:
   PoolItem() noexcept = default;
-  // Empty, if `callable` is.
+  // The item is empty if `callable` is empty.
   template <class F>
   PoolItem(std::in_place_t, F&& callable)
       : task(is_empty_callable<std::decay_t<F>>(callable) ? Task()

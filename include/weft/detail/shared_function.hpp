@@ -13,10 +13,11 @@ namespace weft::detail {
 template <class Signature>
 class SharedFunction;
 
-// A std::function that also takes move-only callables; its copies share such a callable. A type
-// that cannot be called with these arguments is not convertible to it.
+// A std::function that also takes move-only callables; its copies share such a callable. A type is
+// convertible to a SharedFunction only if it can be called with these arguments.
 // Context: plain value.
-// Throws: std::bad_alloc; a call as the callable, or std::bad_function_call if this is empty.
+// Throws: std::bad_alloc; a call throws what the callable throws, or std::bad_function_call if
+// empty.
 template <class R, class... Arguments>
 class SharedFunction<R(Arguments...)> {
  public:
@@ -24,7 +25,7 @@ class SharedFunction<R(Arguments...)> {
   SharedFunction() noexcept = default;
   SharedFunction(std::nullptr_t) noexcept {
   }  // NOLINT(google-explicit-constructor): as no callable.
-  // Takes the callable; an empty std::function of the same signature leaves it empty.
+  // Takes the callable. From an empty std::function of this signature, makes an empty function.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, SharedFunction> &&
            std::is_invocable_r_v<R, std::decay_t<F>&, Arguments...>)
@@ -33,7 +34,7 @@ class SharedFunction<R(Arguments...)> {
 
   // Returns whether there is a callable.
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(function_); }
-  // Calls it.
+  // Calls the callable.
   R operator()(Arguments... arguments) const {
     return function_(std::forward<Arguments>(arguments)...);
   }

@@ -11,15 +11,15 @@ namespace weft::detail {
 struct Simulated {
   // Returns whether the caller runs on the simulation's own thread.
   bool (*is_inside)() noexcept;
-  // Nanoseconds of the monotonic clock of the calling fiber's host.
+  // Returns the monotonic clock of the calling fiber's host, in nanoseconds.
   std::int64_t (*now)() noexcept;
-  // Nanoseconds of the monotonic clock of the machine that runs all hosts, and that clock's time at
-  // which the host's clock shows `host_time`.
+  // Returns the monotonic clock of the machine that runs all hosts, in nanoseconds. The second
+  // function returns that clock's time at which the host's clock shows `host_time`.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
-  // Nanoseconds since 1970, by the clock of the calling fiber's host.
+  // Returns the nanoseconds since 1970, by the clock of the calling fiber's host.
   std::int64_t (*wall_clock)() noexcept;
-  // Returns 64 random bits from the simulation's seed. Requires is_inside().
+  // Returns 64 random bits that derive from the simulation's seed. Requires is_inside().
   std::uint64_t (*random)() noexcept;
 };
 
@@ -29,17 +29,17 @@ struct Simulated {
 
 #else
 
-// Returns null while no simulation runs. Relaxed: it points to constants.
+// Null while no simulation runs. Relaxed: the pointer refers to constants.
 inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
-// Returns null while no simulation runs. Any caller; never parks.
+// Returns null while no simulation runs. Any fiber or thread may call it; it never parks.
 [[nodiscard, gnu::always_inline]] inline const Simulated* simulated() noexcept {
   return installed_simulation.load(relaxed);
 }
 
 #endif
 
-// Returns whether the caller is part of a simulation. Any caller; never parks.
+// Returns whether the caller is part of a simulation. Any thread may call it; it never parks.
 [[nodiscard]] inline bool is_simulated() noexcept {
   const Simulated* simulation = simulated();
   return simulation != nullptr && simulation->is_inside();

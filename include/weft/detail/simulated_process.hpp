@@ -11,9 +11,10 @@ namespace weft::detail {
 
 #else
 
-// Returns the number of the calling fiber's process in a simulation, which no other process of any
-// simulation has; 0 outside. The upper 32 bits are the number of the simulation. The objects of a
-// simulated process outlive it, so the lists of a process must omit them. Any caller; never parks.
+// Returns the number of the calling fiber's simulated process, which is unique among all
+// simulations; 0 outside of a simulation. The upper 32 bits are the number of the simulation. The
+// objects of a simulated process outlive it, so the lists must omit them. Any thread may call it;
+// it never parks.
 [[nodiscard]] std::uint64_t simulated_process() noexcept;
 
 #endif

@@ -7,7 +7,7 @@
 namespace weft::detail {
 
 // Like operator new and operator delete, for memory that is small and short-lived: a worker keeps
-// some blocks for reuse. Memory that one thread has allocated may be freed by another. Throws
+// some blocks for reuse. A thread may free memory that another thread has allocated. Throws
 // std::bad_alloc.
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;

@@ -1,4 +1,4 @@
-// A lock for a few instructions.
+// A lock for critical sections of a few instructions.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -8,10 +8,11 @@
 namespace weft::detail {
 
 // Guards the wait lists of primitives and other sections of a few dozen instructions. It is never
-// held across a callback or an allocation. It may be passed to an After, which unlocks it on the
-// other side of the switch. So a waiter becomes visible only once its registers are saved.
+// held across a callback or an allocation. A caller may pass it to an After, which unlocks it after
+// the switch. So a waiter becomes visible only once the waiter's registers are saved.
 // Order
-//   [spin]  unlock stores false (release) -> lock exchanges (acquire): the section is visible.
+//   [spin]  unlock stores false (release) -> lock exchanges (acquire): the previous section is
+//           visible.
 class WEFT_LOCK("spin lock") SpinLock {
  public:
   [[gnu::always_inline]] void lock() noexcept WEFT_ACQUIRES() {
@@ -19,7 +20,7 @@ class WEFT_LOCK("spin lock") SpinLock {
       lock_contended();  // [spin]
   }
   [[nodiscard]] bool try_lock() noexcept WEFT_TRY_ACQUIRES(true) {
-    // Relaxed: only avoids a write that would fail anyway.
+    // Relaxed: this load only avoids an exchange that would fail anyway.
     return !locked_.load(relaxed) && !locked_.exchange(true, acquire);  // [spin]
   }
   [[gnu::always_inline]] void unlock() noexcept WEFT_RELEASES() {

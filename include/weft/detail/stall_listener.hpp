@@ -1,4 +1,4 @@
-// A library's own observation of fibers that block their worker in a system call.
+// Notifies a library of fibers that block their worker in a system call.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ struct Fiber;
 
 namespace weft::detail {
 
-// The monitors' threads call it. It must not park, throw or wait for a lock of the program.
+// The monitor threads call its functions, which must not park, throw or wait for a program's lock.
 class StallListener {
  public:
   StallListener() = default;
@@ -19,10 +19,10 @@ class StallListener {
   StallListener(const StallListener&) = delete;
   StallListener& operator=(const StallListener&) = delete;
 
-  // Returns whether begin() must be called. The fiber may have ended.
+  // Returns whether begin() must be called. The fiber may already have ended.
   [[nodiscard]] virtual bool is_of_interest(const fibers::Fiber* fiber) const noexcept = 0;
-  // Called when a fiber is found blocked; it has run for `lasted` so far. `calls` are as in
-  // StallReport. Returns a number for end(), or 0 if end() need not be called.
+  // Called when a fiber is found blocked; the fiber has run for `lasted` so far. `calls` has the
+  // meaning of StallReport::calls. Returns a number for end(), or 0 if end() need not be called.
   [[nodiscard]] virtual std::uint64_t begin(std::span<const void* const> calls,
                                             std::chrono::nanoseconds lasted) const noexcept = 0;
   // Called when the fiber has continued, `more` after the call of begin().
@@ -31,7 +31,7 @@ class StallListener {
 
 // Installs the listener of this process, for all runtimes; it is never destroyed.
 void listen_to_stalls(const StallListener& listener) noexcept;
-// Null if there is none.
+// Returns null if no listener is installed.
 [[nodiscard]] const StallListener* stall_listener() noexcept;
 
 }  // namespace weft::detail

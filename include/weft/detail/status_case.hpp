@@ -1,4 +1,4 @@
-// A case of a select that sends, and passes the status of the send to its handler.
+// A case of a select that sends a value and passes the status of the send to its handler.
 #pragma once
 
 #include <concepts>
@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// The handler takes a ChannelStatus, or nothing. An event that completes the wait either grants the
-// send, or closes its target.
+// The handler takes a ChannelStatus, or nothing. A notifier that ends the wait has either granted
+// the send or closed the target.
 template <class Handler>
 class StatusCase : public SelectCase {
  public:

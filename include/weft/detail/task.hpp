@@ -24,17 +24,17 @@ struct ShownType<Callable> {
   using Type = typename Callable::Shown;
 };
 
-// A callable with waiters declares its join target, which the waiters compare: a JoinCore or a
-// WaitGroup, for example.
+// A callable declares the object through which callers wait for it: its join target, for example a
+// JoinCore or a WaitGroup.
 template <class Callable>
 concept HasJoinTarget = requires(const Callable& callable) {
   { callable.join_target() }
   noexcept->std::same_as<const void*>;
 };
 
-// A move-only void() callable that runs at most once. Callables of up to kInlineSize bytes live
-// inside; larger callables in one allocation, a small block if possible. Not thread-safe: one owner
-// at a time; any thread may call the functions that end in _hint.
+// A move-only void() callable that runs at most once. A callable of up to kInlineSize bytes is
+// stored inside; a larger callable in one allocation, a small block if possible. Not thread-safe: a
+// task has one owner at a time. Any thread may call the functions whose names end in _hint.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 32;
@@ -46,8 +46,8 @@ class Task {
       Task(F&& callable)  // NOLINT(google-explicit-constructor): a callable is a task.
       : Task(std::in_place_type<std::decay_t<F>>, std::forward<F>(callable)) {}
 
-  // Makes the callable of its members. A move would read words that have just been written in
-  // parts, and the processor would wait for them.
+  // Constructs the callable from its members. A move would read whole words that have just been
+  // written in parts, for which the processor would have to wait.
   template <class Callable, class... Members>
   explicit Task(std::in_place_type_t<Callable>, Members&&... members) {
     if constexpr (kFitsInline<Callable>) {
@@ -68,7 +68,7 @@ class Task {
     }
     return *this;
   }
-  // Does the same if this task is empty and `other` has a callable, as in each spawn.
+  // A faster move assignment: this task must be empty, and `other` must have a callable.
   void refill(Task&& other) noexcept {
     const Operations& operations = other.use_up();
     set_operations(operations);
@@ -88,7 +88,7 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
-  // The callable. Its type must be Callable, and it must not have run.
+  // Returns the callable, which must be of type Callable and must not have run.
   template <class Callable>
   [[nodiscard]] Callable& callable() noexcept {
     if constexpr (kFitsInline<Callable>) {
@@ -98,14 +98,14 @@ class Task {
     }
   }
 
-  // Returns the join target of the callable; null for most. Requires a callable.
+  // Returns the join target of the callable; null for most callables. Requires a callable.
   [[nodiscard]] const void* join_target() const noexcept {
     const auto target_of = operations_hint()->join_target;
     return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
-  // Returns the same for a task that another thread may be destroying. read(from, to, bytes) copies
-  // memory, and returns false if it cannot. The first bytes of a callable determine its target.
+  // Returns the join target of a task that another thread may be destroying. read(from, to, bytes)
+  // copies memory, and returns false on failure. The callable's first bytes set the target.
   template <class Read>
   [[nodiscard]] const void* join_target_hint(Read read) const noexcept {
     const Operations* operations = operations_hint();
@@ -123,12 +123,12 @@ class Task {
     return operations->join_target(&pointer);
   }
 
-  // Returns the type of the callable, even after it ran; null if there was none, or without RTTI.
+  // Returns the type of the callable, even after it ran; null without a callable or without RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
     return operations == nullptr ? nullptr : operations->type;
   }
-  // Returns an address in the program or library that made the callable; null if there was none.
+  // Returns an address in the program or library that made the callable; null without a callable.
   [[nodiscard]] const void* image_hint() const noexcept { return operations_hint(); }
 
  private:
@@ -139,12 +139,12 @@ class Task {
     void (*relocate)(void* from, void* to) noexcept;
     const void* (*join_target)(const void* storage) noexcept;  // Null without a target.
     const std::type_info* type;
-    std::size_t box_bytes;  // 0 for a callable that is inside.
+    std::size_t box_bytes;  // 0 for a callable inside the task.
   };
   static constexpr std::size_t kMostBoxBytes = 256;
 
-  // Marks the address once the callable is destroyed, so that dumps still show its type. A task
-  // that has never had a callable also has the mark, so one bit shows whether there is a callable.
+  // Marks the address once the callable is used up, so that dumps still show its type. A task that
+  // never had a callable also has the mark, so one bit shows whether there is a callable.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -186,7 +186,7 @@ class Task {
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    // <memory> would cost each user of the library a tenth of the time that <thread> takes.
+    // Not a std::unique_ptr: <memory> would add a tenth of the compile time of <thread>.
     const struct Owner {
       Box<Callable>* box;
       ~Owner() { delete box; }
@@ -246,7 +246,7 @@ class Task {
   [[nodiscard]] const Operations* operations_hint() const noexcept {
     return reinterpret_cast<const Operations*>(operations_.load(relaxed) & ~kUsedUp);
   }
-  // Written by its constructor, the address is written once.
+  // The constructor of operations_ takes the address, so that the address is written only once.
   Task(Task& other, std::uintptr_t operations) noexcept : operations_(operations) {
     if ((operations & kUsedUp) == 0)
       take_storage(other, *reinterpret_cast<const Operations*>(operations));
@@ -261,7 +261,7 @@ class Task {
   }
 
   // Copies one word at a time. Words that a caller has just written are still on their way to the
-  // cache. A processor forwards them to a read of one such word, but not to a read of two.
+  // cache. A processor forwards such a word to a read of one word, but not to a read of two.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
@@ -280,9 +280,9 @@ class Task {
     }
   }
 
-  // The address of an Operations, perhaps with kUsedUp; only kUsedUp before there was a callable.
-  // Relaxed: only the owner writes it; dumps may read a stale value, and the object that it refers
-  // to never changes.
+  // The address of an Operations, with kUsedUp once the callable is used up; kUsedUp alone before
+  // the first callable. Relaxed: only the owner writes the address. Dumps may read a stale address,
+  // because an Operations never changes.
   Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };

@@ -14,13 +14,13 @@
 // pointer.
 #define WEFT_GUARDED_BY(lock) WEFT_ANALYSIS(guarded_by(lock))
 #define WEFT_POINTEE_GUARDED_BY(lock) WEFT_ANALYSIS(pt_guarded_by(lock))
-// Mark a function that is called with the lock held, or that locks or unlocks it. A wait releases
-// its lock on the other side of the switch.
+// Mark a function that requires, acquires or releases a lock. A wait counts as a release, although
+// the lock is released only after the switch.
 #define WEFT_REQUIRES(...) WEFT_ANALYSIS(requires_capability(__VA_ARGS__))
 #define WEFT_ACQUIRES(...) WEFT_ANALYSIS(acquire_capability(__VA_ARGS__))
 #define WEFT_TRY_ACQUIRES(...) WEFT_ANALYSIS(try_acquire_capability(__VA_ARGS__))
 #define WEFT_RELEASES(...) WEFT_ANALYSIS(release_capability(__VA_ARGS__))
-// Marks a function that returns this lock.
+// Marks a function that returns the given lock.
 #define WEFT_RETURNS_LOCK(lock) WEFT_ANALYSIS(lock_returned(lock))
-// Marks functions whose locks the analysis cannot follow; each states the reason.
+// Marks functions whose locks the analysis cannot follow; each use states the reason.
 #define WEFT_NOT_ANALYZED WEFT_ANALYSIS(no_thread_safety_analysis)

@@ -1,4 +1,4 @@
-// A mutex for threads that the lock analysis covers.
+// A mutex for threads, with annotations for the lock analysis.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,7 @@
 
 namespace weft::detail {
 
-// A std::mutex: its waiters block their threads. It is never held across a switch.
+// A std::mutex: its waiters block their threads. A fiber never holds it across a switch.
 class WEFT_LOCK("mutex") ThreadMutex {
  public:
   constexpr ThreadMutex() noexcept = default;

@@ -26,7 +26,8 @@ enum class TraceKind : std::uint8_t {
   pool_refuse,
 };
 
-// Whether a trace is being recorded. Relaxed: a hint; each worker sees it when it next reads it.
+// Whether a trace is being recorded. Relaxed: a hint; a worker sees a change when it next reads the
+// flag.
 extern Atomic<bool> tracing;
 [[nodiscard, gnu::always_inline]] inline bool is_tracing() noexcept {
   return tracing.load(relaxed);

@@ -5,9 +5,8 @@
 
 namespace weft::detail {
 
-// Whether the turn of the fiber that runs on a worker is over. It is in a cache line of the
-// worker's own.
-// Relaxed throughout: hints.
+// Shows whether the turn of the fiber that runs on a worker is over. Each worker has its own Turn,
+// in a separate cache line. All accesses are relaxed, because the flags are hints.
 struct Turn {
   // A caller that sees true calls give_way(). While locks record their owners, the flag stays set,
   // even for plain threads, and `has_ended` shows whether the turn is over.
@@ -41,7 +40,8 @@ namespace weft::detail {
   return is_over;
 }
 #else
-// Not inlined, so that its thread-pointer arithmetic cannot be shared between calls.
+// Not inlined, so that the compiler cannot reuse a thread pointer that it computed for another
+// call.
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
@@ -50,10 +50,10 @@ namespace weft::detail {
 void give_way() noexcept;
 
 // Called at the start of each call that may park, before anything is locked. So a fiber that never
-// has to wait lets other fibers run once its turn of 1 ms is over. It costs one load from a line of
-// the worker's own. The calls of a channel check only when they do not park, and at their end. It
-// must not be used in calls that promise not to park (try_..., spawn, wake), because these may be
-// made with a thread's mutex held.
+// has to wait lets other fibers run once its turn of 1 ms is over. The check costs one load from a
+// cache line of the worker. Channel calls check only at their end, and only if they did not park.
+// Calls that promise not to park (try_..., spawn, wake) must not use it, because their caller may
+// hold a mutex of the thread.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

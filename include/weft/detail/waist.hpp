@@ -1,9 +1,9 @@
 // The waist: the only interface between the code that runs fibers and the code that fibers run.
 //
-// All layers above (sync, net, pool, channels, join handles) are built on these functions and have
-// no access to workers or queues; the scheduler implements them. Four small headers have one more
-// function each: turn.hpp, local_node.hpp, alarm.hpp and blocking.hpp. `tools/check_symbols` has
-// the list.
+// All layers above (sync, net, pool, channels, join handles) use these functions and have no access
+// to workers or queues; the scheduler implements the functions. Five small headers declare the
+// others: turn.hpp, local_node.hpp, alarm.hpp, blocking.hpp and simulated_process.hpp.
+// `tools/check_symbols` lists all.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,17 @@ namespace weft::detail {
 
 struct ThreadSeat;  // Where a plain thread sleeps.
 
-// A call to be made on the other side of the switch, once the parked fiber's registers are saved.
-// Because a waiter is published only here, a wake can never come before its park. `argument` must
-// not point into the parking stack, unless the call's last access to it precedes the publication of
-// the waiter.
+// A call that the worker makes after the switch, once the parked fiber's registers are saved. Only
+// this call publishes a waiter, so a wake can never precede its park. `argument` must not point
+// into the parking stack, unless the call's last access to it precedes the publication of the
+// waiter.
 struct After {
   void (*call)(void* argument) noexcept;
   void* argument;
 };
 
 // Identifies a parked fiber, or a plain thread that called the library. Each park requires exactly
-// one wake: the thread that removes the waiter from its list (or wins its Claim) must make it.
+// one wake: the thread that removes the waiter from its list (or wins its Claim) must call wake().
 class Waker {
  public:
   Waker() noexcept = default;
@@ -53,7 +53,7 @@ class Waker {
   [[nodiscard]] ThreadSeat* thread() const noexcept {
     return reinterpret_cast<ThreadSeat*>(bits_ & ~kThreadBit);
   }
-  // Called shortly before a wake: most likely the record is not in the cache.
+  // Called shortly before a wake, because the fiber's record is most likely not in the cache.
   void prefetch() const noexcept { __builtin_prefetch(reinterpret_cast<void*>(bits_), 1); }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
 
@@ -63,11 +63,11 @@ class Waker {
   std::uintptr_t bits_ = 0;
 };
 
-// Decides, once, which of several callers ends a wait: a notifier, the clock, a stop request. It is
-// on the waiting stack; a loser must not access the waiter any more, except under the lock of the
-// structure that contains it.
+// Decides, once, which party ends a wait: a notifier, the clock or a stop request. The claim is on
+// the waiting caller's stack. A loser must not access the waiter any more, except under the lock of
+// the list that contains the waiter.
 // Order
-//   [claim]  try_claim (acq_rel) -> winner (acquire): what the winner wrote before is visible.
+//   [claim]  try_claim (acq_rel) -> winner (acquire): the winner's earlier writes are visible.
 class Claim {
  public:
   enum Winner : std::uint32_t { kNobody, kNotifier, kClock, kStop };
@@ -84,22 +84,22 @@ class Claim {
   Atomic<std::uint32_t> winner_{kNobody};
 };
 
-// Makes a new fiber runnable. From a fiber, it goes to the queue of the fiber's worker; from a
-// plain thread, to the shared queue of the current runtime. Never parks. Throws std::system_error
+// Makes a new fiber runnable: in the queue of the worker, if a fiber calls spawn(); in the inject
+// queue of the current runtime, if a plain thread does. Never parks. Throws std::system_error
 // (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc; `task` is then
 // unchanged.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
-// Makes a new fiber that is parked before its first step: wake() starts it. Like any parked caller
-// it must be woken exactly once. Never parks. Throws as spawn().
+// Makes a new fiber that is parked before its first step: wake() starts it. Like any parked caller,
+// the fiber must be woken exactly once. Never parks. Throws what spawn() throws.
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
 // Returns the calling fiber or plain thread.
 [[nodiscard]] Waker current() noexcept;
 
-// Parks the caller: saves its registers, runs other fibers, and returns after wake(). `after`
-// runs exactly once, on the other side. A plain thread runs `after` itself, then sleeps.
+// Parks the caller: saves its registers, runs other fibers, and returns after wake(). `after` runs
+// exactly once, after the switch. A plain thread runs `after` itself, then sleeps.
 void park(After after, WaitReason reason) noexcept;
 
 // Does the same as park(), but at `deadline` the clock tries to win `claim`, and if it wins, wakes
@@ -107,23 +107,23 @@ void park(After after, WaitReason reason) noexcept;
 // claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
-// Parks the caller until the deadline, even if it has already passed. It costs less than
+// Parks the caller until the deadline, even if the deadline has already passed. It costs less than
 // park_until(), and no other thread may wake the caller.
 void sleep_until(Deadline deadline) noexcept;
 
-// Replaces a park until a fiber of `target` (see Task::join_target) has ended. If such a fiber was
-// recently spawned here and has not started, it runs on the caller's stack. The caller must be a
-// fiber whose stack has enough room. The caller is its parent meanwhile, and counts as waiting for
-// `reason`. Returns false if there is no such fiber, or if it is time for other fibers to run. A
-// parent can do nothing until its child has ended. So only a wait without a deadline may call it: a
-// wait for all fibers of the target, or for its only fiber.
+// Replaces a park that waits for the end of a fiber of `target` (see Task::join_target). If such a
+// fiber was recently spawned on this worker and has not started, it runs on the caller's stack. The
+// caller must be a fiber with enough room on its stack. Meanwhile, the caller is the fiber's
+// parent, and counts as waiting for `reason`. Returns false if there is no such fiber, or if it is
+// time for other fibers to run. A parent can do nothing until its child has ended. So only a wait
+// without a deadline may call it: a wait for all fibers of the target, or for its only fiber.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Must be called exactly once per park. Any thread may
-// call it. Synchronizes with the return of the park.
+// call it. The call synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
-// Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
+// Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
 void yield() noexcept;
 
 }  // namespace weft::detail

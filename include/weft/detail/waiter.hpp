@@ -12,18 +12,18 @@
 
 namespace weft::detail {
 
-// One wait of one caller, on its stack. Guarded by the lock of its list. Unchecked: no member leads
-// to that lock.
+// One wait of one caller, on the caller's stack. The lock of the list guards the waiter. Unchecked:
+// no member refers to that lock.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
   Waker waker;
-  // Null: only the thread that removes it from the list can end this wait.
+  // Null: only the thread that removes the waiter from the list can end this wait.
   Claim* claim = nullptr;
   void* slot = nullptr;      // Where a value is transferred, if the primitive transfers one.
   std::uint64_t amount = 0;  // The requested amount (a semaphore's permits).
   bool linked = false;
-  bool claimed = false;  // A notifier has removed it, and so ended the wait.
+  bool claimed = false;  // A notifier has removed the waiter, and so ended the wait.
   bool granted = false;  // Set by the notifier: the waiter has received what it waited for.
 };
 
@@ -48,7 +48,7 @@ class WaitList {
     (first_ == nullptr ? last_ : first_->previous) = &waiter;
     first_ = &waiter;
   }
-  // Null: at the end.
+  // If `next` is null, inserts at the end.
   void insert_before(Waiter* next, Waiter& waiter) noexcept {
     if (next == nullptr) return push_back(waiter);
     waiter.linked = true;
@@ -67,8 +67,8 @@ class WaitList {
     if (waiter.linked) erase(waiter);
   }
 
-  // Removes the first waiter whose wait has not ended, and ends that wait: the caller must wake it.
-  // Waiters whose wait is already over are unlinked and skipped.
+  // Removes the first waiter whose wait has not ended, and ends the wait; the caller must wake the
+  // waiter. Waiters whose wait is already over are unlinked and skipped.
   [[nodiscard]] Waiter* claim_front() noexcept {
     while (first_ != nullptr) {
       Waiter& waiter = *first_;
@@ -92,7 +92,7 @@ class WaitList {
     return false;
   }
 
-  // Moves at most `most` waiters that can be claimed to a chain through `next`, oldest first.
+  // Claims at most `most` waiters, and returns them as a chain through `next`, oldest first.
   [[nodiscard]] Waiter* claim_all(std::size_t most = SIZE_MAX) noexcept {
     Waiter* head = nullptr;
     Waiter** tail = &head;
@@ -111,23 +111,22 @@ class WaitList {
   Waiter* last_ = nullptr;
 };
 
-// The body of an After, on the other side of the switch; the parking caller has passed the lock to
-// it.
+// The body of an After, which runs after the switch; the parking caller has passed the lock to it.
 inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   static_cast<SpinLock*>(held)->unlock();
 }
 
-// Returns an After that unlocks `lock`: data published under it becomes visible only once the
-// parked fiber's registers are saved. For the analysis, the lock is released here, because the
-// After now owns it.
+// Returns an After that unlocks `lock`: data published under the lock becomes visible only once the
+// parked fiber's registers are saved. For the lock analysis, this call releases the lock, because
+// the After now owns it.
 [[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
     WEFT_RELEASES(lock) WEFT_NOT_ANALYZED {
   return {unlock_handed_over, &lock};
 }
 
-// Parks the caller at the back of `list` until it is removed and woken. The caller holds `lock`,
-// which guards the list; it is released on return. A list is a WaitList, or a type that orders
-// waiters in its own way with the same push_back() and erase_if_linked().
+// Parks the caller at the back of `list` until another thread removes and wakes it. The caller must
+// hold `lock`, which guards the list; the call releases the lock. A list is a WaitList, or a type
+// with the same push_back() and erase_if_linked() that orders waiters in its own way.
 template <class List>
 void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {
@@ -160,8 +159,8 @@ template <class List>
   return winner;
 }
 
-// Waits as wait_in() does, until `until` at most. Returns the party that ended the wait; unless
-// that was a notifier, the waiter has been removed.
+// Waits as wait_in() does, but `until` may end the wait. Returns the party that ended the wait; if
+// it was not a notifier, removes the waiter from the list.
 template <class List>
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,

@@ -3,9 +3,9 @@
 
 namespace weft::detail {
 
-// False for each callable. A function that takes callables of one form has a last overload, for all
-// other callables, that asserts this constant. Only that overload then fits, so the compiler prints
-// its sentence and the callable's type, not the reasons why the other overloads do not fit.
+// False for every callable. A function that takes callables of one form has a last overload, for
+// all other callables, that asserts this constant. Only that overload then fits, so the compiler
+// prints its message and the callable's type, not the reasons why the other overloads do not fit.
 template <class Callable>
 inline constexpr bool kFits = false;
 

@@ -16,7 +16,7 @@ namespace weft::detail {
 template <class F>
 concept WrongForGroup = !GroupTask<F>;
 
-// Has an overload for each function of TaskGroup that takes a callable, as WrongPoolCalls has.
+// Has an overload for each function of TaskGroup that takes a callable; see WrongPoolCalls.
 class WrongGroupCalls {
  public:
   template <WrongForGroup F>

@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// Each function asserts by itself: a shared assertion makes clang's message three lines longer.
+// Each function has its own assertion: a shared one would make clang's message three lines longer.
 #define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
 
 template <class F>

@@ -13,7 +13,7 @@
 
 namespace weft::dns {
 
-// Options with their defaults take the values of /etc/resolv.conf or of c-ares.
+// An option with its default takes its value from /etc/resolv.conf or c-ares.
 struct ResolverOptions {
   // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
@@ -21,21 +21,21 @@ struct ResolverOptions {
   std::chrono::milliseconds attempt_time{0};
   // The number of attempts at each server before the answer is EAI_AGAIN.
   int attempts = 0;
-  // How long addresses of one kind, IPv6 or IPv4, wait for the other kind (RFC 8305: 50 ms). dial()
+  // How long IPv6 or IPv4 addresses wait for addresses of the other kind (RFC 8305: 50 ms). dial()
   // waits for the other kind while it already tries the first addresses.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
-// Asks name servers by c-ares: the calling fiber waits for their sockets, without a thread. So the
-// number of questions is not limited, and an abandoned question ends at once. /etc/hosts comes
-// first and is read in place. Other sources of the system's resolver (mDNS, LDAP, systemd's
-// containers) are not asked; net::Resolver asks them.
+// Queries name servers with c-ares: the calling fiber waits for their sockets, without a thread. So
+// the number of queries is not limited, and an abandoned query ends at once. The fiber reads
+// /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS, LDAP,
+// systemd's containers).
 // Context: fibers and plain threads of a runtime; resolve() parks.
 // Errors: as AnyResolver::resolve(); Errc::no_runtime; the system's without a descriptor or memory.
 // Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:
-  // Opens nothing yet. Questions refer to `options` without copies.
+  // Makes a resolver, which opens nothing yet. Queries refer to its `options` without copies.
   explicit Resolver(ResolverOptions options = {});
 
  private:

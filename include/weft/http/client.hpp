@@ -32,32 +32,32 @@ struct ClientOptions {
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
   // The time limit for name resolution, connecting and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
-  // How long a call with "Expect: 100-continue" waits for the server before it sends its body;
+  // How long a call with "Expect: 100-continue" waits for the server before it sends the body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The limit for an answer's head with all interim heads (100, 103), and again for its trailers.
+  // The size limit of an answer's head with all interim heads (100, 103), and of its trailers.
   std::size_t head_bytes = 64 * 1024;
   // The largest number of headers in each head, and in the trailers.
   std::size_t headers = 128;
-  // The limit of Reply::read_all().
+  // The size limit of Reply::read_all(), in bytes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // Asks for compressed answers, unless a call has an Accept-Encoding or a Range, and decompresses
-  // gzip as bodies are read: body_bytes then limits the text. The headers stay as they came.
+  // Requests compressed answers, unless a call has an Accept-Encoding or a Range, and decompresses
+  // gzip bodies as they are read; body_bytes then limits the text. Headers do not change.
   bool decompress = false;
-  // With 0, redirects are returned as answers.
+  // The largest number of redirects of a call. With 0, send() returns redirects as answers.
   std::size_t max_redirects = 10;
-  // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
+  // The layer for https: tls::client_layer(context). Empty: an https URL is Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the URL's host and port. Nothing: by TCP to the host.
+  // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
-  // The URL of a proxy, "http://127.0.0.1:3128"; https uses a tunnel through it (CONNECT).
+  // The URL of a proxy, "http://127.0.0.1:3128"; https uses a tunnel through the proxy (CONNECT).
   std::string proxy = {};
-  // The Proxy-Authorization that the proxy gets, "Basic bmFtZTp3b3Jk". Empty: none.
+  // The Proxy-Authorization header for the proxy, "Basic bmFtZTp3b3Jk". Empty: no header.
   std::string proxy_authorization = {};
-  // The resolver for hosts, which must outlive the client. Null: as net::resolve().
+  // The resolver for hosts, which must outlive the client. Null: uses net::resolve().
   net::AnyResolver* resolver = nullptr;
-  // Stores cookies of answers and sends them. It must outlive the client's calls; clients may share
-  // it. Null: the caller handles cookies.
+  // Stores cookies of answers, and adds them to requests. The jar must outlive the client's calls;
+  // clients may share a jar. Null: the caller handles cookies.
   CookieJar* cookies = nullptr;
 };
 
@@ -69,17 +69,17 @@ struct Call {
   std::string url;
   // The client itself writes Connection, Content-Length and Transfer-Encoding. A Cookie replaces
   // the cookies of the jar, and a Host the URL's host, until a redirect to another origin. With
-  // "Expect: 100-continue" the body waits for the server, and is not sent if an answer comes.
+  // "Expect: 100-continue", the client does not send the body if a final answer arrives first.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  // Replaces a body: returns its next part, or weft::Errc::end_of_stream; it is sent in chunks.
-  // Another error ends the call. The caller of send() calls it, for one request only: such a call
-  // is not repeated, or redirected with its body.
+  // Replaces `body`: returns the next part, or weft::Errc::end_of_stream; the body is sent in
+  // chunks. Another error ends the call. send() calls the function for one request only, so it
+  // neither repeats such a call nor redirects it with its body.
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// An answer whose body is read on demand, move-only. Its connection returns to the client after the
-// body's end, and is closed if the reply is destroyed before.
+// An answer whose body is read on demand; move-only. The connection returns to the client at the
+// end of the body. If the reply is destroyed earlier, the connection is closed.
 // Context: fibers and plain threads, one caller at a time; reads park.
 // Throws: std::bad_alloc.
 class Reply {
@@ -93,29 +93,29 @@ class Reply {
   // Closes the connection, unless the body has been read to its end. Parks briefly at most.
   ~Reply();
 
-  // Returns the status of the first line: 200, 404.
+  // Returns the status code, such as 200 or 404.
   [[nodiscard]] int status() const noexcept;
-  // Returns the headers in the order of arrival; valid as long as the reply.
+  // Returns the headers in the order of arrival; the span is valid as long as the reply exists.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // Returns the first header of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Returns the URL of the answer, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Returns the body's size, if the head contains it; after HEAD or 304 the size of the body that
-  // is not sent.
+  // Returns the body's size, if the head contains it; after HEAD or 304, the size of the unsent
+  // body.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
   // Returns whether read_some() returns the text of a compressed body (ClientOptions::decompress).
-  // Content-Encoding and Content-Length then describe other bytes.
+  // If so, Content-Encoding and Content-Length describe the compressed bytes.
   [[nodiscard]] bool is_decompressed() const noexcept;
 
-  // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
-  // after weft::Errc::timed_out or cancelled.
+  // Reads at least one byte of the body. weft::Errc::end_of_stream reports the end of the body. The
+  // call may be repeated after weft::Errc::timed_out or cancelled.
   // Errors: also the codes of ErrorKind::malformed, which include malformed_coding for a body that
   // cannot be decompressed; Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Reads the body. After an error `value` is the part read so far.
+  // Reads the body to its end. After an error, `value` is the part read so far.
   // Errors: also Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = Until::ambient());
   // Returns the headers after the last chunk; empty before the body's end has been read.
@@ -131,36 +131,36 @@ class Reply {
   std::unique_ptr<State> state_;
 };
 
-// Sums since the beginning, which may be stale.
+// Counts since the client was made; they may be stale.
 struct ClientStats {
-  std::uint64_t connections = 0;  // Made.
+  std::uint64_t connections = 0;  // Connections made.
   std::uint64_t reused = 0;       // Requests that used an idle connection.
   std::uint64_t retried = 0;      // Reused connections that turned out to be closed.
 };
 
 class ClientCore;
 
-// Sends requests over connections that it keeps. It has no cache.
+// Sends requests over connections that it keeps for reuse. The client does not cache answers.
 // Context: fibers and plain threads of one runtime; send() and get() park.
 // Throws: std::bad_alloc; send() and get() also as go().
-// Lifetime: it must not outlive the runtime.
+// Lifetime: the client must not outlive the runtime.
 class Client {
  public:
-  // Opens no connection yet.
-  // Throws: std::invalid_argument that names the option, std::bad_alloc.
+  // Makes a client, which opens no connection yet.
+  // Throws: std::invalid_argument, which names the invalid option; std::bad_alloc.
   explicit Client(ClientOptions options = {});
   // Closes idle connections. Replies may outlive the client.
   ~Client();
-  // The parameter is no const reference, which g++ would bind to the braces in Client({}).
+  // Not a const reference, because g++ would bind it to the braces in Client({}).
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends the request and returns after the head of the answer, whatever its status; `until` ends
-  // all waits. After 303 every method except HEAD becomes GET; after 301 and 302, POST becomes GET.
-  // Other redirects keep method and body. Authorization, Cookie and similar headers do not go to
-  // another scheme, host or port, and no request goes from https to http. A redirect that cannot be
-  // followed is returned. If a kept connection turns out to be closed, a repeatable request is
-  // repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
+  // Sends the request and returns once the head of the answer has arrived, whatever its status;
+  // `until` can end each wait. After 303, every method except HEAD becomes GET; after 301 and 302,
+  // POST becomes GET. Other redirects keep method and body. The client does not send Authorization,
+  // Cookie and similar headers to another scheme, host or port, and follows no redirect from https
+  // to http. It returns a redirect that it cannot follow. If a kept connection turns out to be
+  // closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
   // errors of dial(), the layer and the stream.
@@ -170,7 +170,7 @@ class Client {
     return send({.url = std::move(url)}, until);
   }
 
-  // Returns sums that may be stale.
+  // Returns counts that may be stale.
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:

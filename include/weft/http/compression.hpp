@@ -7,16 +7,17 @@
 
 namespace weft::http {
 
-// Configures ServerOptions::compression. Answers of these types are sent as gzip if the client's
-// Accept-Encoding permits it, and all such answers have `Vary: Accept-Encoding`. Answers with a
-// Content-Encoding or Content-Range, with Cache-Control: no-transform, and parts of files are
-// unchanged. An ETag becomes weak. A compressor takes about 260 KiB while an answer is written.
+// Configures ServerOptions::compression. The server sends answers of these types as gzip if the
+// client's Accept-Encoding permits it, and adds `Vary: Accept-Encoding` to all of them. It does not
+// change parts of files, or answers with Content-Encoding, Content-Range or Cache-Control:
+// no-transform. A compressed answer's ETag becomes weak. A compressor uses about 260 KiB while an
+// answer is written.
 struct Compression {
-  // A body known to be smaller is sent unchanged.
+  // The server sends a body unchanged if the body is known to be smaller.
   std::size_t min_bytes = 1024;
-  // The level, from 1, the fastest, to 9, the smallest.
+  // The compression level, from 1 (fastest) to 9 (smallest output).
   int level = 5;
-  // Content-Types: "text/plain" is one, "text/" a prefix, "+json" a suffix.
+  // Content-Types: "text/plain" matches one type, "text/" a prefix, "+json" a suffix.
   std::vector<std::string> types = {"text/",
                                     "application/json",
                                     "application/javascript",

@@ -1,4 +1,4 @@
-// Cookies of a server.
+// Cookies in the requests and answers of a server.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Which requests from other sites include a cookie; `unset` leaves the choice to the browser.
+// Specifies which requests from other sites include a cookie; with `unset`, the browser decides.
 enum class SameSite : std::uint8_t { unset, strict, lax, none };
 
 // A cookie that an answer sets.
@@ -20,13 +20,13 @@ enum class SameSite : std::uint8_t { unset, strict, lax, none };
 struct Cookie {
   std::string name;   // A token.
   std::string value;  // Visible ASCII without '"', ',', ';' and '\'; quotes around it are allowed.
-  // Empty: the folder of the request's path.
+  // The path below which the cookie is sent. Empty: the folder of the request's path.
   std::string path = {};
   // Empty: the host that sets the cookie, without its subdomains.
   std::string domain = {};
-  // Zero deletes the cookie. Nothing: it ends with the browser's session.
+  // Zero deletes the cookie. Empty: the cookie ends with the browser's session.
   std::optional<std::chrono::seconds> max_age = {};
-  bool secure = false;     // Sent by HTTPS only.
+  bool secure = false;     // Sent over HTTPS only.
   bool http_only = false;  // Hidden from scripts.
   SameSite same_site = SameSite::unset;
   bool partitioned = false;  // Stored separately for each top-level site.
@@ -40,23 +40,24 @@ struct CookieView {
 
 // Returns the value of a Set-Cookie header.
 // Context: any caller; does not park.
-// Throws: std::bad_alloc; std::invalid_argument for a name that is no token, a value that Cookie
+// Throws: std::bad_alloc; std::invalid_argument for a name that is not a token, a value that Cookie
 // does not allow, a path that does not begin with '/', a path or domain with a semicolon or a
 // control character, and more than 4096 bytes of name and value. It also throws for cookies that
 // browsers drop: `none` and `partitioned` without `secure`, and the prefixes __Secure- and __Host-
-// without their attributes.
+// without the attributes that they require.
 [[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
 // Adds a Set-Cookie header to an answer that has not begun, after any earlier cookies.
 // Context: the request's handler; does not park.
 // Throws: as to_set_cookie().
 void add_cookie(Response& response, const Cookie& cookie);
 
-// Returns the cookies of a request in their order, with views of its texts. Values are neither
-// decoded nor unquoted. The client may send a name several times, the most specific path first.
+// Returns the cookies of a request in their order, as views of the request's texts. Values are
+// neither decoded nor unquoted. A client may send several cookies of one name, the most specific
+// path first.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<CookieView> cookies(const Request& request);
-// Returns the value of the first cookie of exactly this name.
+// Returns the value of the first cookie with exactly this name, if any.
 // Context: the request's handler; does not park.
 [[nodiscard]] std::optional<std::string_view> cookie(const Request& request,
                                                      std::string_view name) noexcept;

@@ -1,4 +1,4 @@
-// Cookies of a client.
+// A store for the cookies of a client.
 #pragma once
 
 #include <cstddef>
@@ -9,37 +9,38 @@
 
 namespace weft::http {
 
-// Each number is at least 1. At the limit, the cookie that has been unused for longest is dropped.
+// Each number must be at least 1. At a limit, the jar drops the cookie that was unused for longest.
 struct CookieJarOptions {
   std::size_t max_cookies = 3000;
   std::size_t max_per_domain = 50;
 };
 
 // Keeps cookies and selects the cookies of a request, by the rules of RFC 6265bis for domain, path,
-// Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. A name and a value have at most
-// 4096 bytes. It differs in three points. It uses no list of public suffixes: a host below "co.uk"
-// can set cookies for all hosts there. Only a domain of one label, such as "com", is refused.
-// SameSite and Partitioned have no effect, because a request belongs to no page. Nothing is stored
-// on disk. It needs no Client; `ClientOptions::cookies` connects it to a Client.
+// Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. A name and its value have at
+// most 4096 bytes together. The jar differs from the RFC in three points. It has no list of public
+// suffixes: a host below "co.uk" can set cookies for all hosts there. The jar refuses only a domain
+// of one label, such as "com". SameSite and Partitioned have no effect, because a request belongs
+// to no page. The jar stores nothing on disk. A jar works without a Client;
+// `ClientOptions::cookies` connects it to a Client.
 // Context: any number of fibers and plain threads; calls park briefly at most.
 // Throws: std::bad_alloc.
 class CookieJar {
  public:
   // Makes an empty jar.
-  // Throws: std::invalid_argument for a number of 0.
+  // Throws: std::invalid_argument if a number is 0.
   explicit CookieJar(CookieJarOptions options = {});
   // Drops all cookies.
   ~CookieJar();
   CookieJar(CookieJar&) = delete;
   CookieJar& operator=(const CookieJar&) = delete;
 
-  // Reads a Set-Cookie header of an answer from `url`. It keeps, replaces or deletes the cookie. A
-  // header that breaks the rules is ignored.
+  // Reads a Set-Cookie header of an answer from `url`, and stores, replaces or deletes the cookie.
+  // Ignores a header that violates the rules.
   void add(const Url& url, std::string_view set_cookie);
   // Returns the value of a Cookie header for `url`, "a=1; b=2": cookies with longer paths first,
-  // then older cookies. It is empty without cookies.
+  // then older cookies. The value is empty if there are no cookies.
   [[nodiscard]] std::string header_for(const Url& url);
-  // Returns the number of cookies, which may have expired.
+  // Returns the number of cookies, some of which may have expired.
   [[nodiscard]] std::size_t size() const;
   // Drops all cookies.
   void clear();

@@ -1,4 +1,4 @@
-// The errors of a message, as std::error_code values.
+// The errors of HTTP messages, as std::error_code values.
 // Context: plain value.
 #pragma once
 
@@ -7,34 +7,34 @@
 namespace weft::http {
 
 enum class Errc {
-  // Data from a peer, or a caller's arguments, violate the rules: `error == ErrorKind::malformed`.
-  malformed_url = 1,  // A call's URL.
-  malformed_call,     // A method or a header of a Call that must not be sent.
-  malformed_line,     // A bare CR or LF, a NUL, or a line that continues on the next line.
+  // `error == ErrorKind::malformed`: data from a peer, or a caller's arguments, violate the rules.
+  malformed_url = 1,  // The URL of a call is invalid.
+  malformed_call,     // A Call has a method or a header that must not be sent.
+  malformed_line,     // A line has a bare CR or LF or a NUL, or continues on the next line.
   malformed_start,    // The first line is not a request line, or not a status line.
   malformed_target,   // The target is neither a path nor a URL.
   malformed_host,     // The Host header is invalid, missing or repeated.
   malformed_header,   // A name is not a token, or a value has control characters.
   // Content-Length is not a number, is repeated, or is combined with Transfer-Encoding.
   malformed_length,
-  malformed_coding,   // A Transfer-Encoding that does not end with "chunked".
+  malformed_coding,   // A Transfer-Encoding does not end with "chunked".
   malformed_chunk,    // The size of a chunk, or the line end after its data, is invalid.
   malformed_trailer,  // A line after the last chunk is invalid.
   truncated_head,     // The stream ended within a head.
-  // A WebSocket's frame or message violates the protocol, or a text is not UTF-8.
+  // A WebSocket frame or message violates the protocol, or a text is not UTF-8.
   malformed_frame,
 
   body_too_large,    // The body exceeds Limits::body_bytes.
-  head_too_large,    // The head exceeds Limits::head_bytes or Limits::headers, or the trailers do.
+  head_too_large,    // The head or the trailers exceed Limits::head_bytes or Limits::headers.
   target_too_large,  // The target exceeds Limits::target_bytes.
-  unexpected_end,    // The peer ended the stream before a message, or in the middle of its body.
+  unexpected_end,    // The peer ended the stream before a message, or in the middle of a body.
   already_started,   // The head of the answer has been sent and cannot be changed.
   wrong_length,      // The number of bytes written differs from Content-Length.
   too_many_redirects,
   unsupported,          // The URL has another scheme, or the upgrade was not requested.
   unsupported_version,  // The version of HTTP is not 1.x.
-  unsupported_method,   // CONNECT, at a server.
-  unsupported_coding,   // A Transfer-Encoding other than "chunked".
+  unsupported_method,   // A server does not support CONNECT.
+  unsupported_coding,   // A Transfer-Encoding is not "chunked".
   unsupported_expectation,
 
   malformed_form,     // The parts of a form cannot be parsed.
@@ -42,7 +42,7 @@ enum class Errc {
   unsupported_form,   // The Content-Type of a body is not that of the expected form.
   message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
   message_too_slow,   // The message took longer than WebSocketOptions::message.
-  refused_by_proxy,   // ClientOptions::proxy opens no tunnel to the server.
+  refused_by_proxy,   // ClientOptions::proxy refused to open a tunnel to the server.
 };
 
 // A property that several of these errors share.
@@ -50,16 +50,16 @@ enum class ErrorKind {
   malformed = 1,  // The peer violates HTTP/1.1, or the call would violate it.
 };
 
-// Returns the category of Errc, named "weft-http". It lives as long as the process.
+// Returns the category of Errc, named "weft-http". The category lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 // Returns the category of ErrorKind, named "weft-http-kind".
 [[nodiscard]] const std::error_category& kind_category() noexcept;
 
-// Converts an Errc, so that codes compare: `error == http::Errc::malformed_chunk`.
+// Converts an Errc, for comparisons such as `error == http::Errc::malformed_chunk`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
-// Converts an ErrorKind: `error == http::ErrorKind::malformed`.
+// Converts an ErrorKind, for comparisons such as `error == http::ErrorKind::malformed`.
 [[nodiscard]] inline std::error_condition make_error_condition(ErrorKind kind) noexcept {
   return {static_cast<int>(kind), kind_category()};
 }

@@ -14,8 +14,8 @@ namespace weft::http {
 
 // An event of a stream.
 struct ServerEvent {
-  // The text; each of its lines becomes a `data` line. An event without data only sets id and
-  // retry: browsers dispatch no event for it.
+  // The text; each of its lines becomes a `data` line. An event without data only sets `id` and
+  // `retry`; browsers do not dispatch such an event.
   std::optional<std::string_view> data = {};
   // The type that a page listens for. Empty: "message".
   std::string_view event = {};
@@ -25,8 +25,8 @@ struct ServerEvent {
   std::optional<std::chrono::milliseconds> retry = {};
 };
 
-// An answer of Content-Type: text/event-stream, which a page reads by EventSource. The head goes
-// out with the first event or comment. Each call sends its whole event or comment:
+// An answer of Content-Type: text/event-stream, which a page reads with EventSource. The first
+// event or comment also sends the head. Each call sends a whole event or comment:
 //
 //   EventStream events(request, response);
 //   while (events.status()) {
@@ -38,26 +38,26 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: the first error stays: as Response::write(); weft::Errc::cancelled if the client is gone
-// or the server ends, timed_out at Limits::request.
+// Errors: as Response::write(); weft::Errc::cancelled if the client has disconnected or the server
+// ends; timed_out at Limits::request. All later calls return the first error.
 // Throws: std::bad_alloc; the constructor also as Request::context().
 class EventStream {
  public:
-  // Sets the headers of the answer. A request with a body must have been read.
+  // Sets the headers of the answer. If the request has a body, the handler must have read it.
   EventStream(Request& request, Response& response);
 
   // Sends an event; parks until the kernel has taken it.
-  // Throws: also std::invalid_argument for a line's end or a NUL in `event` or `id`, and for a
+  // Throws: also std::invalid_argument for a line end or a NUL in `event` or `id`, and for a
   // negative `retry`.
   net::Result<void> send(const ServerEvent& event);
   // Sends a comment, which clients ignore. A comment every 15 seconds or so keeps proxies from
-  // closing an idle connection, and detects a client that is gone.
+  // closing an idle connection, and detects that a client has disconnected.
   net::Result<void> comment(std::string_view text = {});
-  // Returns the error that ended the stream, such as the end of the client; until then, no error.
+  // Returns the error that ended the stream, such as a disconnect; before that, no error.
   [[nodiscard]] net::Result<void> status() noexcept;
-  // Returns the id of the last event that the client has seen before it connected again.
+  // Returns the id of the last event that the client received before it connected again.
   [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;
-  // Returns the request's context, which ends waits for the next event when the client is gone.
+  // Returns the request's context, which ends waits for an event when the client disconnects.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:

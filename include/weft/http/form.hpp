@@ -1,4 +1,4 @@
-// Forms: fields in one text, and parts with files.
+// Reads forms: fields in one text, and parts with files.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct FormLimits {
   std::size_t fields = 1000;
 };
 
-// Parses "a=1&b=x+y%21". Incorrectly encoded characters are kept.
+// Parses a text such as "a=1&b=x+y%21". Keeps incorrectly encoded characters.
 // Context: plain value.
 // Errors: Errc::form_too_large.
 // Throws: std::bad_alloc.
@@ -51,7 +51,7 @@ struct MultipartLimits {
   std::uint64_t total_bytes = ~std::uint64_t{0};  // The whole form, with boundaries and headers.
 };
 
-// Reads multipart/form-data part by part, in a buffer of some 8 KiB whatever the size of the form:
+// Reads multipart/form-data part by part; the buffer has about 8 KiB, whatever the form's size:
 //
 //   Multipart form(request);
 //   while (form.next()) {
@@ -63,7 +63,7 @@ struct MultipartLimits {
 //   }
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
-// After an error all calls return it.
+// After an error, all calls return the same error.
 // Context: one caller at a time, where the body may be read; calls that can return an error park.
 // Throws: std::bad_alloc.
 class Multipart {
@@ -73,36 +73,36 @@ class Multipart {
 
   // Reads the body of a request, which must outlive this object.
   explicit Multipart(Request& request, const MultipartLimits& limits = {});
-  // Reads any body with this Content-Type.
+  // Reads a body of this Content-Type from `source`.
   Multipart(std::string_view content_type, Source source, const MultipartLimits& limits = {});
   // Leaves the rest of the body unread.
   ~Multipart();
   Multipart(const Multipart&) = delete;
   Multipart& operator=(const Multipart&) = delete;
 
-  // Skips the rest of the current part, and goes to the next part.
+  // Skips the rest of the current part, and moves to the next part.
   // Errors: weft::Errc::end_of_stream after the last part, when all of the body has been read;
   // Errc::unsupported_form for another Content-Type, malformed_form, form_too_large; the source's.
   [[nodiscard]] net::Result<void> next();
   // Returns the field's name, as the client sent it.
   [[nodiscard]] const std::string& name() const noexcept;
-  // Returns the file's name, if any, as the client sent it: do not use it as a path.
+  // Returns the file's name, if any, as the client sent it; do not use this name as a path.
   [[nodiscard]] const std::optional<std::string>& filename() const noexcept;
   // Returns the Content-Type, or "text/plain" without one.
   [[nodiscard]] std::string_view content_type() const noexcept;
 
-  // Reads at least one byte of the part. weft::Errc::end_of_stream: the part's end.
+  // Reads at least one byte of the part. weft::Errc::end_of_stream reports the end of the part.
   // Errors: also as next().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads the rest of the part. After an error `value` is the text read so far.
+  // Reads the rest of the part. After an error, `value` is the text read so far.
   // Errors: also Errc::form_too_large above `most` bytes.
   net::Result<std::string> read_all(std::size_t most = 64 * 1024);
   // Writes the rest of the part to the file, from the file's beginning, and returns the number of
   // bytes. Workers do not wait for the disk.
   // Errors: also as files::File::write_all().
   net::Result<std::uint64_t> save(files::File& file);
-  // Does the same with a new file. After an error the file stays, with a part of the bytes.
-  // Errors: also as files::File::open(), file_exists if it is there.
+  // Does the same with a new file. After an error, the file remains, with some of the bytes.
+  // Errors: also as files::File::open(), file_exists if the file exists.
   net::Result<std::uint64_t> save_to(const std::string& path);
 
  private:

@@ -15,26 +15,26 @@ namespace weft::http {
 
 struct ForwardOptions {
   // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. Empty: the
-  // connection's.
+  // scheme of the connection.
   std::string scheme = {};
-  // If true, the client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and
-  // Forwarded are trusted: they are kept, and X-Forwarded-For and Forwarded get another item.
-  // Otherwise they are replaced, except the headers in which the server trusts the client
-  // (Request::trusted_headers()).
+  // If true, the client is a trusted proxy: its X-Forwarded-For, X-Forwarded-Host,
+  // X-Forwarded-Proto and Forwarded are kept, and an item is added to X-Forwarded-For and
+  // Forwarded. If false, these headers are replaced, except the headers for which the server trusts
+  // the client (Request::trusted_headers()).
   bool trusts_client = false;
-  // The layer for upgrades at an origin of https: tls::client_layer(context). Empty: such an
-  // upgrade is Errc::unsupported.
+  // The layer for upgrades at an https origin: tls::client_layer(context). Empty: an upgrade at an
+  // https origin is Errc::unsupported.
   ClientLayer secure = {};
 };
 
 // Returns whether a header concerns one connection only, and is not forwarded: Connection,
 // Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, Trailer,
-// Transfer-Encoding, Upgrade, and the headers that a Connection among `headers` names.
+// Transfer-Encoding, Upgrade, and the headers that a Connection header in `headers` lists.
 // Context: plain value.
 [[nodiscard]] bool is_hop_by_hop(std::span<const Header> headers, std::string_view name) noexcept;
 
-// Returns a call that forwards a request to `origin`, "http://127.0.0.1:9000". The call has the
-// request's method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For,
+// Returns a call that forwards a request to `origin`, such as "http://127.0.0.1:9000". The call has
+// the request's method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For,
 // X-Forwarded-Host and X-Forwarded-Proto are added. Its `body_source` reads a body from the
 // request, which must outlive the call. The body is sent in chunks; trailers are dropped. The
 // client should have max_redirects = 0 and no cookies.
@@ -44,26 +44,27 @@ struct ForwardOptions {
                                 const ForwardOptions& options = {});
 
 // Answers with a reply: its status, its end-to-end headers except Date, and its body part by part,
-// as it comes. If the client decompresses the body, the headers that describe the compressed bytes
-// are left out, and the ETag becomes weak. If the reply breaks off, so does the answer.
+// as the parts arrive. If the client decompresses the body, the headers that describe the
+// compressed bytes are left out, and the ETag becomes weak. If the reply ends early, so does the
+// answer.
 // Context: the request's handler; parks.
-// Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
-// set, and the handler can still answer.
+// Errors: as Reply::read_some() and Response::write(); while Response::started() is false, nothing
+// has been set, and the handler can still answer.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
                                 const Until& until = Until::ambient());
 
-// Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
+// Returns whether a request without a body requests another protocol, such as WebSocket. HTTP/2
 // (h2c) does not count: its requests would bypass the proxy.
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
-// Forwards such a request to `origin`, on a separate connection. After 101 it relays bytes in both
-// directions until both ends have closed or the server stops. Any other final answer of the origin
-// is passed on, as by forward_reply(). `until` bounds the wait for the answer.
+// Forwards an upgrade request to `origin`, on a separate connection. After 101, relays bytes in
+// both directions until both ends have closed or the server stops. Passes on any other final answer
+// of the origin, as forward_reply() does. `until` limits the wait for the answer.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
 // ForwardOptions::secure; ErrorKind::malformed's, head_too_large, unexpected_end; as net::dial(),
-// the layer and the stream. Unless Response::started(), the handler can still answer.
+// the layer and the stream. While Response::started() is false, the handler can still answer.
 // Throws: std::bad_alloc; the relay also as spawn().
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

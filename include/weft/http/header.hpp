@@ -6,7 +6,7 @@
 
 namespace weft::http {
 
-// Names are compared without regard to case; values have no spaces around them.
+// Names are compared without regard to case; values have no leading or trailing spaces.
 struct Header {
   std::string_view name;
   std::string_view value;

@@ -7,7 +7,8 @@
 
 namespace weft::http {
 
-// A Handler that selects another Handler by Request::host(), so that one server has several sites:
+// A Handler that selects another Handler by Request::host(), so that one server can have several
+// sites:
 //
 //   Hosts hosts;
 //   hosts.host("example.org", site).host("*.example.org", tenants).otherwise(unknown);
@@ -16,25 +17,25 @@ namespace weft::http {
 // "*." stands for exactly one label, as in certificates: "*.example.org" matches "a.example.org",
 // but neither "example.org" nor "b.a.example.org". A name without "*." takes precedence. Names are
 // compared without regard to case, port and a final dot, and IPv6 addresses by their value. A
-// request for an unknown host, or for none (HTTP/1.0), goes to the handler of otherwise(); without
-// that handler, the answer is 421. The handlers may be Routers.
-// tls::ServerOptions::more_certificates has the hosts' certificates. Copies share their hosts.
-// Context: any number of fibers once it serves; they park as handlers do. Before that, one caller
-// at a time adds hosts; this does not park.
+// request for an unknown host, or without a host (HTTP/1.0), goes to the handler of otherwise();
+// without that handler, the answer is 421. The handlers may be Routers.
+// tls::ServerOptions::more_certificates contains the hosts' certificates. Copies share their hosts.
+// Context: once it serves, any number of fibers; they park as handlers do. Before that, one caller
+// at a time may add hosts; adding does not park.
 // Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty handler,
-// or if there is a handler already.
+// or if a handler is already set there.
 class Hosts {
  public:
-  // Has no hosts.
+  // Makes a table without hosts.
   Hosts();
 
   // Adds a host: "example.org", "*.example.org", "192.0.2.1" or "[2001:db8::1]".
-  // Throws: also std::invalid_argument for a text that is no name, or has a port.
+  // Throws: also std::invalid_argument for a text that is not a host name, or has a port.
   Hosts& host(std::string_view name, Handler handler);
   // Sets the handler for all other requests.
   Hosts& otherwise(Handler handler);
 
-  // Answers a request by its host's handler; the server calls it.
+  // Answers a request with the handler of its host; the server calls this function.
   // Throws: as the handler.
   void operator()(Request& request, Response& response) const;
 

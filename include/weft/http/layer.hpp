@@ -14,19 +14,19 @@
 
 namespace weft::http {
 
-// An end of a connection that transforms its bytes, on a TcpStream that outlives it.
-// weft/tls/http.hpp has layers for TLS; weft-http has none.
+// One end of a connection, which transforms the bytes of a TcpStream that outlives the layer.
+// weft/tls/http.hpp provides layers for TLS; weft-http itself provides none.
 // Context: fibers and plain threads, one reader and one writer at a time; all calls may park.
 // Errors: as net::TcpStream, and the layer's own.
 // Throws: std::bad_alloc.
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Reads at least one byte. With Deadline::past() it only takes available bytes.
+  // Reads at least one byte. With Deadline::past(), it takes only available bytes.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
   // Returns true if the layer may hold bytes that it has already taken from the stream.
   [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }
-  // Writes all; after an error `value` bytes have been written.
+  // Writes all of `data`. After an error, `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;
   // Returns the data for Request::tls(); nothing if the layer is not TLS.
@@ -36,7 +36,7 @@ class Layer {
 };
 
 using NewLayer = net::Result<std::unique_ptr<Layer>>;
-// Performs a handshake with a connected client, or with the server of this name. An error that
+// Performs a handshake with a connected client, or with the server named `host`. An error that
 // equals std::errc::resource_unavailable_try_again makes a server reset the connection at once.
 using ServerLayer = std::function<NewLayer(net::TcpStream& stream, const Until& until)>;
 using ClientLayer =

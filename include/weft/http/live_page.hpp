@@ -16,9 +16,9 @@
 
 namespace weft::http {
 
-// Mounts <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in a slash.
-// Its "/" is at prefix + "/". Readings are taken one after the other. A recording ends early if its
-// client leaves.
+// Mounts the page of <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in
+// a slash. The page's "/" is at prefix + "/". Only one reading at a time is taken. A recording ends
+// early if its client disconnects.
 // Context: the caller that adds the routes; does not park.
 // Throws: as Router::route().
 inline void mount_live_page(Router& router, const std::string& prefix,
@@ -57,8 +57,8 @@ struct LivePageOptions {
 //   auto listening = net::TcpListener::listen(net::Address::loopback_v4(live::kPort));
 //   go([&] { (void)http::serve_live_page(listening.value); });
 //
-// Context: fibers and plain threads; parks until the listener is closed or options.stop is
-// requested.
+// Context: fibers and plain threads; parks until the listener is closed or options.stop reports a
+// stop request.
 // Errors, Throws: as Server::serve().
 inline net::Result<void> serve_live_page(net::TcpListener& listener,
                                          const LivePageOptions& options = {}) {

@@ -20,18 +20,18 @@ namespace weft::http {
 
 class Exchange;
 
-// The rest of a connection that no longer speaks HTTP. Use either its parts, or its calls, which
-// combine them; asio::SyncStream uses the calls.
-// Context: the talk; one caller may read and one write at a time, and both park.
+// A connection after its upgrade. Use either the members, or the functions, which combine the
+// members; asio::SyncStream uses the functions.
+// Context: the talk; one caller may read and one may write at a time; reads and writes park.
 // Errors: as net::TcpStream.
 // Throws: std::bad_alloc.
 struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client sent after its request. Read these first.
   std::string_view early;
-  // The layer on the stream, which then takes the reads and writes. Null: none.
+  // The layer on the stream; if there is one, read and write through the layer. Null: none.
   Layer* layer = nullptr;
-  // Requests the talk's end when the server stops; the stream is closed after the grace.
+  // Requests the talk's end when the server stops; the stream is closed after the grace period.
   std::stop_token stop = {};
 
   // Reads at least one byte: from `early`, which shrinks, then from the layer or the stream.
@@ -47,7 +47,7 @@ struct Upgraded {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Ends the connection and its waiting calls. It notifies a layer's peer if that needs no wait.
+  // Ends the connection and its waiting calls. Notifies a layer's peer if this needs no wait.
   void close() noexcept;
 };
 
@@ -55,10 +55,10 @@ struct Upgraded {
 using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
 // The answer to a request. Call send() with the whole body, or write() repeatedly, which sends
-// chunks unless Content-Length is set. If the handler calls neither, the answer has the status and
-// no body. The status is 500 if a Content-Length promised a body, and 503 if no status was set and
-// the request's context is over. An exception aborts an answer that has begun: the connection ends
-// before the answer is complete.
+// chunks unless Content-Length is set. If the handler calls neither function, the answer has the
+// status and no body. In that case, the status is 500 if a Content-Length promised a body, and 503
+// if no status was set and the request's context is over. An exception aborts an answer that has
+// begun: the connection ends before the answer is complete.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
@@ -68,25 +68,25 @@ class Response {
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
 
-  // Sets the status, from 200 to 599, by default 200. No setter has an effect after the head is
+  // Sets the status, from 200 to 599, by default 200. Setters have no effect once the head has been
   // sent.
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
-  // Adds a header. A Content-Length binds later writes.
-  // Throws: std::invalid_argument for a name that is no token, a value with control characters, a
-  // Content-Length that is no number, and for Transfer-Encoding, Connection and Date.
+  // Adds a header. Later writes must match a Content-Length.
+  // Throws: std::invalid_argument for a name that is not a token, a value with control characters,
+  // a Content-Length that is not a number, and for Transfer-Encoding, Connection and Date.
   void add_header(std::string_view name, std::string_view value);
-  // Adds a header in the place of all headers of this name.
-  // Throws: as add_header(); then no header has changed.
+  // Replaces all headers of this name with one header.
+  // Throws: as add_header(); in that case no header has changed.
   void set_header(std::string_view name, std::string_view value);
   // Removes all headers of this name that were added before.
   void remove_header(std::string_view name) noexcept;
   // Closes the connection after this answer.
   void close_after() noexcept;
 
-  // Sends the whole answer; parks until the kernel has taken it. The answer to a HEAD has only the
-  // body's size.
+  // Sends the whole answer; parks until the kernel has taken it. The answer to a HEAD request
+  // contains only the body's size.
   // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
   // differs; the stream's.
   net::Result<void> send(std::string_view body);
@@ -96,24 +96,24 @@ class Response {
   net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
   // owns the descriptor. An error of the file aborts the answer.
-  // Errors: as write(); the file's; Errc::wrong_length if it ends early.
+  // Errors: as write(); the file's; Errc::wrong_length if the file ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
-  // Aborts an answer that has begun, as an exception does: the client sees that it is incomplete.
-  // Before the head is sent, it has no effect.
+  // Aborts an answer that has begun, as an exception does; the client can detect this. Has no
+  // effect before the head is sent.
   void break_off() noexcept;
   // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 
   // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
-  // `talk`. The connection's fiber calls `talk` after the handler; the end of `talk` closes the
-  // connection. Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does.
+  // `talk`. The connection's fiber calls `talk` after the handler; the return of `talk` closes the
+  // connection. Without a protocol, nothing is sent: `talk` answers, as Beast's WebSocket does.
   // Errors: Errc::unsupported unless the request asked for an upgrade and its body has been read.
   net::Result<void> upgrade(std::string_view protocol,
                             weft::detail::SharedFunction<void(Upgraded)> talk);
-  // Does the same for a `talk` that returns a net::Next. After Next::idle the connection has no
-  // running fiber and no stack, and Limits::idle does not end it. `talk` is called again when there
-  // is something to read, and a last time when the server stops. Before it returns idle, it must
-  // process `early` and its own buffers.
+  // Does the same for a `talk` that returns a net::Next. After Next::idle, the connection has no
+  // running fiber and no stack, and Limits::idle does not close it. The server calls `talk` again
+  // when there is data to read, and a last time when the server stops. Before `talk` returns idle,
+  // it must process `early` and its own buffers.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> net::Result<void> upgrade(
       std::string_view protocol, T talk) {

@@ -17,9 +17,9 @@
 
 namespace weft::http {
 
-// Requests by which a proxy learns whether a server works.
+// Requests that check whether a server works.
 struct HealthCheck {
-  // A GET of this target, "/health", must get a status below 400 in time. Empty: no checks.
+  // A GET of this target, "/health", must return a status below 400 in time. Empty: no checks.
   std::string target = {};
   // The time between two checks of a server.
   std::chrono::nanoseconds every = std::chrono::seconds(5);
@@ -28,54 +28,55 @@ struct HealthCheck {
 };
 
 struct ReverseProxyOptions {
-  // The servers: {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}.
+  // The URLs of the servers: {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}.
   std::vector<std::string> origins = {};
-  // The connections to the servers. Redirects go to the proxy's client, whatever max_redirects is;
-  // cookies must be null.
+  // Options for the connections to the servers. Redirects go to the proxy's client, whatever
+  // max_redirects is; `cookies` must be null.
   ClientOptions client = {};
-  // The headers of forwarded requests. The layer for upgrades is `client.secure`.
+  // Options for the headers of forwarded requests. Upgrades use the layer `client.secure`.
   ForwardOptions forward = {};
-  // The limit from the wait for a connection to the head of the server's answer, also for an
-  // upgrade. With a body it is the limit until the first part is sent, for each part, and from the
-  // last part on. Beyond it the attempt has failed. kNever: no limit.
+  // The time limit from the wait for a connection to the head of the server's answer, also for an
+  // upgrade. With a body, the limit applies until the first part is sent, to each part, and from
+  // the last part on. At the limit, the attempt has failed. kNever: no limit.
   std::chrono::nanoseconds answer = std::chrono::minutes(1);
-  // How long a server that has failed gets no requests while another server has not failed.
+  // How long a failed server receives no requests, if another server has not failed.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
-  // Checks of all servers. A bad server gets no requests while another server is good.
+  // The checks of all servers. After a failed check, a server gets no requests while another server
+  // passes its check.
   HealthCheck health = {};
-  // Receives each failed attempt, in the request's fiber. Empty: nothing.
+  // Called for each failed attempt, in the request's fiber. Empty: not called.
   std::function<void(const Request&, std::string_view origin, std::error_code)> on_error = {};
 };
 
 // Figures of a server behind a proxy, which may be stale.
 struct OriginStats {
   std::string origin;
-  bool is_healthy = true;      // The last check was good, or there was none.
+  bool is_healthy = true;      // The last check succeeded, or there was no check.
   bool rests = false;          // An attempt has failed within ReverseProxyOptions::rest.
-  std::size_t running = 0;     // Requests that are forwarded now, without upgraded connections.
-  std::uint64_t requests = 0;  // Attempts since the beginning.
+  std::size_t running = 0;     // Requests being forwarded, without upgraded connections.
+  std::uint64_t requests = 0;  // Attempts so far.
   std::uint64_t failures = 0;  // Failed attempts, without failures of the client.
 };
 
 // Forwards each request to the healthy server with the fewest running requests, and streams bodies
-// in both directions. Upgrades, such as WebSockets, are relayed. A failed attempt is repeated at
-// each other server, unless a byte of the body has been read. If the server did not refuse the
+// in both directions. Upgrades, such as WebSockets, are relayed. After a failed attempt, the proxy
+// tries the other servers, unless it has read a byte of the body. If the server did not refuse the
 // connection, the method must also be idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The
-// proxy answers with 502 if all attempts fail, and with 504 if the last attempt took too long. A
-// server's answer is never repeated, whatever its status.
+// proxy answers with 502 if all attempts fail, and with 504 if the last attempt took too long. The
+// proxy never repeats a request that a server has answered, whatever the status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
 //
-// `std::ref(proxy)` is the Handler of a Server, whose ServerOptions::max_running or pool is the
-// cap; ClientOptions::max_per_host should not be smaller. Checks take a fiber for each server.
+// `std::ref(proxy)` is the Handler of a Server, whose max_running or pool limits the running
+// requests; ClientOptions::max_per_host should not be smaller. Each server's checks use a fiber.
 // Context: any number of fibers; parks, as does the destructor.
 // Throws: std::bad_alloc.
-// Lifetime: it must outlive its calls, and must not outlive the runtime.
+// Lifetime: the proxy must outlive its calls, and must not outlive the runtime.
 class ReverseProxy {
  public:
   // Starts the checks.
   // Throws: also as go(), and std::invalid_argument that names the option: no origin, an origin
-  // that is no URL of http or https without a path, https without client.secure, or a time that is
+  // that is not an http or https URL without a path, https without client.secure, or a time that is
   // not above 0.
   explicit ReverseProxy(ReverseProxyOptions options);
   // Ends the checks.

@@ -1,4 +1,4 @@
-// Selects a handler by the path.
+// Selects a handler by method and path.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace weft::http {
 
-// Answers a request, or calls `next`, the handler that it wraps, which is valid during the call.
+// Answers a request, or calls `next`, the wrapped handler, which is valid only during the call.
 using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const Handler& next)>;
 
 // A Handler that selects another Handler by method and path:
@@ -20,24 +20,24 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
 //   Server server(std::move(router));
 //
-// `{name}` matches a non-empty part of a path, `{name...}` all the rest, which may be empty. Among
-// routes with the method, literal parts precede `{name}`, part by part; parts are compared decoded.
-// An unknown path is answered with 404, an unknown method with 405 and Allow. HEAD uses GET's
-// handler if it has no route of its own. "OPTIONS *" is answered with 204 and with all methods in
-// Allow. A running handler's fiber is named by the route, "GET /users/{id}", for dumps, the live
-// page and traces; any()'s routes have only the pattern. While middleware runs, the fiber has
-// another name. Copies share their routes.
-// Context: any number of fibers once it serves; they park as handlers do. Before that, one caller
-// at a time adds routes; this does not park.
+// `{name}` matches a non-empty part of a path, `{name...}` all remaining parts, possibly none.
+// Among the routes of a method, a literal part takes precedence over `{name}`, part by part; parts
+// are compared decoded. An unknown path is answered with 404, an unknown method with 405 and Allow.
+// HEAD uses GET's handler if it has no route of its own. "OPTIONS *" is answered with 204 and with
+// all methods in Allow. While a handler runs, dumps, the live page and traces name its fiber after
+// the route, "GET /users/{id}"; for routes of any(), after the pattern only. While middleware runs,
+// the fiber has another name. Copies share their routes.
+// Context: once it serves, any number of fibers; they park as handlers do. Before that, one caller
+// at a time may add routes; adding does not park.
 // Throws: std::bad_alloc; calls that add a route also as route().
 class Router {
  public:
-  // Has no routes: it answers everything with 404.
+  // Makes a router without routes, which answers every request with 404.
   Router();
 
   // Adds a route. `method` is any token, such as "QUERY", in exact case.
-  // Throws: std::invalid_argument for another method, for a pattern without a leading slash or with
-  // a misplaced brace, for an empty handler, or if there is a handler already.
+  // Throws: std::invalid_argument for a method that is not a token, a pattern without a leading
+  // slash or with a misplaced brace, an empty handler, or a second handler for the route.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
   // Adds a route for GET.
   Router& get(std::string_view pattern, Handler handler) {
@@ -55,9 +55,9 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
-  // Adds a route for each method without a route() of its own with this pattern.
+  // Adds a route for all methods for which route() adds no route with this pattern.
   Router& any(std::string_view pattern, Handler handler);
-  // Runs `middleware` around all routes, the first outermost, and around 404 and 405.
+  // Runs `middleware` around all routes and around 404 and 405; the first middleware is outermost.
   Router& use(Middleware middleware);
 
   // These overloads exist only for their error messages.
@@ -100,7 +100,7 @@ class Router {
   }
 #undef WEFT_FOR_A_ROUTE
 
-  // Answers a request by its handler; the server calls it.
+  // Answers a request with the handler of its route; the server calls this function.
   // Throws: as the handler.
   void operator()(Request& request, Response& response) const;
 
@@ -112,9 +112,9 @@ class Router {
   std::shared_ptr<Routes> routes_;
 };
 
-// Returns a handler that serves `handler` with these limits: Request::set_limits(). A request that
-// announces a larger body is answered with 413, without calling `handler`. A route's limits replace
-// the limits that middleware has set.
+// Returns a handler that calls `handler` with these limits; see Request::set_limits(). A request
+// that announces a larger body is answered with 413, and `handler` is not called. A route's limits
+// replace the limits that middleware has set.
 // Context: plain value.
 // Throws: std::bad_alloc; std::invalid_argument for an empty handler, and for a time of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);

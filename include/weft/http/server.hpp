@@ -33,14 +33,14 @@
 
 namespace weft::http {
 
-// Called in a fiber for each request, in the request's context (context.hpp). Its exception is
-// answered with 500, or with the end of the connection if the answer has begun. It may be a
-// move-only callable, which copies of the Handler then share.
+// Called in a fiber for each request, in the request's context (context.hpp). If the handler
+// throws, the server answers 500, or closes the connection if the answer has begun. Copies of a
+// Handler share a move-only callable.
 using Handler = weft::detail::SharedFunction<void(Request&, Response&)>;
 
 // The facts of an answered request, for an access log.
 struct Access {
-  // For a refused request, the parts that were understood, possibly none.
+  // A refused request has only the parts that were parsed, possibly none.
   const Request& request;
   int status;                         // 0 if the connection broke first.
   std::uint64_t bytes;                // The number of bytes of the body that were sent.
@@ -60,43 +60,44 @@ struct ServerOptions {
   // The value of Retry-After in that answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
-  // the server. Its refusal is answered with 503. Handlers then have stacks of
-  // PoolOptions::stack_size, otherwise of RuntimeOptions::stack_size.
+  // the server. If the pool refuses a request, the answer is 503. Handlers in a pool have stacks of
+  // PoolOptions::stack_size, other handlers of RuntimeOptions::stack_size.
   FiberPool* pool = nullptr;
   // The largest number of open connections. Further connections wait in the listener's backlog.
   std::size_t max_connections = kUnlimited;
-  // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
-  // when the client's first bytes come, in Limits::head. Empty: none.
+  // The layer below HTTP: tls::server_layer(context). The connection's fiber performs the handshake
+  // when the client's first bytes arrive, within Limits::head. Empty: no layer.
   ServerLayer secure = {};
   // Which connections begin with a PROXY header, before TLS; see Request::peer_address().
   net::ProxyProtocol proxy_protocol = {};
   // The proxies whose forwarding headers are trusted: see Request::client_address().
   TrustedProxies trusted_proxies = {};
-  // Compresses answers for clients that request it. Empty: none.
+  // Compresses answers for clients that request it. Empty: no compression.
   std::optional<Compression> compression = {};
-  // Called after each answer, in its fiber, even for refused heads. Empty: nothing is measured.
+  // Called after each answer, in its fiber, even for a refused head. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
-  // Receives an exception of a handler, before the 500. Empty: a line to stderr.
+  // Called with a handler's exception, before the 500 is sent. Empty: writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
   // How long requests may continue after stop(), before their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A stop request of this token, for example StopOnSignal::get_token(), works as Server::stop().
+  // A stop request of this token, for example StopOnSignal::get_token(), has the effect of
+  // Server::stop().
   std::stop_token stop = {};
   // The server's label in the metrics, and the name of its connections' fibers. Empty: "http", and
   // no name.
   std::string name = {};
 };
 
-// A reading; each figure is exact while nothing changes it.
+// A reading of the server's figures; each figure is exact unless it changes during the reading.
 struct ServerStats {
   std::uint64_t accepted = 0;     // Connections accepted so far.
-  std::uint64_t connections = 0;  // Open now.
-  std::uint64_t requests = 0;     // Valid requests.
-  // Answered with 503 for lack of a slot, or dropped as a surplus handshake.
+  std::uint64_t connections = 0;  // Open connections.
+  std::uint64_t requests = 0;     // Valid requests so far.
+  // Requests answered with 503 for lack of a slot, and handshakes dropped as surplus.
   std::uint64_t refused = 0;
-  std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
+  std::uint64_t malformed = 0;      // Requests answered with another error, without a handler.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
-  // Answered with 503 at once, for lack of descriptors, or because no fiber could be spawned.
+  // Connections answered with 503 at once, for lack of descriptors or of a fiber.
   std::uint64_t turned_away = 0;
 };
 
@@ -118,25 +119,25 @@ struct RequestInProgress {
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
   std::chrono::nanoseconds age;  // The time since its first bytes were read, accurate to 10 ms.
-  // In bytes, with the head; bytes of a following request may be included.
+  // The received bytes, with the head; bytes of a following request may be included.
   std::uint64_t received = 0;
-  std::uint64_t sent = 0;  // In bytes, with the head; counted when a write ends.
-  std::string route;       // Its title; "none" until a router has found it.
+  std::uint64_t sent = 0;  // The sent bytes, with the head; counted when a write ends.
+  std::string route;       // The title of the route; "none" before a router has found it.
   RequestState state = RequestState::handling;
-  // How long the server has waited for the client by now; 0 if it does not wait.
+  // How long the server has been waiting for the client; 0 if it is not waiting.
   std::chrono::nanoseconds waiting{};
 };
 
 class ServerCore;
 
 // Answers requests on the connections of its listeners. A connection without a request has no
-// running fiber and no stack. The next request may get another fiber.
+// running fiber and no stack. Another fiber may serve the next request.
 // Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
 // Throws: std::bad_alloc; serve() also as go().
 class Server {
  public:
-  // Answers by `handler`.
-  // Throws: std::invalid_argument that names the option, and as FiberPool's constructor.
+  // Makes a server that answers with `handler`.
+  // Throws: std::invalid_argument, which names the invalid option, and as FiberPool's constructor.
   explicit Server(Handler handler, ServerOptions options = {});
   // Exists only for its error message.
   template <class H>
@@ -150,12 +151,12 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections, as net::Server does, until stop(), shutdown(), a request of
-  // ServerOptions::stop, or the close of a listener. After stop() or such a request it first does
-  // the same as shutdown() with ServerOptions::grace. It retries after a lack of descriptors or
-  // memory. Several calls may run at once, in fibers of one runtime; listeners that share a port
+  // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request of
+  // ServerOptions::stop, or the close of a listener. After stop() or a stop request, serve() first
+  // does the same as shutdown() with ServerOptions::grace. It retries after a lack of descriptors
+  // or memory. Several calls may run at once, in fibers of one runtime; listeners that share a port
   // (net::listen_shared) accept independently.
-  // Errors: an error that retries do not cure; none after a regular end. A UnixListener's
+  // Errors: an error that persists despite retries; none after a regular end. A UnixListener's
   // connections have no address: Request::peer_address() is an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
@@ -167,25 +168,25 @@ class Server {
   // repeatedly, even before serve().
   void stop() noexcept;
 
-  // Ends the server. Connections without a request are closed at once, the others after their
-  // answer. A client that has not sent a request yet has half a second for it. Parks until all are
-  // closed. At the deadline the remaining requests' contexts end and their connections are closed;
-  // it then waits for the handlers. Another caller's shutdown(Deadline::past()) ends the grace
-  // early, as does the end of the grace after stop(); a stop request does not. In a handler, a talk
-  // or an access log it does not wait for that call's connection, or for connections of other calls
-  // in shutdown().
+  // Ends the server. Closes connections without a request at once, and other connections after
+  // their answer. A client that has not sent a request yet has half a second to send one. Parks
+  // until all connections are closed. At the deadline, ends the contexts of the remaining requests,
+  // closes their connections and waits for the handlers. Another caller's
+  // shutdown(Deadline::past()) ends the grace period early, as does the end of the grace period
+  // after stop(); a stop request does not. In a handler, a talk or an access log, shutdown() does
+  // not wait for the caller's connection, or for connections of other callers of shutdown().
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
   // Returns figures that may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // Returns the longest requests, the longest first: at most `most` and 256. It takes time in
-  // proportion to the number of connections.
+  // Returns the longest requests, the longest first: at most `most`, and at most 256. The call
+  // takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
-  // Returns, as longest_requests() does, the requests for whose clients the server has waited
-  // longest. Connections without a request are not among them.
+  // Returns the requests for whose clients the server has waited longest, like longest_requests().
+  // Omits connections without a request.
   [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:

@@ -1,4 +1,4 @@
-// The W3C Trace Context: which trace and span a request belongs to.
+// W3C Trace Context: the trace and the span to which a request belongs.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct TraceContext {
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
 };
 
-// Returns the key by which contexts carry the current span: `context.set(trace_key(), span)`.
+// Returns the key under which contexts store the current span: `context.set(trace_key(), span)`.
 // Context: plain value.
 [[nodiscard]] const ContextKey<TraceContext>& trace_key() noexcept;
 // Returns the span of the caller's context, or null.
@@ -41,11 +41,12 @@ struct TraceContext {
 [[nodiscard]] const TraceContext* current_trace() noexcept;
 
 // Returns the span of the client that sent this request, with its tracestate: the parent of the
-// handler's span. Nothing: the client sent no valid span, and the handler's span begins a trace.
+// handler's span. Returns nothing if the client sent no valid span; the handler's span then begins
+// a trace.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);
-// Adds traceparent and tracestate to a call, unless `trace` is null or the call has them.
+// Adds traceparent and tracestate to a call, unless `trace` is null or the call has these headers.
 // Context: plain value.
 // Throws: std::bad_alloc.
 void add_trace(Call& call, const TraceContext* trace = current_trace());

@@ -1,4 +1,4 @@
-// The proxies in front of a server whose headers are trusted.
+// The proxies in front of a server whose headers the server trusts.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace weft::http {
 
-// The headers by which a proxy reports for which client it forwards a request.
+// The headers in which a proxy reports the client of a forwarded request.
 enum class ForwardingHeaders : std::uint8_t {
   x_forwarded,  // X-Forwarded-For and X-Forwarded-Proto.
   forwarded,    // Forwarded (RFC 7239).
 };
 
-// Proxies that append the address of their client to these headers, or replace them. Headers of the
-// other kind are not read, because a proxy may pass them on as its client has sent them.
+// Proxies that append their client's address to the headers of one kind, or replace these headers.
+// The server ignores headers of the other kind, because a proxy may forward them unchanged.
 // Context: plain value.
 struct TrustedProxies {
   net::Networks networks = {};

@@ -8,11 +8,11 @@
 
 namespace weft::http {
 
-// An absolute URL of http or https in its parts.
+// The parts of an absolute http or https URL.
 // Context: plain value.
 struct Url {
-  std::string scheme = "http";  // Or "https".
-  std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in small letters.
+  std::string scheme = "http";  // "http" or "https".
+  std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in lowercase letters.
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query as sent in a request; without the fragment.
 
@@ -20,13 +20,13 @@ struct Url {
   // the URL malformed.
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
-  // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
+  // Returns the target of a link or redirect at this URL: "https://a/b", "//a/b", "/b", "b", "?c".
   // Spaces and bytes beyond ASCII become percent codes, as in browsers.
   // Errors: as parse(), and for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
-  // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". It omits the
-  // scheme's default port, and an address's zone, which is local to this machine.
+  // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". The value omits
+  // the scheme's default port, and an address's zone, which is local to this machine.
   [[nodiscard]] std::string authority() const;
   // Returns a text that parse() accepts, with the zone.
   [[nodiscard]] std::string to_string() const;

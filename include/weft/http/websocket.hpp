@@ -24,14 +24,14 @@
 namespace weft::http {
 
 struct WebSocketOptions {
-  // A message after decompression, in bytes; a larger message ends the connection with 1009.
+  // The limit in bytes of a decompressed message; a larger message ends the connection with 1009.
   std::size_t message_bytes = 1024 * 1024;
   // The largest number of frames of a message; more frames end the connection with 1008.
   std::size_t fragments = 4096;
-  // After this silence receive() sends a ping, and after the same time again the connection ends.
-  // kNever: no pings.
+  // After this time without data, receive() sends a ping; after the same time again, the connection
+  // ends. kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
-  // The limit from a message's first byte to its last; then the connection ends with 1008.
+  // The limit from a message's first byte to its last; after it, the connection ends with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
   // The time limit for the kernel to take one frame; a longer wait ends the connection.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
@@ -44,7 +44,7 @@ struct WebSocketOptions {
   bool compress = true;
   std::size_t compress_bytes = 256;
   // Whether messages are compressed with the context of earlier messages, if the peer agrees. This
-  // suits small, similar messages, and keeps about 300 KiB for each connection. False: no memory is
+  // suits small, similar messages, and uses about 300 KiB for each connection. False: no memory is
   // kept between messages.
   bool compress_context = false;
 };
@@ -56,8 +56,8 @@ struct Message {
   bool is_text = false;  // If true, the text is valid UTF-8.
 };
 
-// A connection that carries messages. It answers pings and the peer's close while a caller is in
-// receive(). If its server stops, receive() closes with 1001.
+// A connection that carries messages. It answers pings and the peer's close frame while a caller is
+// in receive(). If its server stops, receive() closes the connection with 1001.
 // Context: fibers and plain threads, any number of callers; all calls that have an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
@@ -70,8 +70,8 @@ class WebSocket {
   WebSocket(const WebSocket&) = delete;
   WebSocket& operator=(const WebSocket&) = delete;
 
-  // Receives the next message. It may be repeated after weft::Errc::timed_out or cancelled, unless
-  // the peer has not answered a ping.
+  // Receives the next message. The call may be repeated after weft::Errc::timed_out or cancelled,
+  // unless the peer has not answered a ping.
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
   // Errc::unexpected_end without a handshake; Errc::malformed_frame, message_too_large and
   // message_too_slow, of which the peer is notified by 1002, 1007, 1008 or 1009; Errc::unsupported
@@ -83,20 +83,20 @@ class WebSocket {
   // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
   // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
   net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
-  // Sends any bytes, as send_text() does.
+  // Sends a message of any bytes; otherwise the same as send_text().
   net::Result<void> send_binary(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
 
   // Performs the close handshake and ends the connection, at the latest after
-  // WebSocketOptions::close. Messages that come before the peer's close frame are dropped. A
+  // WebSocketOptions::close. Messages that arrive before the peer's close frame are dropped. A
   // further call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                           const Until& until = Until::never());
 
-  // Returns the code of the peer's close; 1005 if the close had no code, and 0 before it. Call it
-  // and close_reason() after receive() has returned weft::Errc::end_of_stream.
+  // Returns the code of the peer's close; 1005 if the close had no code, and 0 before the close.
+  // Call this function and close_reason() after receive() has returned weft::Errc::end_of_stream.
   [[nodiscard]] std::uint16_t close_code() const noexcept;
   // Returns the reason of the peer's close, which may be empty.
   [[nodiscard]] std::string_view close_reason() const noexcept;
@@ -115,11 +115,11 @@ net::Result<void> accept_talk(Request& request, Response& response,
                               const WebSocketOptions& options);
 
 // Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
-// `talk` closes with 1000, its exception with 1011. No Origin is checked: a handler that serves
-// browsers with cookies must first check it.
+// `talk` closes the connection with 1000, an exception with 1011. The call does not check Origin: a
+// handler that serves browsers with cookies must check this header first.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors: Errc::unsupported for a request that is no handshake, or an impossible handshake; the
-// request has then been answered with 400 or 426.
+// Errors: Errc::unsupported for a request that is not a valid handshake; in that case the request
+// has been answered with 400 or 426.
 // Throws: std::bad_alloc.
 template <std::invocable<WebSocket&> Talk>
 net::Result<void> accept_websocket(Request& request, Response& response, Talk talk,
@@ -127,45 +127,45 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
   return accept_talk(request, response, std::move(talk), options);
 }
 
-// Serves a WebSocket that has no running fiber and no stack while it waits for a message. The calls
-// come one after another. Any fiber may send and close by the pointer of on_open; after on_close
-// these calls return weft::Errc::closed.
+// Serves a WebSocket that has no running fiber and no stack while it waits for a message. Only one
+// handler runs at a time. Any fiber may send and close through the pointer of on_open; after
+// on_close, these calls return weft::Errc::closed.
 struct WebSocketHandlers {
-  // Called first. It may be empty.
+  // Called first. This handler may be empty.
   weft::detail::SharedFunction<void(const std::shared_ptr<WebSocket>&)> on_open = {};
-  // Called for each message. It may send, receive and park.
+  // Called for each message. The handler may send, receive and park.
   weft::detail::SharedFunction<void(WebSocket&, Message)> on_message = {};
-  // Called last, once the connection has ended for whatever reason. It may be empty.
+  // Called last, once the connection has ended for any reason. This handler may be empty.
   weft::detail::SharedFunction<void(WebSocket&)> on_close = {};
 };
-// Does the same with handlers. An exception of on_open or on_message closes with 1011.
+// Does the same with handlers. After an exception of on_open or on_message, closes with 1011.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors: as the other form.
+// Errors: as the other overload.
 // Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
 net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
                                    const WebSocketOptions& options = {});
 
-// A WebSocket to be opened.
+// The arguments of open_websocket().
 struct WebSocketCall {
-  // The scheme is ws or wss, or http or https.
+  // The scheme is ws, wss, http or https.
   std::string url;
   // Further headers, such as Origin and Authorization.
   std::vector<std::pair<std::string, std::string>> headers = {};
   WebSocketOptions options = {};
-  // The layer of wss: tls::client_layer(context). Empty: wss is Errc::unsupported.
+  // The layer for wss: tls::client_layer(context). Empty: a wss URL is Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the URL's host and port. Nothing: by TCP to the host.
+  // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
-  // The resolver for the host. Null: as net::resolve().
+  // The resolver for the host. Null: uses net::resolve().
   net::AnyResolver* resolver = nullptr;
 };
 
-// Connects to a server and performs the handshake; `until` ends all waits. No redirect is followed.
+// Connects to a server and performs the handshake; `until` can end each wait. Follows no redirect.
 // The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
 // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer);
-// Errc::unsupported for an answer that does not accept what was offered; Errc::unexpected_end,
-// head_too_large; the errors of dial(), the layer and the stream.
+// Errc::unsupported for an answer that refuses the handshake or selects an option not offered;
+// Errc::unexpected_end, head_too_large; the errors of dial(), the layer and the stream.
 // Throws: std::bad_alloc; as go().
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
                                                        const Until& until = Until::ambient());

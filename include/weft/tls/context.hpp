@@ -1,4 +1,4 @@
-// The common part of TLS connections: certificates and trust.
+// The settings that TLS connections share: certificates and trust.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace weft::tls {
 
-// PEM files: a certificate with its chain to a root, and its unencrypted key.
+// The paths of PEM files: a certificate with its chain to a root, and its unencrypted key.
 struct Certificate {
   std::string certificate_file;
   std::string key_file;
@@ -20,10 +20,10 @@ struct ServerOptions {
   // See Certificate.
   std::string certificate_file;
   std::string key_file;
-  // Further certificates, for servers with several names. A client gets the first certificate with
-  // exactly the name that it requests (SNI), otherwise the first certificate for all names of that
-  // level, otherwise `certificate_file`. The names are the DNS names of each certificate;
-  // "*.a.test" matches all names one level below "a.test".
+  // Further certificates, for servers with several names. A client receives the first certificate
+  // with exactly the requested name (SNI), otherwise the first wildcard certificate for that name,
+  // otherwise `certificate_file`. The names are the DNS names of each certificate; "*.a.test"
+  // matches all names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
   // client that offers only other protocols is refused; a client that offers none is accepted.
@@ -39,17 +39,17 @@ struct ServerOptions {
   std::size_t max_handshakes = 0;
 };
 
-// Figures of a server's handshakes.
+// Counts of a server's handshakes.
 struct HandshakeStats {
-  std::size_t running = 0;    // At the moment.
-  std::uint64_t dropped = 0;  // Since the start, dropped to admit newer handshakes.
+  std::size_t running = 0;    // Handshakes that are running now.
+  std::uint64_t dropped = 0;  // Handshakes dropped to admit newer handshakes, so far.
 };
 
 struct ClientOptions {
-  // PEM file of trusted roots. Empty: the system's.
+  // The PEM file of trusted roots. Empty: the system's roots.
   std::string authorities_file = {};
   std::vector<std::string> alpn = {};
-  // If not empty, the certificate for servers that request a certificate.
+  // The client's certificate, for servers that request one. Empty: none.
   std::string certificate_file = {};
   std::string key_file = {};
   std::string cipher_list = {};  // See ServerOptions::cipher_list.
@@ -57,8 +57,8 @@ struct ClientOptions {
 
 class ContextState;
 
-// A handle of shared state, for TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
-// client's by the server's name.
+// A handle of shared state, for TLS 1.2 and 1.3. A server resumes sessions through tickets, a
+// client by the server's name.
 // Context: any thread, several callers at once; calls read files and so block.
 // Throws: std::bad_alloc.
 class Context {
@@ -73,12 +73,12 @@ class Context {
   // Errors: as server().
   static net::Result<Context> client(const ClientOptions& options = {});
 
-  // Reads the files again for later connections. Earlier sessions are still resumed, without a
+  // Reads the files again for later connections. Earlier sessions can still be resumed, without a
   // check of a certificate. An error changes nothing.
   net::Result<void> reload();
 
-  // Returns figures of a server's handshakes, which may be stale; zeros for a client.
-  // Context: any thread; it does not block for files.
+  // Returns the counts of a server's handshakes, which may be stale; zeros for a client.
+  // Context: any thread; the call reads no files.
   [[nodiscard]] HandshakeStats handshakes() const noexcept;
 
   // Returns the state, for streams.

@@ -7,9 +7,9 @@
 namespace weft::tls {
 
 enum class Errc {
-  truncated = 1,  // The stream ended without close_notify, perhaps by an attacker.
+  truncated = 1,  // The stream ended without close_notify, perhaps because of an attack.
   encrypted_key,  // A key file requires a password.
-  // The handshake was the oldest of more than ServerOptions::max_handshakes. It equals
+  // The handshake was the oldest of more than ServerOptions::max_handshakes. The code equals
   // std::errc::resource_unavailable_try_again.
   too_many_handshakes,
   // ServerOptions::more_certificates: a certificate has no DNS name by which clients could request
@@ -17,15 +17,15 @@ enum class Errc {
   certificate_without_name,
 };
 
-// Returns the category of Errc, named "weft-tls". It lives as long as the process.
+// Returns the category of Errc, named "weft-tls". The category lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Returns the category of OpenSSL's errors. A message is its reason, such as "no shared cipher".
+// Returns the category of OpenSSL's errors. A message is OpenSSL's reason: "no shared cipher".
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
 // Returns the category of refused certificates: values of OpenSSL's X509_V_ERR_. The message names
 // the check: "certificate verify failed: hostname mismatch".
 [[nodiscard]] const std::error_category& verification_category() noexcept;
 
-// Converts an Errc, so that codes compare: `error == tls::Errc::truncated`.
+// Converts an Errc, for comparisons such as `error == tls::Errc::truncated`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

@@ -37,8 +37,8 @@ class HttpLayer final : public http::Layer {
   // Returns the stream, for example to read its certificate.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
-  // Makes a layer of a handshake's result, or returns its error. It serves layers of other
-  // programs.
+  // Makes a layer from a handshake's result, or returns the error of the handshake. Programs can
+  // use it for their own layers.
   // Throws: std::bad_alloc.
   static http::NewLayer make(net::Result<Stream> result) {
     if (result.error) return {.error = result.error};
@@ -49,7 +49,8 @@ class HttpLayer final : public http::Layer {
   Stream stream_;
 };
 
-// Makes the layer for http::ServerOptions::secure. The context's ALPN, if any, names "http/1.1".
+// Makes the layer for http::ServerOptions::secure. The context's ALPN must be empty or name
+// "http/1.1".
 // Context: plain value.
 [[nodiscard]] inline http::ServerLayer server_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const Until& until) {

@@ -1,4 +1,4 @@
-// A TCP connection with TLS on it.
+// A stream that encrypts a TCP connection with TLS.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace weft::tls {
 
 class StreamState;
 
-// A TLS connection over TCP. One caller may read and one write at a time. Deadlines, stop requests
-// and close() act as with net::TcpStream. It is move-only. A call whose wait was ended may be
-// repeated. A fiber of the stream sends the bytes that the stream has taken, while the stream lives
-// and before its write deadline.
+// A TLS connection over TCP. One caller may read and one may write at a time. Deadlines, stop
+// requests and close() act as with net::TcpStream. The stream is move-only. A call that ended early
+// may be repeated. The stream's own fiber sends bytes that the stream has accepted, while the
+// stream lives and before its write deadline.
 // Context: fibers and plain threads; calls that take an Until park, has_read_ahead() only briefly.
 // Errors: as net::TcpStream; openssl_category()'s.
 // Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
@@ -28,7 +28,7 @@ class Stream {
  public:
   // Makes an empty stream, which can only be assigned to or destroyed.
   Stream() noexcept;
-  // Takes the stream of `other`, which is then empty. No other call may be using it.
+  // Takes the stream of `other`, which is then empty. No other call may be using `other`.
   Stream(Stream&& other) noexcept;
   // Closes its own stream and takes that of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept;
@@ -41,7 +41,7 @@ class Stream {
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = Until::ambient());
   // Performs the handshake as a client. The server's certificate must have `server_name` among its
-  // alternative names: a name, whose final dot is ignored, or an IP address.
+  // alternative names. `server_name` is a name, whose final dot is ignored, or an IP address.
   // Errors: also std::errc::invalid_argument for a name that is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
@@ -55,8 +55,8 @@ class Stream {
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
 
-  // Reads at least one byte. weft::Errc::end_of_stream comes only after the peer's close_notify; an
-  // end without it is Errc::truncated.
+  // Reads at least one byte. Returns weft::Errc::end_of_stream only after the peer's close_notify;
+  // an end without close_notify is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Returns whether there are received bytes that no read has returned. A part of a record does not
@@ -75,9 +75,9 @@ class Stream {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Bounds all later reads; Deadline::never() lifts the bound.
+  // Limits all later reads; Deadline::never() removes the limit.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Bounds all later writes; Deadline::never() lifts the bound.
+  // Limits all later writes; Deadline::never() removes the limit.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue
@@ -94,10 +94,10 @@ class Stream {
   [[nodiscard]] std::string version() const;
   // Returns whether the handshake resumed an earlier session.
   [[nodiscard]] bool resumed() const noexcept;
-  // Returns the subject of the peer's certificate, "CN = name"; empty without one.
+  // Returns the subject of the peer's certificate, "CN = name"; empty without a certificate.
   [[nodiscard]] std::string peer_subject() const;
-  // Returns the facts of the connection, with the peer's certificate. Parks briefly while another
-  // caller uses the stream.
+  // Returns the TLS data of the connection, with the peer's certificate. Parks briefly while
+  // another caller uses the stream.
   [[nodiscard]] net::TlsInfo info() const;
 
  private:

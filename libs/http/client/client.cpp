@@ -74,8 +74,8 @@ bool may_be_repeated(const Call& call) noexcept {
   return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
 }
 
-// Returns true if the server had closed the connection before it received the request. Then it has
-// answered nothing, and the error comes from the stream or the layer and is not a timeout.
+// Returns true if the server had closed the connection before it received the request. In that
+// case, there is no answer, and the error comes from the stream or the layer and is not a timeout.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -99,7 +99,7 @@ bool is_secret(std::string_view name) noexcept {
 }
 
 // Prepares the call to the target of a redirect. Returns false, and leaves the call unchanged, if
-// it cannot be repeated there.
+// the call cannot be repeated at the target.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
@@ -266,7 +266,7 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   }
 }
 
-// A redirect must not lead from https to http, nor to https if the client has no layer for it.
+// A redirect must not lead from https to http, nor to https if the client has no layer for https.
 bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
   return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
 }

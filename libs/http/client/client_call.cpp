@@ -69,8 +69,7 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
-// Returns true if the connection is gone; a server that refuses a body may have answered before it
-// closed.
+// Returns true if the connection is closed; a server that refuses a body may have answered before.
 bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
@@ -161,8 +160,8 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
                           : connection.write(call.body, until);
 }
 
-// Does the same for a larger body. A server may refuse it after reading only the head. So a
-// separate fiber reads the answer meanwhile, and a refusal stops the sending.
+// Does the same for a larger body. A server may refuse the body after it has read only the head. So
+// a separate fiber reads the answer during the sending, and a refusal stops the sending.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {
@@ -191,7 +190,8 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
 }
 
 // Sends the head, and waits until the server requests the body by status 100, or answers without
-// it. `is_answered` distinguishes the two cases; if `wait` passes first, neither has happened.
+// the body. `is_answered` distinguishes the two cases; if `wait` passes first, neither has
+// happened.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {
@@ -272,7 +272,7 @@ std::error_code ClientCore::converse(ClientConnection& connection, const std::st
     const Deadline wait = Deadline::after(options_.continue_wait);
     bool is_answered = false;
     const auto error = ask_for_body(connection, head, state, most, wait, until, is_answered);
-    // Otherwise the server might mistake the next request for the body.
+    // If the connection were kept, the server might mistake the next request for the body.
     if (!error && is_answered) state.keep_no_connection();
     if (error || is_answered) return error;
     return ask_at_length(connection, {}, call, state, most, until);

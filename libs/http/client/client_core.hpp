@@ -39,8 +39,8 @@ struct DialRoute {
   const ProxyRoute* proxy = nullptr;
 };
 
-// Dials the URL's server. Returns Errc::unsupported if https is needed and DialRoute::secure is
-// empty.
+// Dials the URL's server. Returns Errc::unsupported if the URL's scheme is https and
+// DialRoute::secure is empty.
 net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const DialRoute& route,
                                                            const Until& until);
 
@@ -63,7 +63,8 @@ class ClientCore {
   // Sends a call; if the server refuses its expectation, repeats the call without it (RFC 9110,
   // 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // Does the same with the cookies of the jar, and adds the answer's cookies to the jar.
+  // Does the same as send_to(), with the cookies of the jar, and adds the answer's cookies to the
+  // jar.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends the request on the lease's connection.
@@ -83,7 +84,7 @@ class ClientCore {
   const std::optional<ProxyRoute> proxy_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
-  // All are relaxed, because they publish no other data.
+  // All accesses are relaxed, because the counts publish no other data.
   detail::Atomic<std::uint64_t> connections_{0};
   detail::Atomic<std::uint64_t> reused_{0};
   detail::Atomic<std::uint64_t> retried_{0};

@@ -63,8 +63,8 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 }  // namespace
 
 // Invariants
-//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked:
-//       counting them takes as long as the operation itself.
+//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked: to
+//       count the cookies takes as long as the operation itself.
 //   I2  No two cookies of a domain have the same name and path. Unchecked: add() looks for a cookie
 //       with the same name and path, and replaces it.
 struct CookieJar::State {

@@ -61,15 +61,15 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// Schedules a sweep for the time at which the first connection becomes too old. If there is no
-// memory for that, returns the connections, because no sweep would close them.
+// Schedules a sweep for the time at which the first connection becomes too old. If memory is short,
+// returns the connections, because no sweep would close them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // The scheduled call does not keep the pool alive: the pool's destruction cancels it.
+    // The scheduled call does not keep the pool alive: the pool's destruction cancels the call.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });

@@ -28,7 +28,7 @@ namespace weft::http {
 // One connection to a server. One caller uses it at a time.
 struct ClientConnection {
   net::TcpStream stream;
-  std::unique_ptr<Layer> layer;  // Null for plain HTTP. It is destroyed before the stream.
+  std::unique_ptr<Layer> layer;  // Null for plain HTTP. Destroyed before the stream.
   Input input;
   std::int64_t idle_since = 0;
   bool reused = false;
@@ -40,18 +40,19 @@ struct ClientConnection {
   std::error_code write(std::string_view text, const Until& until) {
     return link().write_all(std::as_bytes(std::span(text)), until).error;
   }
-  // Adds bytes to the input. Errors: Errc::unexpected_end at the end of the stream;
-  // Errc::head_too_large beyond `most` bytes.
+  // Adds bytes to the input.
+  // Errors: Errc::unexpected_end at the end of the stream; Errc::head_too_large beyond `most`
+  // bytes.
   std::error_code receive(std::size_t most, const Until& until);
-  // Returns true if the idle connection has received neither bytes nor the peer's end.
+  // Returns true if the idle connection has received no bytes, and the peer has not closed it.
   [[nodiscard]] bool is_quiet() {
     std::byte byte{};
     return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
   }
 };
 
-// The idle connections to one host. While there are any, a delayed call is scheduled, which closes
-// connections that have not been used for the time `idle`.
+// The idle connections to one host. While there are idle connections, a delayed call is scheduled,
+// which closes connections that have been unused for the time `idle`.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -61,7 +62,7 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
   // Keeps the connection, or closes it if there is no memory.
   void keep(std::unique_ptr<ClientConnection> connection) noexcept;
-  // Takes the connection used last; null if there is none.
+  // Removes and returns the connection used last; null if there is none.
   [[nodiscard]] std::unique_ptr<ClientConnection> take();
 
   Semaphore slots;

@@ -69,7 +69,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   if (head_.framing == Framing::chunked) {
     body_.decode_by({head_bytes_, max_headers_, ChunkDecoder::Folds::replaced});
   }
-  // A part of a compressed body cannot be decompressed.
+  // A 206 answer has a part of a body; a part of a compressed body cannot be decompressed.
   constexpr int kPartial = 206;
   if (decompresses_ && !body_.over() && head_.status != kPartial && is_gzip(head_.headers())) {
     gunzip_ = Gunzip::make();

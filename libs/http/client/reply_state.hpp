@@ -17,7 +17,8 @@ namespace weft::http {
 
 // Invariants
 //   I1  The texts of head_ are in text_, which does not change once it has been parsed.
-//   I2  lease_ has a connection until the body is complete, or has failed permanently.
+//   I2  lease_ has a connection until the body is complete, or until reading has failed
+//       permanently.
 class Reply::State {
  public:
   State(Url url, const ClientOptions& options) noexcept

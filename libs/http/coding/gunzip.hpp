@@ -11,18 +11,18 @@ namespace weft::http {
 // Decompresses a gzip stream of one or more members (RFC 1952). One fiber uses it at a time.
 class Gunzip {
  public:
-  // Returns null if zlib is not built in, or memory is short.
+  // Returns null if the library is built without zlib, or if memory is short.
   [[nodiscard]] static std::unique_ptr<Gunzip> make() noexcept;
   [[nodiscard]] static bool is_built_in() noexcept;
   virtual ~Gunzip() = default;
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  // Returns where the next compressed bytes go. Call it after take() has returned 0.
+  // Returns the buffer for the next compressed bytes. Call it after take() has returned 0.
   [[nodiscard]] virtual std::span<std::byte> room() noexcept = 0;
   // Adds `size` bytes that the caller has written into room().
   virtual void add(std::size_t size) noexcept = 0;
-  // Decompresses into the buffer, as far as the input suffices.
+  // Decompresses as much of the input as possible into the buffer.
   // Errors: Errc::malformed_coding.
   virtual net::Result<std::size_t> take(std::span<std::byte> buffer) noexcept = 0;
   // Returns whether the input may end here.

@@ -14,7 +14,7 @@ namespace weft::http {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // 15: the largest window; 16: with gzip's header.
-constexpr int kMemory = 8;            // zlib's own choice.
+constexpr int kMemory = 8;            // The default of zlib.
 constexpr std::size_t kPiece = 32 * 1024;
 
 class ZlibGzip final : public Gzip {

@@ -18,14 +18,14 @@ class Gzip {
     end,    // No text follows.
   };
 
-  // Returns null without zlib, or without memory.
+  // Returns null if the library is built without zlib, or if memory is short.
   [[nodiscard]] static std::unique_ptr<Gzip> make(int level) noexcept;
   [[nodiscard]] static bool is_built_in() noexcept;
   virtual ~Gzip() = default;
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
 
-  // Appends to `compressed`. Yields to other fibers while it compresses a large text.
+  // Appends compressed bytes to `compressed`. Yields to other fibers during a large text.
   virtual void add(std::string_view text, Then then, std::string& compressed) = 0;
 
  protected:

@@ -27,7 +27,7 @@ inline constexpr std::size_t kPassedBytes = 16 * 1024;
 void pass_head(int status, std::span<const Header> headers, Response& response);
 
 // Answers with the bytes that `body` reads, in parts of at most `part` bytes. The caller has set
-// the head. If the body breaks off, so does the answer.
+// the head. If the body ends early, so does the answer.
 template <class Source>
 std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
                           const Until& until) {
@@ -49,7 +49,7 @@ struct UpgradeLimits {
   const Until& head;
   const Until& refusal;
 };
-// Does the same as the public function, with a limit for each part.
+// Does the same as the public forward_upgrade(), with separate limits.
 net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
                                   const ForwardOptions& options, const UpgradeLimits& limits);
 

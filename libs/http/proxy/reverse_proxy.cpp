@@ -67,8 +67,8 @@ bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }
 
-// Returns whether the client is gone. A stop request is not sufficient: a context whose deadline
-// has passed may also make a stop request.
+// Returns whether the client has disconnected. A stop request does not suffice: a context whose
+// deadline has passed may also make a stop request.
 bool has_left(const Until& request) noexcept {
   return request.stop_requested() && !request.deadline().passed();
 }
@@ -76,7 +76,7 @@ bool has_left(const Until& request) noexcept {
 }  // namespace
 
 struct ReverseProxy::Core {
-  // All are relaxed: counts and hints, which publish no other data.
+  // All accesses are relaxed, because the counts and hints publish no other data.
   struct Origin {
     std::string url;
     detail::Atomic<bool> is_healthy{true};
@@ -155,7 +155,7 @@ void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   }
 }
 
-// Returns the best server that has not been tried, or null; marks it as tried.
+// Returns the best server that has not been tried, or null; marks the server as tried.
 ReverseProxy::Core::Origin* ReverseProxy::Core::choose(std::vector<bool>& tried) noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   const std::size_t count = origins.size();
@@ -212,7 +212,7 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
         alarm = call_after(options.answer, detail::RequestStop{late});
       }
     };
-    set_alarm();  // Bounds the waits for a connection and for the server's status 100.
+    set_alarm();  // Limits the waits for a connection and for status 100.
     call.body_source = [&, set_alarm,
                         read = std::move(call.body_source)](std::span<std::byte> room) {
       attempt.has_read_body = true;
@@ -249,7 +249,8 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     attempt = core_->ask(*origin, request, response, until);
     if (!attempt.error) return;
     if (core_->options.on_error) core_->options.on_error(request, origin->url, attempt.error);
-    // The proxy's own server answers a request whose body has failed, or whose client is gone.
+    // The proxy's own server answers a request whose body has failed, or whose client has
+    // disconnected.
     if (attempt.body_error || has_left(until)) return;
     // A request that cannot be sent, or an answer that cannot be passed on, shows nothing about the
     // server's health.

@@ -11,10 +11,10 @@
 
 namespace weft::http {
 
-// A budget of time. Waits use up the budget, and each byte returns 1/least_rate seconds, up to the
-// grace. So the server drops a peer that makes no progress for the grace, or that is slower than
-// the least rate for a long time. Only waits count: a slow handler costs the peer nothing. Context:
-// one fiber at a time.
+// A budget of time. Waits use up the budget, and each byte adds 1/least_rate seconds, up to the
+// grace. So the server drops a peer that makes no progress during the grace, or that is slower than
+// least_rate for long. Only waits count: a slow handler does not reduce the budget.
+// Context: one fiber at a time.
 class Allowance {
  public:
   // `least_rate` is in bytes per second; 0: any progress restores the whole budget.
@@ -24,7 +24,7 @@ class Allowance {
   // Restores the whole budget for another transfer.
   void renew() noexcept { left_ = grace_; }
 
-  // Counts bytes that arrived without a wait.
+  // Adds time for bytes that arrived without a wait.
   void earn(std::size_t bytes) noexcept {
     if (bytes == 0 || left_ == grace_) return;
     if (least_rate_ == 0) return renew();

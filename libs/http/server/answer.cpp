@@ -194,7 +194,7 @@ void Answer::end_stream() {
   stage_ = Stage::complete;
 }
 
-// Allocates nothing, because there may be no memory.
+// Allocates nothing, because memory may be short.
 void Answer::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_.code = status;

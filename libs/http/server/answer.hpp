@@ -42,18 +42,19 @@ class Answer {
   // Sends an answer with this status instead of the prepared answer. Does nothing if the answer has
   // begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // Called if the answer ends early: the client must not take the part for the whole.
+  // Called if the answer ends early: the client must not mistake the partial answer for a complete
+  // one.
   void break_off() noexcept { broken_off_ = close_ = true; }
   // Called if the handler has returned without an answer and its context has ended: an empty answer
   // would look like success.
   void give_up();
   // Completes the answer. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // Returns whether the answer ends with its connection and was aborted: only a reset can show
-  // that.
+  // Returns whether the end of the connection marks the end of the answer, and the answer was
+  // aborted: only a reset can show this.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Returns the talk; it is not empty once finish() has answered an upgrade, or has left the answer
-  // to the new protocol.
+  // Returns the talk, which is not empty once finish() has answered an upgrade, or has left the
+  // answer to the new protocol.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -91,7 +92,7 @@ class Answer {
   BodyReader& body_;
   struct {
     int code = 200;
-    bool is_set = false;  // The handler has set it.
+    bool is_set = false;  // The handler has set the status.
   } status_;
   Stage stage_ = Stage::not_started;
   bool close_ = false;

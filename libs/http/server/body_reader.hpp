@@ -32,7 +32,7 @@ class BodyReader {
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads the rest if it is small. Returns false if the connection can no longer be used.
+  // Reads the rest of a body if it is small. Returns false if the connection is no longer usable.
   [[nodiscard]] bool discard();
   // Returns false if discard() is already known to fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;
@@ -40,7 +40,8 @@ class BodyReader {
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return body_.over(); }
-  // Called when the answer begins: from now on a client that waits for status 100 does not get it.
+  // Called when the answer begins: from now on, a client that waits for status 100 does not receive
+  // it.
   void note_answer() noexcept { may_ask_ = false; }
   // Returns why the body cannot be read to its end; empty if no read has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
@@ -48,7 +49,7 @@ class BodyReader {
 
  private:
   friend class Body;
-  // Body::read_some() calls these.
+  // Body::read_some() calls the following functions.
   [[nodiscard]] std::string_view rest() const noexcept {
     if (!input_.rest().empty()) return input_.rest();
     return {raw_.get() + raw_begin_, raw_end_ - raw_begin_};

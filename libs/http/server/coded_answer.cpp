@@ -37,10 +37,9 @@ std::string_view Answer::field(std::string_view name) const noexcept {
   return {};
 }
 
-// Returns whether to compress this answer, whose size may be unknown. If that depends on the
-// client, it adds Vary for caches. For 304, it decides as for the answer that 304 replaces. It
-// never compresses a part of a file, because the whole file has the same name and may be
-// compressed.
+// Returns whether to compress this answer, whose size may be unknown. If the result depends on the
+// client, adds Vary for caches. For 304, decides as for the answer that 304 replaces. Never
+// compresses a part of a file, because the whole file has the same name and may be compressed.
 bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_.code == 206 || !field("content-range").empty();
@@ -66,8 +65,7 @@ void Answer::announce_code() {
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// Returns the bytes to send: `coded`, into which it compresses `body`, if that is smaller;
-// otherwise `body`.
+// Compresses `body` into `coded`, and returns the smaller of the two, which is to be sent.
 std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();

@@ -56,14 +56,14 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   try {
     return &self.context();
   } catch (const std::exception&) {
-    // The context may exist although the watch does not.
+    // The context may exist even if the watch does not.
     const Context* const made = self.current_.load(detail::acquire);  // [made]
     return made != nullptr ? made : &self.connection_.server().scope();
   }
 }
 
-// Must only be called once no fiber reads the body any more. The watch begins once the context has
-// been used and the body has ended.
+// The caller must ensure that no fiber reads the body any more. The watch begins once the context
+// has been used and the body has ended.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);

@@ -37,8 +37,8 @@ class Input;
 //   [made]  context() and set_limit() store a new context (release) -> context() loads it
 //           (acquire): the context is complete.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
-//           (acquire). The caller that takes lock_ second sees the other's store, and begins the
-//           watch. Relaxed in the constructor: no other fiber has the exchange yet.
+//           (acquire). The caller that takes lock_ second sees the store of the first caller, and
+//           begins the watch. Relaxed in the constructor: no other fiber has the exchange yet.
 class Exchange {
  public:
   Exchange(ServerConnection& connection, Input& input, Output& output, const Head& head) noexcept;
@@ -48,9 +48,9 @@ class Exchange {
   [[nodiscard]] BodyReader& body() noexcept { return body_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
-  // Returns the context of the handler's calls, for a ContextNode; `exchange` makes it at its first
-  // use. If memory or a fiber is lacking, it is the context of all requests, or it does not end
-  // when the client hangs up.
+  // Returns the context of the handler's calls, for a ContextNode; the first use makes the context.
+  // If memory or a fiber is lacking, returns the context of all requests, or a context that does
+  // not end when the client disconnects.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
@@ -67,10 +67,10 @@ class Exchange {
   // Returns the context's deadline, which Limits::request or set_limit() has set.
   [[nodiscard]] Deadline limit() const noexcept { return limit_; }
   // Sets the deadline to `request` from now. A context that is already in use keeps its deadline;
-  // from now on context() returns a child of it.
+  // from now on, context() returns a child of this context.
   void set_limit(std::chrono::nanoseconds request);
-  // Returns whether the client has announced its last request, and the server has read all its
-  // bytes: then a close discards no answer.
+  // Returns whether the client has announced its last request, and the server has read all bytes:
+  // in that case, a close discards no answer.
   [[nodiscard]] bool was_the_last() const noexcept;
 
  private:
@@ -84,12 +84,12 @@ class Exchange {
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   // The fiber of the handler may use the context while another fiber reads the body.
   detail::SpinLock lock_;
-  // Guarded by lock_ until it is made. Unchecked: from then on it does not change, and needs no
-  // lock.
+  // lock_ guards the context until it is made. Unchecked: after that, the context does not change
+  // and needs no lock.
   std::optional<Context> context_;
   std::forward_list<Context> narrower_;  // Contexts that set_limit() made in the handler's fiber.
-  // Guarded by lock_ until the handler has returned. Unchecked: from then on no other fiber refers
-  // to it.
+  // lock_ guards the watch until the handler has returned. Unchecked: after that, no other fiber
+  // uses the watch.
   std::optional<HangUpWatch> hang_up_;
   detail::Atomic<Context*> current_{nullptr};
   detail::Atomic<bool> is_read_{false};  // Whether the body has been read.

@@ -70,8 +70,8 @@ class ServedFile {
     return static_cast<std::uint64_t>(status_.st_size);
   }
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
-  // Returns a tag that differs for each content of the file, as far as the timestamps distinguish
-  // them.
+  // Returns a tag that differs for each content of the file, if the timestamps of the contents
+  // differ.
   [[nodiscard]] std::string tag() const {
     char text[64];
     const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
@@ -259,8 +259,8 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }
 
-// Opens a path that stays below `folder` even with dots and links. Returns -1, and sets errno, if
-// it cannot be opened.
+// Opens a path below `folder`; neither ".." nor a link can lead out of `folder`. Returns -1, and
+// sets errno, if the path cannot be opened.
 int open_below(int folder, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;

@@ -19,9 +19,9 @@ struct ForwardedClient {
   std::string_view scheme = {};
 };
 
-// Follows the proxies from the peer to the client. It reads the lists from the last item to the
-// first, and uses an item if the proxy that added the item is trusted. The address of that proxy is
-// in the next item, or is the peer's. Throws std::bad_alloc.
+// Follows the proxies from the peer to the client. Reads the lists from the last item to the first,
+// and uses an item if the proxy that added the item is trusted. The address of that proxy is in the
+// next item, or is the peer's. Throws std::bad_alloc.
 [[nodiscard]] ForwardedClient find_client(std::span<const Header> headers,
                                           const net::Result<net::Address>& peer,
                                           const TrustedProxies& trusted);

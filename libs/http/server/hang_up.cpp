@@ -20,7 +20,7 @@ using detail::release;
 
 namespace {
 
-// Returns whether the kernel has received the peer's end, even if unread bytes precede it.
+// Returns whether the peer has closed its sending side, even if unread bytes precede the end.
 bool has_ended(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -73,8 +73,8 @@ HangUpWatch::~HangUpWatch() {
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
-  // The lock is held until the watch is registered, so that a thread that sets over_ finds it
-  // registered. The notification takes no lock.
+  // This call holds the lock until the watch is registered, so that a thread that sets over_ finds
+  // the watch registered. The notification takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.

@@ -16,7 +16,7 @@ std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
 }
 
 // Reads a connection's details. Called only for connections that are among the longest of their
-// part, because each address takes a system call.
+// part, because each address costs a system call.
 void read(Busy& busy) noexcept {
   const ServerConnection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;

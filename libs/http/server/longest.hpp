@@ -13,7 +13,7 @@ namespace weft::http {
 
 class ServerConnection;
 
-// The order of requests: by the arrival of their first bytes, or by the beginning of the present
+// The order of requests: by the arrival of their first bytes, or by the beginning of the current
 // wait for the client.
 enum class LongestBy : std::uint8_t { age, wait };
 

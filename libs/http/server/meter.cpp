@@ -93,7 +93,7 @@ template <class Record>
   Record* const made = new (std::nothrow) Record;
   if (made == nullptr) return nullptr;
   Record* found = nullptr;
-  // Acquire on failure: it then uses the record of another thread.
+  // Acquire on failure: the caller then uses the record of another thread.
   if (place.compare_exchange_strong(found, made, detail::acq_rel, acquire)) return made;  // [meter]
   delete made;
   return found;

@@ -17,11 +17,11 @@ namespace weft::http {
 
 // Order
 //   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
-//            load it (acquire): its counts begin at 0.
+//            load the record (acquire): its counts begin at 0.
 
 // Counts answers by route and status, and their durations. Each of the first threads that count has
-// a part of its own, to which no other thread writes, so counting needs no locked instruction. All
-// later threads share the remaining parts.
+// its own part, to which no other thread writes, so counting needs no locked instruction. All later
+// threads share the remaining parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
@@ -40,7 +40,7 @@ class Meter {
   // Counts a well-formed request. Counts nothing if there is no memory for the thread's part.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
-  // All are relaxed, because they are only counts.
+  // All accesses are relaxed, because the values are only counts.
   void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
   void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(detail::relaxed); }
@@ -51,7 +51,7 @@ class Meter {
  private:
   static constexpr std::size_t kOwnParts = 32;
   static constexpr std::size_t kParts = 64;
-  // Durations below 2^13 ns (8 us) share a bucket. Each later bucket is twice as long.
+  // Durations below 2^13 ns (8 us) share a bucket. Each further bucket is twice as wide.
   static constexpr std::size_t kFirstBucket = 13;
   static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
 

@@ -17,8 +17,8 @@ namespace weft::http {
 
 namespace {
 
-// The line end before a boundary belongs to the boundary. Returns an empty text if the content type
-// has no valid boundary.
+// Returns the delimiter, which includes the line end before a boundary; an empty text if the
+// content type has no valid boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
   bool is_clear = true;
@@ -102,7 +102,7 @@ class Multipart::Reader {
     limits_.total_bytes -= count;
     return {};
   }
-  // Does the same where the body must not end yet.
+  // Does the same as fill(), where the body must not end yet.
   [[nodiscard]] std::error_code fill_within() {
     const std::error_code error = fill();
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;

@@ -13,8 +13,8 @@ namespace weft::http {
 
 class Transport;
 
-// A small buffer in front of a connection. It keeps its first error, and drops everything written
-// after it.
+// A small buffer in front of a connection. It keeps its first error, and drops all bytes that are
+// written after the error.
 class Output {
  public:
   Output(Transport& transport, const Limits& limits) noexcept;

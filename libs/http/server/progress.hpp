@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// A prefix of a text, copied under a lock, so it must not allocate.
+// A prefix of a text. It is copied under a lock, so the copy must not allocate.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -61,9 +61,9 @@ class Progress {
   // Called when a router has found the route. Relaxed: a reader may see the previous route.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
-  // Above 0: the server has waited for bytes of the client since the time `since`. Below 0: it has
-  // waited for the client to read since the time -`since`. 0: it does not wait. Relaxed: the number
-  // publishes no other data.
+  // Above 0: the server has waited for bytes of the client since the time `since`. Below 0: the
+  // server has waited for the client to read since the time -`since`. 0: the server does not wait.
+  // Relaxed: the number publishes no other data.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
@@ -74,7 +74,7 @@ class Progress {
     began_ = 0;
     head_ = nullptr;
   }
-  // Relaxed: numbers with one writer, which publish no other data.
+  // Relaxed: each number has one writer and publishes no other data.
   void count_received(std::size_t bytes) noexcept {
     received_.store(received_.load(detail::relaxed) + bytes, detail::relaxed);
   }

@@ -32,7 +32,7 @@ namespace {
 
 // How long a client that connected before the stop may take to send a request.
 constexpr std::chrono::milliseconds kPatience(500);
-// The bound on the length of a list of requests: a longer list would keep a part of the connections
+// The maximum length of a list of requests: a longer list would keep a part of the connections
 // locked for too long.
 constexpr std::size_t kMostShown = 256;
 
@@ -164,7 +164,7 @@ class ServerCore::Loop final : private net::Acceptor {
     void operator()() const noexcept { loop.stop(); }
   };
 
-  // A connection waits for its place only after it has been accepted: see take_in().
+  // Returns true: a connection waits for its place only after it has been accepted; see take_in().
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
@@ -205,7 +205,7 @@ void ServerCore::stop() noexcept {
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
   // A stopping server accepts connected clients beyond the limit, so no connection waits for room
-  // any more. The grace bounds how long this lasts.
+  // any more. The grace period limits how long this lasts.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();

@@ -53,7 +53,8 @@ bool ServerConnection::begins_with_header() const noexcept {
   return !networks.empty() && networks.contains(transport_.stream().peer_address());
 }
 
-// Called until is_begun_ is set. If it does not set is_begun_, there is nothing to serve yet.
+// Called until is_begun_ is set. If this call does not set is_begun_, there is nothing to serve
+// yet.
 SessionEnd ServerConnection::read_proxy_header() {
   if (!begins_with_header()) {
     is_begun_ = true;

@@ -24,7 +24,7 @@ class ServerConnection : public net::ConnectionRecord {
  public:
   ServerConnection(net::TcpStream stream, ServerCore& server) noexcept;
 
-  // Does the same as in net::ConnectionRecord; a fiber then serves the connection.
+  // Does the same as net::ConnectionRecord::wait_for_bytes(); a fiber then serves the connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
   // From now on, the connection calls `talk` instead of a session, first with the bytes that
   // arrived early. The serving fiber calls upgrade().
@@ -64,7 +64,7 @@ class ServerConnection : public net::ConnectionRecord {
   std::unique_ptr<const net::ProxyHeader> proxied_;
   ServerCore& server_;
   detail::Atomic<std::uint32_t> requests_{0};
-  bool is_begun_ = false;  // True if there is no PROXY header, or it has been read.
+  bool is_begun_ = false;  // True if there is no PROXY header, or the header was read.
 };
 
 }  // namespace weft::http

@@ -42,21 +42,22 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Returns null if handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Each connection that must notice the stop is woken afterwards.
+  // After the stop, the server wakes each connection that must notice it.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // Requested when new connections, which have sent no request yet, must end. That is a little
-  // after the stop, because a client that has just connected may be about to send a request.
+  // Reports a stop request when new connections, which have sent no request yet, must end. This
+  // happens a little after the stop, because a client that has just connected may be about to send
+  // a request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // A fiber that was started for a connection, but finds no bytes, calls this. Returns true if the
-  // server stops, or the connection has been idle for too long; otherwise the fiber was started in
-  // vain.
+  // Called by a fiber that was started for a connection but finds no bytes. Returns true if the
+  // server stops or the connection has been idle for too long; otherwise, the connection stays
+  // open.
   [[nodiscard]] bool must_end(const ServerConnection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
   }
-  // Its stop is requested when the server stops.
+  // Returns the token that reports a stop request when the server stops.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   // The parent context of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
@@ -80,7 +81,7 @@ class ServerCore {
   FiberPool* const pool_;
   net::Connections connections_;
   WaitGroup loops_;
-  // Both are relaxed: counts.
+  // All accesses to both are relaxed, because they are counts.
   detail::Atomic<std::uint64_t> accept_pauses_{0};
   detail::Atomic<std::uint64_t> turned_away_{0};
   Semaphore room_;

@@ -24,13 +24,13 @@ namespace weft::http {
 
 namespace {
 
-// The state of a connection's fiber that waits for its handler, which runs in a pool.
+// The state of a connection's fiber that waits for a handler, which runs in a pool.
 struct SlotWait {
   Event done;
   bool ran = false;
 };
 
-// The task owns this object, so the destructor runs when the task has ended or is dropped.
+// The task owns this object, so the object's destructor runs when the task has ended or is dropped.
 class TellOnEnd {
  public:
   explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
@@ -44,7 +44,7 @@ class TellOnEnd {
   SlotWait* wait_;
 };
 
-// A session's buffers are on the stack of the fiber that a connection has only while it is busy.
+// A session's buffers are on the stack of the fiber, which a connection has only while it is busy.
 class Session {
  public:
   explicit Session(ServerConnection& connection) noexcept

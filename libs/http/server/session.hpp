@@ -1,4 +1,4 @@
-// Serves a connection's requests, while there are any.
+// Serves the requests of a connection until no bytes are left.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class SessionEnd : std::uint8_t {
   upgraded,  // The protocol changes: see ServerConnection::upgrade().
 };
 
-// Reads and answers requests until no bytes are left. Fibers only; parks.
+// Reads and answers requests until no bytes are left. Only fibers may call it; parks.
 [[nodiscard]] SessionEnd serve_session(ServerConnection& connection);
 
 }  // namespace weft::http

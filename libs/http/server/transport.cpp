@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most answers fit into the socket at once, so it does not read the clock for this attempt.
+  // Most answers fit into the socket at once, so this attempt does not read the clock.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {

@@ -27,15 +27,15 @@ class Transport {
  public:
   explicit Transport(net::TcpStream stream) noexcept : stream_(std::move(stream)) {}
 
-  // Called when an edge, which may have announced bytes, has been consumed: from now on reads look
-  // for bytes.
+  // Called when an edge, which may have announced bytes, has been consumed: from now on, reads try
+  // the socket again.
   void expect_bytes() noexcept;
-  // Returns whether a read may find bytes. If not, all received bytes have been read, and later
-  // bytes cause an edge.
+  // Returns whether a read may find bytes. If it returns false, all received bytes have been read,
+  // and later bytes cause an edge.
   [[nodiscard]] bool may_have_bytes() noexcept;
   // Returns whether there are bytes to read, or the stream has ended.
   [[nodiscard]] bool has_bytes();
-  // Reads the available bytes. With a past deadline it does not wait.
+  // Reads the available bytes. With a past deadline, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
   // Writes the whole text, while the client is fast enough for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);
@@ -43,10 +43,10 @@ class Transport {
   // receives the number of bytes written.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                              Allowance& allowance, std::uint64_t& written);
-  // Closes the connection in such a way that the last answer still arrives: a close with unread
-  // bytes would discard the answer. Parks for at most a second.
+  // Closes the connection so that the last answer still arrives: a close with unread bytes would
+  // discard the answer. Parks for at most a second.
   void linger();
-  // Closes the connection by a reset, so that the client notices that a part is missing.
+  // Closes the connection with a reset, so that the client notices that the answer is incomplete.
   void reset() noexcept;
 
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }

@@ -17,7 +17,7 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 template <std::size_t size>
 void fill_id(std::array<std::uint8_t, size>& id) noexcept {
   do {
-    // A single call always returns so few bytes completely.
+    // A single call always returns that few bytes completely.
     (void)::getrandom(id.data(), id.size(), 0);
   } while (std::all_of(id.begin(), id.end(), [](std::uint8_t byte) { return byte == 0; }));
 }

@@ -26,8 +26,8 @@ class MessageInflater {
   MessageInflater(const MessageInflater&) = delete;
   MessageInflater& operator=(const MessageInflater&) = delete;
 
-  // Appends the next message, of at most `most` bytes. After a result other than Inflated::well, it
-  // must not be called again.
+  // Appends the next message, of at most `most` bytes. After a result other than Inflated::well,
+  // the caller must not call inflate() again.
   [[nodiscard]] Inflated inflate(std::string_view compressed, std::size_t most, std::string& out);
 
  private:
@@ -46,7 +46,7 @@ class MessageDeflater {
   MessageDeflater(const MessageDeflater&) = delete;
   MessageDeflater& operator=(const MessageDeflater&) = delete;
 
-  // Appends the next message, compressed. Returns false if there is no memory for it.
+  // Appends the next message, compressed. Returns false if memory is short.
   [[nodiscard]] bool deflate(std::string_view text, std::string& out);
   // Drops the context. Called if the peer has not received the last compressed message.
   void forget() noexcept;
@@ -67,7 +67,7 @@ struct DeflateTerms {
   std::string answer = {};  // The value of Sec-WebSocket-Extensions in the server's answer.
 };
 // Selects the first offer in a client's Sec-WebSocket-Extensions that a server can serve. With
-// `kept`, both ends keep their contexts, unless the offer excludes that.
+// `kept`, both ends keep their contexts, unless the offer forbids this.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers,
                                                          DeflateContext context);
 // Returns a client's offer, the value of Sec-WebSocket-Extensions.

@@ -44,8 +44,8 @@ struct FrameHeader {
   std::uint64_t size = 0;  // The size of the payload in bytes.
 
   [[nodiscard]] bool is_control() const noexcept { return opcode >= Opcode::close; }
-  // Parses the header at the beginning of `bytes`, and removes it from there if it is complete.
-  // Refuses the frame as soon as it breaks a rule that depends on no other frame.
+  // Parses the header at the beginning of `bytes`, and removes the header from `bytes` if it is
+  // complete. Refuses a frame as soon as it violates a rule that depends on no other frame.
   [[nodiscard]] State parse(std::string_view& bytes) noexcept;
 };
 

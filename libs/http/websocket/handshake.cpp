@@ -48,7 +48,7 @@ std::string join_values(std::span<const Header> headers, std::string_view name) 
 }
 
 void fill_randomly(std::span<char> bytes) noexcept {
-  // A single call always returns so few bytes completely.
+  // A single call always returns that few bytes completely.
   (void)::getrandom(bytes.data(), bytes.size(), 0);
 }
 

@@ -30,7 +30,8 @@ class MessageReader {
         may_compress_(context.has_value()),
         inflater_(context.value_or(DeflateContext::dropped)) {}
 
-  // Consumes bytes from the beginning of `input`. Event::nothing means that it needs more bytes.
+  // Consumes bytes from the beginning of `input`. Event::nothing means that the reader needs more
+  // bytes.
   [[nodiscard]] Event next(std::string_view& input);
   // Returns whether a frame or a message has begun and has not ended.
   [[nodiscard]] bool is_within_message() const noexcept {
@@ -40,7 +41,7 @@ class MessageReader {
   [[nodiscard]] std::string& message() noexcept { return message_; }
   // Returns the payload after a ping or a pong, and the reason after a close.
   [[nodiscard]] const std::string& control() const noexcept { return control_; }
-  // After a close, returns its code (1005 if it has none); after a refusal, the code to send.
+  // After a close, returns its code (1005 if it has no code); after a refusal, the code to send.
   [[nodiscard]] std::uint16_t code() const noexcept { return code_; }
 
  private:

@@ -25,7 +25,7 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
 
   [[nodiscard]] WebSocket::Core& core() noexcept { return core_; }
   [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
-  // Until end(), pings a silent peer, and gives up a peer that does not answer.
+  // Until end(), sends pings to a silent peer, and ends the connection if the peer does not answer.
   void watch();
   // Once it returns, the link is no longer used.
   void end() noexcept;

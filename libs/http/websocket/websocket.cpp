@@ -172,7 +172,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // Once we have sent a close frame, we send no ping, and only wait for the peer's close frame.
+    // After our close frame, this side sends no ping, and only waits for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -233,7 +233,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // The present owner sees the end, and lingers or closes.
+    // The current owner of reading_ sees the end, and lingers or closes.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -298,8 +298,8 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
 }
 
 // A reader does not wait for a writer: the writer sends the pong after its own frame. A caller that
-// has unlocked writing_ checks again for a pong: another caller may have failed to lock writing_
-// meanwhile.
+// has unlocked writing_ checks again for a pong: another caller may have failed to lock writing_ in
+// the meantime.
 void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);

@@ -23,7 +23,7 @@
 
 namespace weft::http {
 
-// Its destructor unlocks a mutex that the caller of the constructor has already locked.
+// The destructor unlocks a mutex that the caller of the constructor has already locked.
 class WEFT_SCOPED_LOCK HeldLock {
  public:
   explicit HeldLock(Mutex& mutex) noexcept WEFT_REQUIRES(mutex) : mutex_(mutex) {}
@@ -61,7 +61,7 @@ class SharedLink {
  public:
   explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
-  // The owner of reading_ or of writing_ calls these, unless that direction has ended.
+  // The owner of reading_ or of writing_ calls the next functions, unless its direction has ended.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
   [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
   // Ends all waits of both directions.
@@ -70,7 +70,7 @@ class SharedLink {
     const HeldLock lock(mutex_);
     if (!is_detached_) upgraded_.close();
   }
-  // Does the same, and makes later calls to close() do nothing.
+  // Does the same as close(), and makes later calls to close() do nothing.
   void detach() noexcept {
     close();
     mutex_.lock();
@@ -86,7 +86,7 @@ class SharedLink {
   bool is_detached_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
-// Returns whether, by the options, compression keeps its contexts.
+// Returns whether compression keeps its contexts, as the options specify.
 [[nodiscard]] inline DeflateContext context_of(const WebSocketOptions& options) noexcept {
   return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
 }
@@ -97,7 +97,7 @@ class SharedLink {
 // belongs to the server.
 class WebSocket::Core {
  public:
-  // Without terms, it does not compress messages.
+  // Without DeflateTerms, the connection does not compress messages.
   Core(Role role, Upgraded link, const WebSocketOptions& options, std::string protocol,
        const std::optional<DeflateTerms>& terms)
       : role_(role),
@@ -115,11 +115,11 @@ class WebSocket::Core {
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
   // For a server's WebSocket that has no fiber between messages. Returns the next message that has
-  // arrived. If it returns neither a message nor an error, the connection must wait for bytes, and
-  // then call again.
+  // arrived. If it returns neither a message nor an error, the connection must wait for bytes and
+  // then call take() again.
   net::Result<std::optional<Message>> take();
-  // Sends a ping to a silent peer, and gives up a peer that has been silent or slow for too long.
-  // Returns when to call this function again. The call has an effect only while the connection
+  // Sends a ping to a silent peer, and ends the connection if the peer has been silent or slow for
+  // too long. Returns the time for the next call. The call has an effect only while the connection
   // waits for bytes.
   [[nodiscard]] Deadline look_after();
   // Ends all calls. Once it returns, the link is no longer used.
@@ -167,9 +167,9 @@ class WebSocket::Core {
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
-  // If no call has waited for the peer's close, waits for it and then closes the link. An earlier
-  // close could cause a reset, which would discard sent bytes. No caller reads any more, so close()
-  // need not wait.
+  // If no call has waited for the peer's close frame, waits for that frame and then closes the
+  // link. An earlier close could cause a reset, which would discard sent bytes. No caller reads any
+  // more, so close() need not wait.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);

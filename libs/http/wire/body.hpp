@@ -33,14 +33,14 @@ class Body {
  public:
   // Constructs an empty body.
   Body() noexcept = default;
-  // `most`: the total size that chunks may have, in bytes.
+  // `most` is the total size that chunks may have, in bytes.
   explicit Body(const Head& head,
                 std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) noexcept
       : framing_(head.framing),
         over_(head.framing == Framing::none ||
               (head.framing == Framing::length && head.content_length == 0)),
         left_(head.framing == Framing::length ? head.content_length : most) {}
-  // Must be called for a chunked body, before the first read.
+  // The caller must call it for a chunked body, before the first read.
   void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
   // Sets the total size that chunks may have, in bytes. Must be called before the first read.
   void bound_chunks(std::uint64_t most) noexcept {
@@ -58,7 +58,7 @@ class Body {
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
-  // Returns the bytes that are left of a body of known length, or that chunks may still have.
+  // Returns the remaining bytes of a body of known length, or the bytes that chunks may still have.
   [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

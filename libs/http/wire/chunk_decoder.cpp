@@ -91,8 +91,7 @@ bool ChunkDecoder::take_digit(char byte) noexcept {
   return true;
 }
 
-// Consumes bytes up to the blank line. It collects the lines, and parses them once all have
-// arrived.
+// Consumes bytes up to the blank line. Collects the lines, and parses them once all have arrived.
 ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
   std::size_t done = 0;
   while (done < input.size()) {

@@ -26,15 +26,15 @@ class ChunkDecoder {
   };
 
   // The treatment of a trailer that continues on the next line (RFC 9112, 5.2). A server refuses
-  // it, as in a header; a client replaces the line's end by spaces.
+  // such a trailer, as it does a header; a client replaces the line end with spaces.
   enum class Folds : std::uint8_t { refused, replaced };
 
   ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers,
                Folds folds = Folds::refused) noexcept
       : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
-  // Decodes up to the next piece of data, of `at_most` bytes at most, or to the end of the input or
-  // of the body.
+  // Decodes the next piece of data, at most `at_most` bytes, or up to the end of the input or of
+  // the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
   // May be called after next() has returned State::end; the result is valid while this object
   // lives.

@@ -8,9 +8,8 @@
 namespace weft::http {
 
 // Checks the lines of a head before the parser, so that no proxy on the way can have split the head
-// into different lines. It refuses a bare CR or LF, a NUL, and, unless allowed, a line that
-// continues the previous line (obs-fold). Each byte is checked once, however slowly the head
-// arrives.
+// into different lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that continues
+// the previous line (obs-fold). Each byte is checked once, however slowly the head arrives.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };

@@ -47,7 +47,7 @@ int on_value(llhttp_t* parser, const char* at, std::size_t size) {
   return 0;
 }
 
-// Ensures that an empty value is set, because the parser may report no piece of it.
+// Sets the value even if it is empty, because the parser may report no piece of an empty value.
 int on_value_end(llhttp_t* parser) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;

@@ -18,7 +18,7 @@ namespace weft::http {
 enum class Framing : std::uint8_t { none, length, chunked, until_close };
 
 // All texts refer to the buffer that was parsed. The array is not initialized: most requests use
-// few of its headers.
+// few of its elements.
 struct Head {
   std::string_view method;  // Empty in a response.
   std::string_view target;  // Empty in a response.

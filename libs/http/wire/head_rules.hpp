@@ -10,7 +10,7 @@
 namespace weft::http {
 
 struct Head;
-// The fault of a head; empty if it is valid.
+// The fault of a head; empty if the head is valid.
 using Fault = std::optional<Errc>;
 
 [[nodiscard]] bool is_token(std::string_view text) noexcept;

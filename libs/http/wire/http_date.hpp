@@ -8,7 +8,8 @@
 
 namespace weft::http {
 
-// Returns a text such as "Sun, 06 Nov 1994 08:49:37 GMT" for seconds since 1970; always in English.
+// Returns a text such as "Sun, 06 Nov 1994 08:49:37 GMT" for seconds since 1970; the text is always
+// in English.
 [[nodiscard]] std::string format_http_date(std::int64_t seconds);
 // Parses the three forms of RFC 9110, 5.6.7: the form above, "Sunday, 06-Nov-94 08:49:37 GMT", and
 // "Sun Nov 6 08:49:37 1994". Two digits stand for the latest year with these last digits that is at

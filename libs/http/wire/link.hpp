@@ -36,7 +36,7 @@ struct Link {
   std::error_code end_writing(const Until& until) const {
     return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
   }
-  // Notifies the peer of a layer, if that requires no wait.
+  // Notifies the peer of a layer, if the notice requires no wait.
   void announce_end() const {
     if (layer != nullptr) (void)layer->shutdown(Deadline::past());
   }

@@ -1,4 +1,4 @@
-// Values with parameters: "form-data; name=\"a\"".
+// Parses values with parameters: "form-data; name=\"a\"".
 #pragma once
 
 #include <optional>

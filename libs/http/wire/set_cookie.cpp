@@ -79,8 +79,8 @@ struct Found {
   }
 };
 
-// Parses Max-Age, a number of any size. Returns nothing if it is malformed, in which case it is
-// ignored.
+// Parses Max-Age, a number of any size. Returns nothing if the text is malformed; the caller then
+// ignores the attribute.
 std::optional<std::int64_t> parse_max_age(std::string_view text) noexcept {
   const bool is_negative = text.starts_with('-');
   const std::string_view digits = is_negative ? text.substr(1) : text;

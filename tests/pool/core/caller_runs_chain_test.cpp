@@ -1,5 +1,5 @@
-// Tasks that ran in submit() and submitted others to the full pool, which then ran in that call,
-// and so on, overflowed the stack of their caller.
+// Regression test: a task that ran in submit() submitted another task to the full pool, which then
+// ran in that call, and so on. This chain overflowed the stack of the first caller.
 #include <functional>
 #include <weft/event.hpp>
 #include <weft/pool.hpp>
@@ -13,7 +13,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/caller_runs_chain");
 
-FIBER_TEST_CASE("2 000 tasks that each run in the previous task's submit have enough stack") {
+FIBER_TEST_CASE("2 000 tasks that each run inside the previous task's submit() have enough stack") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   pool.go([&] { hold.wait(); });
@@ -22,7 +22,7 @@ FIBER_TEST_CASE("2 000 tasks that each run in the previous task's submit have en
   std::function<void(int)> go_deeper = [&](int left) {
     ++depth;
     if (left > 0) CHECK(pool.submit([&go_deeper, left] { go_deeper(left - 1); }));
-    // Each is a task of the pool, on whichever stack.
+    // Each is a task of the pool, whichever stack it runs on.
     if (left % 100 == 0) {
       try {
         pool.wait_idle();

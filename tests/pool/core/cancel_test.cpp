@@ -15,7 +15,8 @@ using weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/cancel");
 
-FIBER_TEST_CASE("a stop ends a submit that waits for room, and its task never runs") {
+FIBER_TEST_CASE(
+    "a stop request ends a submit that waits for room, and the submit's task never runs") {
   FiberPool pool({.capacity = 1});
   Flag hold;
   CHECK(pool.submit([&] { hold.wait(); }) == std::error_code());
@@ -30,11 +31,12 @@ FIBER_TEST_CASE("a stop ends a submit that waits for room, and its task never ru
   CHECK(pool.stats().rejected == 2);
   hold.set();
   pool.wait_idle();
-  // There is room now: the stop ends waits and nothing else.
+  // There is room now: a stop request ends only waits.
   CHECK(pool.submit_until(token, [] {}) == std::error_code());
 }
 
-FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
+FIBER_TEST_CASE(
+    "a stop request ends waits for a task, for an idle pool and for the end of a pool") {
   FiberPool pool({.capacity = 2});
   Flag hold;
   auto task = pool.async([&] { hold.wait(); });
@@ -52,7 +54,7 @@ FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
   task.get();
 }
 
-FIBER_TEST_CASE("a task whose wait for its own pool is stopped has its slot back") {
+FIBER_TEST_CASE("a task regains its slot when a stop request ends its wait for its own pool") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   Flag started;
   Flag hold;
@@ -68,7 +70,7 @@ FIBER_TEST_CASE("a task whose wait for its own pool is stopped has its slot back
     return ended;
   });
   started.wait();
-  await_parked(1);  // The outer task, on its way from giving its slot back to its wait.
+  await_parked(1);  // The outer task, between giving its slot back and its wait.
   source.request_stop();
   this_fiber::yield();
   CHECK_FALSE(outer.ready());  // The inner task runs in the only slot.

@@ -1,4 +1,4 @@
-// G1, G3, G10: never more than the capacity, and never less for no reason.
+// G1, G3, G10: never more tasks than the capacity run, and never fewer without a reason.
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -19,13 +19,13 @@ namespace {
 constexpr int kSubmitters = 64;
 const int kTasksEach = 400 / kSlowdown;
 
-// A short task that sometimes lets others run in its middle.
+// Runs a short task that sometimes lets other fibers run in between.
 void linger(Concurrency& gauge, Random& random) {
   const Concurrency::Stay stay(gauge);
   for (auto times = random.below(3); times > 0; --times) this_fiber::yield();
 }
 
-// Tasks from many fibers at once, all of them accepted.
+// Submits tasks from many fibers at once; the pool accepts all of them.
 void flood(FiberPool& pool, Concurrency& gauge, std::atomic<int>& ran) {
   WaitGroup submitters;
   submitters.add(kSubmitters);
@@ -52,7 +52,7 @@ void flood(FiberPool& pool, Concurrency& gauge, std::atomic<int>& ran) {
 
 TEST_SUITE_BEGIN("pool/capacity");
 
-FIBER_TEST_CASE("tasks of 64 racing submitters never exceed the capacity") {
+FIBER_TEST_CASE("running tasks of 64 concurrent submitters never exceed the capacity") {
   for (const std::size_t queue : {std::size_t{0}, std::size_t{1}, std::size_t{50}, kUnlimited}) {
     for (const std::size_t capacity : {std::size_t{1}, std::size_t{4}}) {
       Concurrency gauge;
@@ -67,7 +67,7 @@ FIBER_TEST_CASE("tasks of 64 racing submitters never exceed the capacity") {
   }
 }
 
-FIBER_TEST_CASE("the capacity is used in full when there is work") {
+FIBER_TEST_CASE("a pool runs as many tasks at once as its capacity allows") {
   WaitGroup all_here, done;
   FiberPool pool({.capacity = 5, .queue_capacity = 100});
   all_here.add(5);
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("the capacity is used in full when there is work") {
   done.wait();
 }
 
-FIBER_TEST_CASE("blocking tasks after a burst of short tasks all get workers") {
+FIBER_TEST_CASE("blocking tasks after a burst of short tasks get workers up to the capacity") {
   constexpr int kTasks = 200;
   FiberPool pool({.capacity = kTasks, .queue_capacity = 10, .idle_timeout = kNever});
   for (int round = 0; round < 20; ++round) {
@@ -100,7 +100,7 @@ FIBER_TEST_CASE("blocking tasks after a burst of short tasks all get workers") {
   CHECK(pool.stats().started <= kTasks);
 }
 
-FIBER_TEST_CASE("tasks that wait for one another all get workers") {
+FIBER_TEST_CASE("tasks that wait for one another all get workers, up to the capacity") {
   constexpr std::size_t kTasks = 500;
   for (const std::size_t queue : {std::size_t{0}, kTasks}) {
     WaitGroup all_here;
@@ -117,22 +117,23 @@ FIBER_TEST_CASE("tasks that wait for one another all get workers") {
   }
 }
 
-FIBER_TEST_CASE_WITH("a burst of short tasks starts few workers", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a burst of short tasks starts only few workers", {.workers = {1}}) {
   constexpr int kTasks = 10'000;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = kTasks});
   for (int i = 0; i < kTasks; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
-  CHECK(ran.load() == 0);  // No fiber has made way for a worker so far.
+  CHECK(ran.load() == 0);  // No fiber has let a worker run so far.
   pool.wait_idle();
   CHECK(ran.load() == kTasks);
   CHECK(pool.stats().started < 100);
 }
 
-FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its present workers",
-                     {.options = {.max_fibers = 64}}) {
+FIBER_TEST_CASE_WITH(
+    "a pool that cannot start more workers runs all tasks with its present workers",
+    {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
-  WaitGroup all_submitted;  // It would take long if this many polled a Flag.
+  WaitGroup all_submitted;  // Polls by this many fibers would take long.
   all_submitted.add();
   FiberPool pool({.capacity = 1000});
   for (int i = 0; i < 1000; ++i) {
@@ -151,7 +152,8 @@ FIBER_TEST_CASE_WITH("a pool that cannot start more workers continues with its p
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("tasks whose handlers throw count as running until they have ended") {
+FIBER_TEST_CASE(
+    "a task whose exception handler throws is counted as running until the task has ended") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .on_exception = [&](std::exception_ptr) {
@@ -171,7 +173,7 @@ FIBER_TEST_CASE("tasks whose handlers throw count as running until they have end
   CHECK(pool.stats().failed == 50);
 }
 
-FIBER_TEST_CASE("a smaller capacity applies from the next start of a task") {
+FIBER_TEST_CASE("no task starts beyond a reduced capacity after a resize") {
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
   for (int round = 0; round < 20; ++round) {
     pool.resize(8);
@@ -201,7 +203,7 @@ FIBER_TEST_CASE("a smaller capacity applies from the next start of a task") {
   }
 }
 
-FIBER_TEST_CASE("idle workers beyond a smaller capacity retire at once") {
+FIBER_TEST_CASE("idle workers beyond a reduced capacity retire at once") {
   WaitGroup all_here;
   FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   all_here.add(8);
@@ -219,7 +221,7 @@ FIBER_TEST_CASE("idle workers beyond a smaller capacity retire at once") {
   CHECK(pool.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submitters at once") {
+FIBER_TEST_CASE("an increased capacity starts queued tasks and admits blocked submitters at once") {
   Flag release;
   WaitGroup running, submitted;
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
@@ -242,10 +244,10 @@ FIBER_TEST_CASE("a larger capacity starts queued tasks and admits blocked submit
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a larger capacity admits blocked submitters even if the queue has to grow") {
+FIBER_TEST_CASE("an increased capacity admits blocked submitters even if the queue has to grow") {
   Flag release;
   std::atomic<int> ran{0};
-  // 16 and 32 tasks are what the queue has memory for after it has grown once.
+  // After the queue has grown once, it has memory for 16 and 32 tasks.
   FiberPool pool({.capacity = 1, .queue_capacity = 48});
   const auto submit_one = [&] {
     CHECK(pool.submit([&] {
@@ -267,18 +269,18 @@ FIBER_TEST_CASE("a larger capacity admits blocked submitters even if the queue h
   CHECK(ran.load() == 55);
 }
 
-FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue has to grow") {
+FIBER_TEST_CASE("a worker that leaves admits a blocked submitter even if the queue has to grow") {
   std::vector<Flag> release(8);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 8, .queue_capacity = 52});
   for (Flag& each : release) CHECK(pool.submit([&] { each.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 8; });
-  // 16 and 32 tasks are what the queue has memory for after it has grown once.
+  // After the queue has grown once, it has memory for 16 and 32 tasks.
   for (int i = 0; i < 48; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
   pool.resize(1);
   auto blocked = spawn([&] { CHECK(pool.submit([&] { ran.fetch_add(1); })); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
-  // Four leave and pop nothing; then 4 + 48 are below 1 + 52.
+  // Four tasks leave and pop nothing; then 4 + 48 are below 1 + 52.
   for (int i = 0; i < 4; ++i) release[static_cast<std::size_t>(i)].set();
   wait_until_true([&] { return pool.stats().blocked == 0; });
   CHECK(pool.stats().busy == 4);
@@ -289,7 +291,7 @@ FIBER_TEST_CASE("a leaving worker admits a blocked submitter, even if the queue 
   CHECK(ran.load() == 49);
 }
 
-FIBER_TEST_CASE("a storm of resizes loses no task and exceeds no bound") {
+FIBER_TEST_CASE("many concurrent resizes lose no task and exceed no capacity") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   Flag over;
@@ -312,19 +314,19 @@ FIBER_TEST_CASE("a storm of resizes loses no task and exceeds no bound") {
   CHECK(gauge.most() <= 8);
 }
 
-FIBER_TEST_CASE("no caller is refused while a slot is free, also while workers are being retired") {
+FIBER_TEST_CASE("a pool refuses no caller while a slot is free, even while workers retire") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject, .idle_timeout = 50us});
   const int rounds = 2000 / static_cast<int>(kSlowdown);
   for (int i = 0; i < rounds; ++i) {
-    // run() returns when the slot is free again, so two callers at once always fit.
+    // run() returns only after the slot is free again, so two concurrent callers always fit.
     CHECK(pool.run([&] { return ran.fetch_add(1); }) == i);
     if (i % 50 == 0) this_fiber::sleep_for(100us);
   }
   CHECK(pool.stats().rejected == 0);
 }
 
-FIBER_TEST_CASE("a slot counts as free once the wait for its task is over") {
+FIBER_TEST_CASE("a slot is free again when a wait for the slot's task returns") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   for (int i = 0; i < 1000; ++i) {
     auto task = pool.async([i] { return i; });

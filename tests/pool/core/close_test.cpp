@@ -1,4 +1,4 @@
-// G2, G7: an accepted task runs once or its waiter learns that it will not; and the end of a pool.
+// Tests G2 and G7 (an accepted task runs once, or its waiter gets an error), and the end of a pool.
 #include <atomic>
 #include <memory>
 #include <system_error>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/close");
 
-FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new tasks") {
+FIBER_TEST_CASE("close(drain) runs accepted tasks and refuses new tasks") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 100});
   for (int i = 0; i < 50; ++i) {
@@ -41,7 +41,7 @@ FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new tasks") {
   CHECK(stats.rejected == 2);
 }
 
-FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped tasks end") {
+FIBER_TEST_CASE("close(discard) starts no further task, and waits for the dropped tasks return") {
   Flag release;
   WaitGroup running;
   std::atomic<int> started{0};
@@ -61,7 +61,7 @@ FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped task
       spawn([&] { CHECK_THROWS_AS(pool.run([&] { started.fetch_add(1); }), std::system_error); });
   wait_until_true([&] { return pool.stats().queued == 42; });
   auto waiter = spawn([&] { waited.wait(); });
-  await_parked(2);  // This one, and the one in run().
+  await_parked(2);  // This fiber, and the fiber in run().
   pool.close(Close::discard);
   CHECK(held.use_count() == 1);
   CHECK(waited.ready());
@@ -79,7 +79,7 @@ FIBER_TEST_CASE("no task starts after close(discard), and waits for dropped task
   CHECK(pool.stats().cancelled == 42);
 }
 
-FIBER_TEST_CASE("only a task that was taken before close(discard) may run after it") {
+FIBER_TEST_CASE("only tasks that workers have already taken run after close(discard)") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> ran{0};
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("only a task that was taken before close(discard) may run after 
   }
 }
 
-FIBER_TEST_CASE("blocked submitters return an error when the pool is closed") {
+FIBER_TEST_CASE("a blocked submitter returns an error when the pool is closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
     Flag release;
     FiberPool pool({.capacity = 1});
@@ -111,7 +111,7 @@ FIBER_TEST_CASE("blocked submitters return an error when the pool is closed") {
   }
 }
 
-FIBER_TEST_CASE("a drain that takes too long can still be turned into a discard") {
+FIBER_TEST_CASE("a close(discard) ends a close(drain) that takes too long") {
   Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -122,10 +122,10 @@ FIBER_TEST_CASE("a drain that takes too long can still be turned into a discard"
   pool.close(Close::discard);
   release.set();
   pool.join();
-  CHECK(ran.load() <= 1);  // The first of them may have been queued before the holder ran.
+  CHECK(ran.load() <= 1);  // The first task may have been queued before the holder ran.
 }
 
-FIBER_TEST_CASE("every task that was accepted runs or is cancelled when close races with submit") {
+FIBER_TEST_CASE("every accepted task runs or is cancelled when close() races with submit()") {
   const int rounds = 60 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     const Close mode = round % 2 == 0 ? Close::drain : Close::discard;
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("every task that was accepted runs or is cancelled when close ra
   }
 }
 
-FIBER_TEST_CASE("close works from inside a task, and so does resize") {
+FIBER_TEST_CASE("a task may close or resize its own pool") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1, .queue_capacity = 5});
     for (int i = 0; i < 3; ++i) {
@@ -185,7 +185,7 @@ FIBER_TEST_CASE("close works from inside a task, and so does resize") {
   }
 }
 
-FIBER_TEST_CASE("a task that would wait for its own pool gets an error") {
+FIBER_TEST_CASE("a task that waits for its own pool to be idle or joined gets an error") {
   FiberPool pool({.capacity = 2});
   const auto refused = [&](auto wait) {
     try {
@@ -197,7 +197,7 @@ FIBER_TEST_CASE("a task that would wait for its own pool gets an error") {
   };
   CHECK(pool.run([&] { return refused([&] { pool.wait_idle(); }); }));
   CHECK(pool.run([&] { return refused([&] { pool.join(); }); }));
-  // Another pool's task may.
+  // A task of another pool may wait for this pool.
   FiberPool other({.capacity = 1});
   other.run([&] { pool.wait_idle(); });
 }
@@ -211,7 +211,7 @@ DEATH_TEST_CASE("a task that destroys its own pool ends the process with a repor
   });
 }
 
-FIBER_TEST_CASE("many callers may join, and join waits for the close") {
+FIBER_TEST_CASE("several callers may join a pool, and join() waits for the close") {
   std::atomic<int> joined{0};
   FiberPool pool({.capacity = 2});
   std::vector<JoinHandle<void>> joiners;
@@ -231,7 +231,7 @@ FIBER_TEST_CASE("many callers may join, and join waits for the close") {
   CHECK(pool.join_until(0s));
 }
 
-FIBER_TEST_CASE("the destructor of a pool lets accepted tasks run") {
+FIBER_TEST_CASE("the destructor of a pool runs the accepted tasks") {
   std::atomic<int> ran{0};
   {
     FiberPool pool({.capacity = 3, .queue_capacity = kUnlimited});
@@ -245,8 +245,7 @@ FIBER_TEST_CASE("the destructor of a pool lets accepted tasks run") {
   CHECK(ran.load() == 100);
 }
 
-FIBER_TEST_CASE(
-    "a caller that joins may destroy the pool at once, also if another fiber closed it") {
+FIBER_TEST_CASE("a caller may destroy a pool after join() even if another fiber closed the pool") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     auto pool = std::make_unique<FiberPool>(PoolOptions{.capacity = 4, .idle_timeout = 1ms});
@@ -258,7 +257,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a reopened pool accepts again, within its capacity") {
+FIBER_TEST_CASE("a reopened pool accepts tasks up to its capacity again") {
   Concurrency gauge;
   FiberPool pool({.capacity = 3, .queue_capacity = 20});
   std::uint64_t accepted = 0;
@@ -271,7 +270,7 @@ FIBER_TEST_CASE("a reopened pool accepts again, within its capacity") {
       ++accepted;
     }
     pool.close(Close::drain);
-    // Half of the time while it is still draining.
+    // In half of the rounds, the pool is still draining.
     if (round % 2 == 0) pool.join();
     pool.reopen();
     CHECK(!pool.is_closed_hint());
@@ -282,7 +281,7 @@ FIBER_TEST_CASE("a reopened pool accepts again, within its capacity") {
   CHECK(pool.stats().completed == accepted);
 }
 
-FIBER_TEST_CASE("wait_idle waits for all queued and running tasks, and no longer") {
+FIBER_TEST_CASE("wait_idle() waits for all queued and running tasks, and no longer") {
   Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});

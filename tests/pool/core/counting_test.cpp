@@ -1,4 +1,4 @@
-// Waiting for a number of tasks.
+// Tests waits for a number of tasks.
 #include <atomic>
 #include <stop_token>
 #include <system_error>
@@ -16,8 +16,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/counting");
 
-FIBER_TEST_CASE(
-    "a wait for a number of tasks ends when that many tasks have ended, and not before") {
+FIBER_TEST_CASE("wait_for_completed(n) returns when n tasks have ended, and not before") {
   std::vector<weft::test::Flag> go_on(3);
   FiberPool pool({.capacity = 3});
   CHECK(pool.wait_for_completed(0));
@@ -43,8 +42,8 @@ FIBER_TEST_CASE(
   CHECK(pool.stats().completed == 3);
 }
 
-// Without a task in between that would tell it, too.
-FIBER_TEST_CASE("a wait for a number of tasks does not require the end of a further task") {
+// No task ends in between, which would also wake the waiter.
+FIBER_TEST_CASE("wait_for_completed(n) does not wait for the task after the n-th task") {
   weft::test::Flag begin;
   weft::test::Flag told;
   FiberPool pool({.capacity = 1, .queue_capacity = 8});
@@ -61,12 +60,12 @@ FIBER_TEST_CASE("a wait for a number of tasks does not require the end of a furt
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("each wait for a number of tasks ends when its own number is reached") {
+FIBER_TEST_CASE("concurrent calls of wait_for_completed() each return at their own number") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
   std::vector<JoinHandle<bool>> waiters;
   for (std::uint64_t i = 0; i < kTasks; ++i) {
-    // Each number once, neither rising nor falling.
+    // Uses each number once, in neither ascending nor descending order.
     waiters.push_back(spawn([&pool, number = i * 7 % kTasks + 1] {
       return pool.wait_for_completed(number) && pool.stats().completed >= number;
     }));
@@ -80,7 +79,7 @@ FIBER_TEST_CASE("each wait for a number of tasks ends when its own number is rea
   for (auto& waiter : waiters) CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("a wait for a number of tasks ends at its deadline or by a stop request") {
+FIBER_TEST_CASE("a deadline or a stop request ends wait_for_completed()") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -97,7 +96,7 @@ FIBER_TEST_CASE("a wait for a number of tasks ends at its deadline or by a stop 
   CHECK(pool.wait_for_completed(1, stop.get_token()));
 }
 
-FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their caller") {
+FIBER_TEST_CASE("wait_for_completed() counts tasks that throw and tasks that run in their caller") {
   weft::test::Flag release;
   FiberPool pool(
       {.capacity = 1, .on_full = OnFull::caller_runs, .on_exception = [](std::exception_ptr) {}});
@@ -114,7 +113,7 @@ FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their calle
   CHECK(pool.stats().failed == 1);
 }
 
-FIBER_TEST_CASE("dropped tasks do not count, and a wait for them ends with the pool") {
+FIBER_TEST_CASE("wait_for_completed() does not count dropped tasks and ends when the pool ends") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -138,7 +137,7 @@ FIBER_TEST_CASE("dropped tasks do not count, and a wait for them ends with the p
   CHECK(pool.wait_for_completed(1));
 }
 
-FIBER_TEST_CASE("a reopened pool continues its counts") {
+FIBER_TEST_CASE("a reopened pool continues its count of completed tasks") {
   FiberPool pool({.capacity = 2});
   pool.run([] {});
   pool.close(Close::drain);
@@ -150,7 +149,7 @@ FIBER_TEST_CASE("a reopened pool continues its counts") {
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("a task that waits for a number of tasks of its own pool gets an error") {
+FIBER_TEST_CASE("wait_for_completed() throws an error in a task of the same pool") {
   FiberPool pool({.capacity = 2}), other({.capacity = 1});
   pool.run([&] {
     CHECK_THROWS_AS((void)pool.wait_for_completed(1), std::system_error);
@@ -159,7 +158,7 @@ FIBER_TEST_CASE("a task that waits for a number of tasks of its own pool gets an
   });
 }
 
-THREAD_TEST_CASE("plain threads wait for numbers of tasks") {
+THREAD_TEST_CASE("plain threads can call wait_for_completed()") {
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});
   std::atomic<int> reached{0};
   std::vector<std::thread> threads;
@@ -171,7 +170,7 @@ THREAD_TEST_CASE("plain threads wait for numbers of tasks") {
   CHECK(reached.load() == 3);
 }
 
-FIBER_TEST_CASE("waits for numbers of tasks end correctly while submitters give up") {
+FIBER_TEST_CASE("calls of wait_for_completed() return correctly while submitters give up") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   auto submitter = spawn([&] {

@@ -1,5 +1,5 @@
-// A submitter whose deadline had passed came back to a pool that was closed, joined and destroyed
-// meanwhile.
+// Regression test: after its deadline had passed, a submitter accessed a pool that was closed,
+// joined and destroyed meanwhile.
 #include <chrono>
 #include <memory>
 #include <system_error>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/destroyed_after_timeout");
 
-FIBER_TEST_CASE("a pool may be destroyed while submitters give up") {
+FIBER_TEST_CASE("a pool may be destroyed while timed submits give up") {
   const int rounds = 400 / test::kSlowdown;
   for (int round = 0; round < rounds; ++round) {
     Event hold;
@@ -34,7 +34,7 @@ FIBER_TEST_CASE("a pool may be destroyed while submitters give up") {
       }));
     }
     const auto have_come = [&] {
-      const PoolStats stats = pool->stats();  // One reading: no submitter is counted twice.
+      const PoolStats stats = pool->stats();  // One snapshot, so that no submitter counts twice.
       return stats.blocked + stats.rejected == 4;
     };
     while (!have_come()) this_fiber::yield();

@@ -1,4 +1,4 @@
-// OnFull::drop_oldest: the newest tasks are worth more than the oldest.
+// Tests OnFull::drop_oldest: the newest tasks have priority over the oldest.
 #include <atomic>
 #include <memory>
 #include <system_error>
@@ -23,7 +23,8 @@ PoolOptions dropping(std::size_t capacity, std::size_t queue_capacity) {
 
 TEST_SUITE_BEGIN("pool/drop_oldest");
 
-FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at once") {
+FIBER_TEST_CASE(
+    "a full pool with drop_oldest drops its oldest task and destroys the callable at once") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 3));
@@ -43,7 +44,8 @@ FIBER_TEST_CASE("a full queue drops its oldest task and destroys the callable at
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a wait for a dropped task reports that the task was cancelled") {
+FIBER_TEST_CASE(
+    "a wait for a task that drop_oldest has dropped reports that the task was cancelled") {
   weft::test::Flag release;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));
@@ -58,7 +60,7 @@ FIBER_TEST_CASE("a wait for a dropped task reports that the task was cancelled")
       return error.code() == std::errc::operation_canceled;
     }
   });
-  wait_until_true([&] { return pool.stats().cancelled == 1; });  // By run().
+  wait_until_true([&] { return pool.stats().cancelled == 1; });  // run() drops a task.
   CHECK(waiter.join());
   CHECK_THROWS_AS(task.get(), std::system_error);
   CHECK(pool.submit([] {}));
@@ -69,7 +71,7 @@ FIBER_TEST_CASE("a wait for a dropped task reports that the task was cancelled")
 }
 
 FIBER_TEST_CASE(
-    "submit() drops the oldest task, try_submit() refuses, and submit_until() waits in order") {
+    "only submit() drops the oldest task; try_submit() refuses and submit_until() waits") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));
@@ -88,7 +90,7 @@ FIBER_TEST_CASE(
   CHECK(ran == std::vector<int>{2, 3});
 }
 
-FIBER_TEST_CASE("a task may submit to its own full pool") {
+FIBER_TEST_CASE("a task may submit to its own full pool with drop_oldest") {
   std::atomic<int> ran{0};
   FiberPool pool(dropping(1, 2));
   pool.run([&] {
@@ -99,7 +101,7 @@ FIBER_TEST_CASE("a task may submit to its own full pool") {
   CHECK(pool.stats().cancelled == 48);
 }
 
-FIBER_TEST_CASE("nothing is dropped while more tasks run than a smaller capacity allows") {
+FIBER_TEST_CASE("a pool drops no task while more tasks run than a reduced capacity allows") {
   weft::test::Flag release;
   FiberPool pool(dropping(4, 1));
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -112,7 +114,8 @@ FIBER_TEST_CASE("nothing is dropped while more tasks run than a smaller capacity
   CHECK(pool.submit([] {}));
 }
 
-FIBER_TEST_CASE("with racing submitters every task runs or is dropped, never both") {
+FIBER_TEST_CASE(
+    "every task either runs or is dropped when submitters race on a pool with drop_oldest") {
   const int each = 3000 / static_cast<int>(kSlowdown);
   for (const std::size_t queue_capacity : {1u, 3u, 100u}) {
     std::atomic<std::uint64_t> ran{0}, destroyed{0}, told{0};

@@ -18,7 +18,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("pool/exception");
 
-FIBER_TEST_CASE("the handler receives the exception of a task") {
+FIBER_TEST_CASE("on_exception receives the exception of a task") {
   std::atomic<int> numbers{0}, errors{0};
   FiberPool pool(
       {.capacity = 2, .queue_capacity = 10, .on_exception = [&](std::exception_ptr thrown) {
@@ -43,7 +43,8 @@ FIBER_TEST_CASE("the handler receives the exception of a task") {
   CHECK(pool.stats().failed == 10);
 }
 
-FIBER_TEST_CASE("a worker survives an exception of a task and an exception of the handler") {
+FIBER_TEST_CASE(
+    "a worker continues after an exception of a task and an exception of on_exception") {
   std::atomic<int> handled{0};
   FiberPool pool(
       {.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr thrown) {
@@ -57,7 +58,7 @@ FIBER_TEST_CASE("a worker survives an exception of a task and an exception of th
   CHECK(pool.stats().live == 1);
 }
 
-FIBER_TEST_CASE("an exception without a handler is reported and the pool continues") {
+FIBER_TEST_CASE("a pool without on_exception reports a task's exception and continues") {
   FiberPool pool({.capacity = 1, .name = "test"});
   CHECK(pool.submit([] { throw std::runtime_error("expected on stderr"); }));
   CHECK(pool.submit([] { throw 1; }));
@@ -65,7 +66,8 @@ FIBER_TEST_CASE("an exception without a handler is reported and the pool continu
   CHECK(pool.stats().failed == 2);
 }
 
-FIBER_TEST_CASE("a handler that takes a TaskInfo gets the task's number, pool, fiber and type") {
+FIBER_TEST_CASE(
+    "an on_exception handler with a TaskInfo receives the task's number, pool, fiber and type") {
   struct Throws {
     void operator()() const { throw 1; }
   };
@@ -92,7 +94,7 @@ FIBER_TEST_CASE("a handler that takes a TaskInfo gets the task's number, pool, f
   CHECK(numbers == std::vector<std::uint64_t>{2, 4, 6, 8});
 }
 
-FIBER_TEST_CASE("each task that throws has a number of its own") {
+FIBER_TEST_CASE("each task that throws has a unique number in its TaskInfo") {
   constexpr std::uint64_t kTasks = 200;
   std::vector<std::atomic<int>> seen(kTasks + 1);
   FiberPool pool({.capacity = 4,
@@ -107,7 +109,7 @@ FIBER_TEST_CASE("each task that throws has a number of its own") {
   for (std::uint64_t i = 1; i <= kTasks; ++i) CHECK(seen[i].load() == 1);
 }
 
-FIBER_TEST_CASE("the logger receives the lines of the reports, and may throw") {
+FIBER_TEST_CASE("the logger receives each line of a report, and may throw") {
   std::vector<std::string> lines;
   bool logger_throws = false;
   const std::function<void(std::exception_ptr)> nobody;
@@ -133,7 +135,7 @@ FIBER_TEST_CASE("the logger receives the lines of the reports, and may throw") {
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("the logger receives an exception of the handler") {
+FIBER_TEST_CASE("the logger receives an exception that on_exception throws") {
   std::vector<std::string> lines;
   FiberPool pool({.capacity = 1,
                   .on_exception = [](std::exception_ptr thrown,
@@ -145,7 +147,7 @@ FIBER_TEST_CASE("the logger receives an exception of the handler") {
   CHECK(lines == std::vector<std::string>{"weft: pool 'test': on_exception threw: an error"});
 }
 
-FIBER_TEST_CASE("a handler may park and use the pool") {
+FIBER_TEST_CASE("on_exception may park and use the pool") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2});
   FiberPool* same = &pool;
@@ -158,7 +160,7 @@ FIBER_TEST_CASE("a handler may park and use the pool") {
   CHECK(ran.load() == 10);
 }
 
-FIBER_TEST_CASE("the handler receives an exception of a task that runs in its caller") {
+FIBER_TEST_CASE("on_exception receives the exception of a task that runs in its caller") {
   std::atomic<int> handled{0};
   Flag release;
   FiberPool pool({.capacity = 1,

@@ -1,5 +1,5 @@
-// A join returned before the closures that another caller's close had dropped were destroyed, and
-// before what its workers kept in FiberLocals was.
+// Regression test: a join returned too early. Closures that another caller's close had dropped, and
+// values of FiberLocals of its workers, were destroyed only later.
 #include <atomic>
 #include <utility>
 #include <weft/event.hpp>
@@ -16,7 +16,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/join");
 
-// Takes its time to end, once.
+// Its destructor takes a while, but only once.
 class Cargo {
  public:
   explicit Cargo(std::atomic<int>& ended) : ended_(&ended) {}
@@ -32,7 +32,7 @@ class Cargo {
   std::atomic<int>* ended_;
 };
 
-FIBER_TEST_CASE("a join waits until another caller's dropped tasks are destroyed") {
+FIBER_TEST_CASE("join() returns only after the tasks that another caller dropped are destroyed") {
   std::atomic<int> ended{0};
   Event hold;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -47,7 +47,7 @@ FIBER_TEST_CASE("a join waits until another caller's dropped tasks are destroyed
   closer.join();
 }
 
-FIBER_TEST_CASE("a join waits until the workers' objects are destroyed") {
+FIBER_TEST_CASE("join() returns only after the workers' FiberLocal values are destroyed") {
   static std::atomic<int> made, gone;
   made = gone = 0;
   struct Kept {

@@ -1,5 +1,5 @@
-// What tasks leave on the fibers of their workers: objects of per_worker(), and other values of
-// FiberLocals.
+// Tests objects that tasks leave on the fibers of their workers: objects of per_worker(), and other
+// values of FiberLocals.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -50,7 +50,7 @@ class SlowToEnd {
   Books& books_;
 };
 
-// Lets a task begin that should not.
+// Gives a task that must not begin a chance to begin.
 void yield_often() {
   for (int i = 0; i < 200; ++i) this_fiber::yield();
 }
@@ -59,7 +59,8 @@ void yield_often() {
 
 TEST_SUITE_BEGIN("pool/objects");
 
-FIBER_TEST_CASE("a worker keeps its place while its object is destroyed") {
+FIBER_TEST_CASE(
+    "a worker still takes one place of the capacity while the worker's object is destroyed") {
   SlowToEnd::Books books;
   {
     FunctionPool<int, int> pool(per_worker([&] { return SlowToEnd(books); }),
@@ -67,7 +68,7 @@ FIBER_TEST_CASE("a worker keeps its place while its object is destroyed") {
     CHECK(pool.process(1) == 1);
     wait_until_true([&] { return books.ending == 1; });
     CHECK(pool.pool().stats().live == 1);
-    PoolTask<int> next = pool.async(2);  // Accepted, and run by the same worker afterwards.
+    PoolTask<int> next = pool.async(2);  // The pool accepts it; the same worker runs it later.
     yield_often();
     CHECK(books.most == 1);
     CHECK(!next.ready());
@@ -80,7 +81,7 @@ FIBER_TEST_CASE("a worker keeps its place while its object is destroyed") {
 }
 
 FIBER_TEST_CASE(
-    "if the capacity allows it, another worker may start while an object is destroyed") {
+    "another worker may start while a worker's object is destroyed if the capacity allows two") {
   SlowToEnd::Books books;
   {
     FunctionPool<int, int> pool(per_worker([&] { return SlowToEnd(books); }),
@@ -103,7 +104,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a worker that a resize makes surplus keeps its place while its object is destroyed") {
+    "a surplus worker still takes one place of the capacity while its object is destroyed") {
   SlowToEnd::Books books;
   Gate may_return;
   struct Held {
@@ -132,7 +133,8 @@ FIBER_TEST_CASE(
   books.may_end.set();
 }
 
-FIBER_TEST_CASE("a value of a FiberLocal counts as an object of its worker") {
+FIBER_TEST_CASE(
+    "a worker still takes one place of the capacity while its FiberLocal value is destroyed") {
   SlowToEnd::Books books;
   {
     const FiberLocal<std::unique_ptr<SlowToEnd>> object(
@@ -150,7 +152,7 @@ FIBER_TEST_CASE("a value of a FiberLocal counts as an object of its worker") {
   CHECK(books.alive == 0);
 }
 
-FIBER_TEST_CASE("the destructor of an object can wait for a task of its own pool of one") {
+FIBER_TEST_CASE("the destructor of a worker's object can wait for a task of its own pool") {
   std::atomic<int> ran{0};
   std::optional<FiberPool> pool(std::in_place, PoolOptions{.capacity = 1, .idle_timeout = 1ms});
   struct RunsAtEnd {
@@ -160,7 +162,7 @@ FIBER_TEST_CASE("the destructor of an object can wait for a task of its own pool
       if (ran != nullptr) pool->run([this] { ++*ran; });
     }
   };
-  // clang 14 makes no aggregate in make_unique().
+  // clang 14 cannot initialize an aggregate in make_unique().
   const FiberLocal<std::unique_ptr<RunsAtEnd>> object([&] {
     return std::unique_ptr<RunsAtEnd>(new RunsAtEnd{&*pool, &ran});
   });

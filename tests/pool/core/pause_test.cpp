@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/pause");
 
-FIBER_TEST_CASE("no task starts between pause and resume, and then all start in order") {
+FIBER_TEST_CASE("no task starts between pause() and resume(), and then all tasks start in order") {
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 50});
   CHECK_FALSE(pool.is_paused_hint());
@@ -38,7 +38,8 @@ FIBER_TEST_CASE("no task starts between pause and resume, and then all start in 
   for (int i = 0; i < 50; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("running tasks continue in a pause, and wait_paused waits for them") {
+FIBER_TEST_CASE(
+    "running tasks continue in a pause, and wait_paused() waits for the running tasks") {
   weft::test::Flag release;
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
@@ -72,7 +73,7 @@ FIBER_TEST_CASE("running tasks continue in a pause, and wait_paused waits for th
   CHECK(ended.load() == 103);
 }
 
-FIBER_TEST_CASE("wait_paused returns false when the pause is ended or no pause is active") {
+FIBER_TEST_CASE("wait_paused() returns false when the pause is ended or no pause is active") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
   CHECK_FALSE(pool.wait_paused());
@@ -92,9 +93,9 @@ FIBER_TEST_CASE("wait_paused returns false when the pause is ended or no pause i
   release.set();
 }
 
-// With one worker, so that the waiter is parked for sure.
+// Uses one worker, so that the waiter is certainly parked.
 FIBER_TEST_CASE_WITH(
-    "a wait for a pause ends with that pause although another pause begins at once",
+    "wait_paused() returns when its pause ends although another pause begins at once",
     {.workers = {1}}) {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
@@ -110,7 +111,7 @@ FIBER_TEST_CASE_WITH(
   release.set();
 }
 
-FIBER_TEST_CASE("a task may pause its own pool, and may not wait for the pause") {
+FIBER_TEST_CASE("a task may pause its own pool, and gets an error from wait_paused()") {
   for (const std::size_t capacity : {1u, 4u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = capacity, .queue_capacity = kUnlimited});
@@ -131,7 +132,7 @@ FIBER_TEST_CASE("a task may pause its own pool, and may not wait for the pause")
   }
 }
 
-FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then blocks") {
+FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then blocks submitters") {
   for (const std::size_t queue_capacity : {0u, 2u, 40u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = queue_capacity});
@@ -150,7 +151,7 @@ FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then block
   }
 }
 
-FIBER_TEST_CASE("blocked submitters of a paused pool are admitted as running tasks end") {
+FIBER_TEST_CASE("a paused pool admits blocked submitters when running tasks end") {
   weft::test::Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 40});
@@ -172,7 +173,7 @@ FIBER_TEST_CASE("blocked submitters of a paused pool are admitted as running tas
   CHECK(ran.load() == 45);
 }
 
-FIBER_TEST_CASE("a drain of a paused pool runs the queued tasks; a discard drops them") {
+FIBER_TEST_CASE("a drain of a paused pool runs the queued tasks, and a discard drops them") {
   for (const Close mode : {Close::drain, Close::discard, Close::cancel}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = 100});
@@ -180,7 +181,7 @@ FIBER_TEST_CASE("a drain of a paused pool runs the queued tasks; a discard drops
     for (int i = 0; i < 60; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
     pool.close(mode);
     CHECK_FALSE(pool.is_paused_hint());
-    pool.pause();  // Closed: of no effect, or else it would never drain.
+    pool.pause();  // Has no effect on a closed pool, which must drain.
     CHECK_FALSE(pool.is_paused_hint());
     pool.join();
     CHECK(ran.load() == (mode == Close::drain ? 60 : 0));
@@ -199,7 +200,7 @@ FIBER_TEST_CASE("the destructor of a paused pool runs the queued tasks") {
   CHECK(ran.load() == 10);
 }
 
-FIBER_TEST_CASE("the size may change while paused, and idle workers retire") {
+FIBER_TEST_CASE("a paused pool may be resized, and its idle workers retire") {
   Concurrency gauge;
   FiberPool pool({.capacity = 8, .queue_capacity = 100, .idle_timeout = 1ms});
   pool.pause();
@@ -225,7 +226,7 @@ FIBER_TEST_CASE("the size may change while paused, and idle workers retire") {
   CHECK(pool.stats().completed == 51);
 }
 
-FIBER_TEST_CASE("no task runs in its submitter while the pool is paused") {
+FIBER_TEST_CASE("a paused pool with caller_runs does not run a task in the submitter") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   pool.pause();
@@ -239,7 +240,8 @@ FIBER_TEST_CASE("no task runs in its submitter while the pool is paused") {
   CHECK(ran.load() == 2);
 }
 
-FIBER_TEST_CASE("a task that waits on its own pool in a pause counts as running and continues") {
+FIBER_TEST_CASE(
+    "a task that waits for its own paused pool delays wait_paused() and then continues") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   auto inner = pool.async([&] { release.wait(); });
@@ -255,7 +257,7 @@ FIBER_TEST_CASE("a task that waits on its own pool in a pause counts as running 
   pool.resume();
 }
 
-FIBER_TEST_CASE("pauses race with submitters, and no task starts in a pause or is lost") {
+FIBER_TEST_CASE("no task starts in a pause or is lost when pauses race with submitters") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (const std::size_t queue_capacity : {0u, 3u, 64u}) {
     std::atomic<bool> frozen{false}, broken{false}, over{false};
@@ -301,7 +303,7 @@ FIBER_TEST_CASE("pauses race with submitters, and no task starts in a pause or i
   }
 }
 
-FIBER_TEST_CASE("overlapping pauses last until each has ended") {
+FIBER_TEST_CASE("overlapping pauses last until each pause has ended") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   std::atomic<int> ran{0};
   {
@@ -310,7 +312,7 @@ FIBER_TEST_CASE("overlapping pauses last until each has ended") {
       const PauseScope second(pool);
       CHECK(pool.submit([&] { ran.fetch_add(1); }));
       pool.pause();
-      pool.resume();  // Ends no other's.
+      pool.resume();  // Ends no other caller's pause.
     }
     CHECK(pool.is_paused_hint());
     for (int i = 0; i < 20; ++i) this_fiber::yield();
@@ -321,7 +323,7 @@ FIBER_TEST_CASE("overlapping pauses last until each has ended") {
   CHECK(ran.load() == 1);
 }
 
-FIBER_TEST_CASE("a close ends all pauses, and an earlier scope ends no later pause") {
+FIBER_TEST_CASE("close() ends all pauses, and an earlier PauseScope ends no later pause") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   auto before = std::make_unique<PauseScope>(pool);
   CHECK(pool.submit([] {}));

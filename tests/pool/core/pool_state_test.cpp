@@ -1,4 +1,4 @@
-// A pool's decisions, without a lock, a fiber or a clock.
+// Tests a pool's decisions without locks, fibers or a clock.
 #include "pool/core/pool_state.hpp"
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct Held {
   PoolItem item() {
     return {std::in_place, [] {}};
   }
-  // Whether a task was accepted.
+  // Submits a task; returns whether it was accepted.
   bool submit() {
     PoolItem task = item();
     if (state.must_wait(task, 1)) return false;
@@ -41,7 +41,7 @@ struct Held {
     state.accept(task);
     return true;
   }
-  // Somebody who waits for room with a task.
+  // Adds a submitter that waits for room with a task.
   Submitter& block() {
     items.push_back(std::make_unique<PoolItem>(item()));
     submitters.push_back(std::make_unique<Submitter>());
@@ -57,8 +57,8 @@ struct Held {
   PoolState state;
 };
 
-// A pool's workers without fibers: a task ends when the test says so. With `takes_short_way`, plain
-// tasks go the short way in and out wherever the state says that they can.
+// A pool's workers without fibers: the test decides when a task ends. With `takes_short_way`, plain
+// tasks take the fast path wherever the state permits.
 class Workers {
  public:
   Workers(const PoolOptions& options, bool takes_short_way)
@@ -81,7 +81,7 @@ class Workers {
     CHECK(state.workers.arrive());
     look_for_task();
   }
-  // Of one task that runs.
+  // Ends one running task.
   void end(Outcome outcome) {
     PoolState& state = held_.state;
     if (state.slots.running() == 0) return;
@@ -117,7 +117,7 @@ class Workers {
   bool takes_short_way_;
 };
 
-// A task with options; its pool is never followed.
+// Returns a task with options, whose pool pointer is never dereferenced.
 PoolItem item_with(const SubmitOptions& options) {
   alignas(std::max_align_t) static unsigned char no_pool[1];
   auto* task = new detail::AttributedTask(reinterpret_cast<const pool::PoolCore&>(no_pool));
@@ -128,7 +128,7 @@ PoolItem item_with(const SubmitOptions& options) {
 
 TEST_SUITE_BEGIN("pool/pool_state");
 
-TEST_CASE("the short and the long path of plain tasks have the same result") {
+TEST_CASE("PoolState gives the same results on its fast path and its general path") {
   const PoolOptions options{.capacity = 3, .queue_capacity = 4};
   Workers short_way(options, true);
   Workers long_way(options, false);
@@ -162,7 +162,7 @@ TEST_CASE("the short and the long path of plain tasks have the same result") {
   CHECK(short_way.short_ways() > 100);
 }
 
-TEST_CASE("a task is accepted while there is a free slot or a free place for it") {
+TEST_CASE("PoolState accepts a task while a slot or a place in the queue is free") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());
@@ -178,7 +178,7 @@ TEST_CASE("a task is accepted while there is a free slot or a free place for it"
   CHECK(held.state.read().completed == 1);
 }
 
-TEST_CASE("a blocked submitter is admitted, in FIFO order, when room appears") {
+TEST_CASE("PoolState admits blocked submitters in FIFO order when room appears") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());
@@ -194,7 +194,7 @@ TEST_CASE("a blocked submitter is admitted, in FIFO order, when room appears") {
   held.state.admit_blocked(effects);
   CHECK(first.granted);
   CHECK(!second.granted);
-  CHECK(!held.submit());  // No submitter overtakes.
+  CHECK(!held.submit());  // No submitter may overtake.
   held.state.slots.resize(2);
   held.state.admit_blocked(effects);
   CHECK(second.granted);
@@ -202,7 +202,9 @@ TEST_CASE("a blocked submitter is admitted, in FIFO order, when room appears") {
 
 // A sub-pool that waits for room is no parked caller, so admitting it wakes no waiter: a worker
 // that went idle then would leave the task behind.
-TEST_CASE("a worker takes a blocked task that it admits ahead of a heavy task") {
+TEST_CASE(
+    "a worker that admits a blocked submitter runs the submitter's task before a queued heavy "
+    "task") {
   Held held({.capacity = 2, .queue_capacity = 8});
   Effects effects;
   PoolItem running;
@@ -218,7 +220,7 @@ TEST_CASE("a worker takes a blocked task that it admits ahead of a heavy task") 
   CHECK(effects.empty());
 }
 
-TEST_CASE("few workers are called for many short tasks, and none in a pause") {
+TEST_CASE("PoolState wakes few workers for many short tasks, and no worker in a pause") {
   Held held({.capacity = 8, .queue_capacity = 30});
   std::vector<PoolWorker> workers(4);
   held.state.set_limit(8);
@@ -229,7 +231,7 @@ TEST_CASE("few workers are called for many short tasks, and none in a pause") {
   }
   CHECK(held.submit());
   CHECK(held.state.should_call_worker());
-  CHECK(&held.state.workers.call() == &workers.back());  // The hottest.
+  CHECK(&held.state.workers.call() == &workers.back());  // The worker that became idle last.
   for (int i = 0; i < 15; ++i) CHECK(held.submit());
   CHECK(!held.state.should_call_worker());
   CHECK(held.submit());
@@ -239,7 +241,7 @@ TEST_CASE("few workers are called for many short tasks, and none in a pause") {
 }
 
 TEST_CASE(
-    "the workers that have been idle longest retire first, and starting workers retire last") {
+    "the workers that have been idle longest retire first, and workers that start retire last") {
   Held held({.capacity = 4});
   std::vector<PoolWorker> idle(2);
   held.state.set_limit(4);
@@ -260,11 +262,11 @@ TEST_CASE(
   CHECK(held.state.workers.live() == 1);
   held.state.workers.set_limit(0);
   held.state.workers.retire_surplus(effects);
-  CHECK(!held.state.workers.arrive());  // It learns of it when it comes.
+  CHECK(!held.state.workers.arrive());  // The worker is retired when it arrives.
   CHECK(held.state.workers.retired() == 3);
 }
 
-TEST_CASE("a worker counts as idle for a long time after two epochs, and not before") {
+TEST_CASE("a worker is considered idle for too long after two idle periods, and not before") {
   Held held({.capacity = 1});
   PoolWorker idle;
   held.state.set_limit(1);
@@ -277,7 +279,7 @@ TEST_CASE("a worker counts as idle for a long time after two epochs, and not bef
   }
 }
 
-TEST_CASE("a closed sub-pool drops pending drain tasks unless a caller waits") {
+TEST_CASE("a closed sub-pool drops its pending drain tasks in the parent unless a caller waits") {
   Effects effects;
   Held root({.capacity = 2});
   Held sub_pool({.capacity = 2}, true);
@@ -295,7 +297,7 @@ TEST_CASE("a closed sub-pool drops pending drain tasks unless a caller waits") {
   CHECK(sub_pool.state.workers.starting() == 0);
 }
 
-TEST_CASE("a held pause does not end when another pause ends") {
+TEST_CASE("a pause continues when another pause ends") {
   Held held({.capacity = 1});
   const std::uint64_t first = held.state.hold_pause();
   const std::uint64_t second = held.state.hold_pause();
@@ -305,7 +307,7 @@ TEST_CASE("a held pause does not end when another pause ends") {
   CHECK(!held.state.release_pause(second));
 }
 
-TEST_CASE("the limit of workers changes like the limit of the model") {
+TEST_CASE("the limit of workers changes like the limit of a reference model") {
   test::Random random;
   for (int run = 0; run < 200; ++run) {
     const double up = 0.5 * static_cast<double>(1 + random.below(8));
@@ -338,7 +340,7 @@ TEST_CASE("the limit of workers changes like the limit of the model") {
   }
 }
 
-TEST_CASE("tasks are dropped for a task held up by a key only if that task then fits the queue") {
+TEST_CASE("PoolState drops tasks for a key-bound task only if that task then fits into the queue") {
   Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   PoolItem holder = item_with({.key = 1});
   TaskQueue::Memory rest =
@@ -349,7 +351,7 @@ TEST_CASE("tasks are dropped for a task held up by a key only if that task then 
   CHECK(held.state.can_drop_for(item_with({.key = 2, .weight = 3})));
 }
 
-TEST_CASE("a sub-pool that has all its drain tasks requests no more") {
+TEST_CASE("a sub-pool that has all its drain tasks in the parent requests no further drain task") {
   Held held({.capacity = 1, .queue_capacity = 1}, true);
   CHECK(held.state.must_wait_at_parent(1));
   held.state.workers.begin_start();
@@ -358,7 +360,8 @@ TEST_CASE("a sub-pool that has all its drain tasks requests no more") {
   CHECK(!held.state.must_wait_at_parent(1));
 }
 
-TEST_CASE("a sub-pool with a coming drain task requests no other for a blocked caller") {
+TEST_CASE(
+    "a sub-pool with a starting drain task requests no other drain task for a blocked caller") {
   Held held({.capacity = 2, .queue_capacity = 1}, true);
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));

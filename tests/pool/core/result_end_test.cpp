@@ -1,6 +1,6 @@
-// The result of a task whose handle had been dropped was destroyed by the worker after it had left
-// its slot: a destructor that waited on its pool broke the books, and a slow one kept a task from a
-// free slot. And what such a task threw was lost.
+// Regression test: if the handle of a task had been dropped, the worker destroyed the result after
+// it had left its slot. A destructor that waited on its pool corrupted the counts, and a slow one
+// kept a task from a free slot. Besides, the exception of such a task was lost.
 #include <atomic>
 #include <exception>
 #include <stdexcept>
@@ -18,7 +18,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/result_end");
 
-// Calls something when it ends.
+// Makes a call in its destructor.
 template <class Call>
 class Lease {
  public:
@@ -33,7 +33,7 @@ class Lease {
   Call* call_;
 };
 
-FIBER_TEST_CASE("the destructor of an unread result may use its pool") {
+FIBER_TEST_CASE("the destructor of an unread result may use the result's pool") {
   for (const std::size_t capacity : {1u, 4u}) {
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
     std::atomic<int> ended{0};
@@ -53,14 +53,14 @@ FIBER_TEST_CASE("the destructor of an unread result may use its pool") {
   }
 }
 
-FIBER_TEST_CASE("a slow destructor of a result keeps only its own slot") {
+FIBER_TEST_CASE("a slow destructor of a result occupies only the slot of its task") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   Event dropped, hold, begun;
   auto wait = [&] {
     begun.set();
     hold.wait();
   };
-  // Were the task to end first, its result would end with the handle, here.
+  // If the task ended first, the handle would destroy the result here.
   (void)pool.async([&] {
     dropped.wait();
     return Lease(wait);
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a slow destructor of a result keeps only its own slot") {
   CHECK(pool.stats().busy == 0);
 }
 
-FIBER_TEST_CASE("the destructor of a result of a sub-pool's task runs in that task's slots") {
+FIBER_TEST_CASE("the destructor of a sub-pool task's result runs in the slots of that task") {
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ended{0};
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("the destructor of a result of a sub-pool's task runs in that ta
   CHECK(parent.available_hint() == 2);
 }
 
-FIBER_TEST_CASE("an exception of a task whose handle was dropped is reported") {
+FIBER_TEST_CASE("on_exception receives the exception of a task whose handle was dropped") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .on_exception = [&](std::exception_ptr) {
                     reported.fetch_add(1);

@@ -1,6 +1,6 @@
-// A value that a worker kept in a FiberLocal may wait for a task of the pool when it ends. The
-// worker had been retired by then, and gave back a slot that it did not have any more: the pool
-// counted one task too few as running, and could run one too many.
+// Regression test: the destructor of a worker's FiberLocal value may wait for a task of the pool.
+// The worker had been retired by then, and gave back a slot that it no longer had. The pool then
+// counted one running task too few, and could run one too many.
 #include <atomic>
 #include <cstddef>
 #include <weft/event.hpp>
@@ -17,7 +17,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/retired_locals");
 
-FIBER_TEST_CASE("a retired worker has no slot to give back") {
+FIBER_TEST_CASE("a retired worker whose FiberLocal destructor waits for a task returns no slot") {
   static std::atomic<std::size_t> busy, live;
   busy = live = 0;
   struct Kept {
@@ -27,7 +27,7 @@ FIBER_TEST_CASE("a retired worker has no slot to give back") {
       if (pool->is_closed_hint()) return;
       pool->run([this] {
         PoolStats stats = pool->stats();
-        // The retired worker gives its place up once it waits, which may be later than this.
+        // The retired worker releases its place when it waits, which may be later.
         for (; stats.live > 1; stats = pool->stats()) this_fiber::yield();
         busy = stats.busy;
         live = stats.live;

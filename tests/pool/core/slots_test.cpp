@@ -1,4 +1,4 @@
-// The arithmetic of a pool's capacity.
+// Tests the arithmetic of a pool's capacity.
 #include "pool/core/slots.hpp"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("pool/slots");
 
-TEST_CASE("tasks of all weights are accepted up to capacity and queue together") {
+TEST_CASE("Slots accepts and queues tasks of all weights up to the capacity and the queue size") {
   Slots slots(2, 3);
   for (int i = 0; i < 5; ++i) {
     CHECK(slots.has_room());
@@ -28,7 +28,7 @@ TEST_CASE("tasks of all weights are accepted up to capacity and queue together")
   CHECK(!slots.has_room(3, 0));
 }
 
-TEST_CASE("a task that became too heavy runs alone") {
+TEST_CASE("a task heavier than a reduced capacity runs alone") {
   Slots slots(4, 0);
   slots.accept(4);
   slots.resize(2);
@@ -40,7 +40,7 @@ TEST_CASE("a task that became too heavy runs alone") {
   CHECK(slots.has_room(4, 0));
 }
 
-TEST_CASE("tasks held up by a key do not keep out a task that became too heavy") {
+TEST_CASE("tasks whose key is in use do not keep out a task heavier than a reduced capacity") {
   Slots slots(4, 3);
   slots.accept(3);
   slots.resize(2);
@@ -48,7 +48,7 @@ TEST_CASE("tasks held up by a key do not keep out a task that became too heavy")
   CHECK(slots.has_room(3, 3));
 }
 
-TEST_CASE("the largest weights do not overflow") {
+TEST_CASE("the sum of the largest weights does not overflow") {
   Slots slots(kUnlimited, kUnlimited);
   slots.accept(SIZE_MAX / 2 + 1);
   slots.start(SIZE_MAX / 2 + 1);
@@ -57,7 +57,7 @@ TEST_CASE("the largest weights do not overflow") {
   CHECK(slots.has_room(1, 0));
 }
 
-TEST_CASE("tasks held up by a key take places of the queue, and no slots") {
+TEST_CASE("a task whose key is in use takes room in the queue, but no slot") {
   const Slots slots(8, 2);
   CHECK(slots.has_place_behind_key(0, 2));
   CHECK(!slots.has_place_behind_key(1, 2));
@@ -65,8 +65,7 @@ TEST_CASE("tasks held up by a key take places of the queue, and no slots") {
   CHECK(!Slots(8, 0).has_place_behind_key(0, 1));
 }
 
-TEST_CASE(
-    "slots that are given back are free, but no task starts while a heavy task waits for them") {
+TEST_CASE("no task starts in slots that a waiting heavy task has given back and needs again") {
   Slots slots(3, 1);
   slots.accept(3);
   slots.start(3);
@@ -87,7 +86,7 @@ TEST_CASE(
   CHECK(slots.released() == 0);
 }
 
-TEST_CASE("the remaining slots suffice for a task of exactly that weight") {
+TEST_CASE("a task starts when the free slots equal its weight") {
   Slots slots(4, 4);
   slots.accept(4);
   slots.start(2);
@@ -97,7 +96,7 @@ TEST_CASE("the remaining slots suffice for a task of exactly that weight") {
   CHECK(!slots.can_reacquire(3));
 }
 
-TEST_CASE("a slot reserved for a queued task is not taken by a task that has waited") {
+TEST_CASE("a task that has waited does not regain a slot that is reserved for a queued task") {
   Slots slots(2, 1);
   slots.accept(3);
   slots.start(1);
@@ -110,7 +109,7 @@ TEST_CASE("a slot reserved for a queued task is not taken by a task that has wai
   CHECK(slots.can_reacquire(1));
 }
 
-TEST_CASE("the running weight stays within the capacity in a random history") {
+TEST_CASE("the running weight stays within the capacity under random operations") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     const std::size_t capacity = 1 + random.below(6);

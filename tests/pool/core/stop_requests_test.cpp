@@ -1,5 +1,5 @@
-// Stop requests did not arrive: from a pool at the tasks of a TaskGroup on it, and from a
-// FunctionPool's handle at the function.
+// Regression test: a pool's stop request did not reach the tasks of a TaskGroup on that pool, and a
+// FunctionPool handle's stop request did not reach the function.
 #include <stop_token>
 #include <weft/event.hpp>
 #include <weft/function_pool.hpp>
@@ -40,17 +40,17 @@ void check_group(const PoolOptions& options, Stop stop) {
   CHECK(group.context().is_over());
 }
 
-FIBER_TEST_CASE("close(cancel) stops the running tasks of a group on the pool") {
+FIBER_TEST_CASE("close(cancel) requests a stop of the running tasks of a group on the pool") {
   check_group({.capacity = 2}, [](FiberPool& pool) { pool.close(Close::cancel); });
 }
 
-FIBER_TEST_CASE("PoolOptions::stop stops the running tasks of a group on the pool") {
+FIBER_TEST_CASE("PoolOptions::stop requests a stop of the running tasks of a group on the pool") {
   std::stop_source source;
   check_group({.capacity = 2, .stop = source.get_token()},
               [&](FiberPool&) { source.request_stop(); });
 }
 
-FIBER_TEST_CASE("a handle of a function pool requests a stop of the running function") {
+FIBER_TEST_CASE("cancelling a handle of a FunctionPool requests a stop of the running function") {
   Event begun;
   FunctionPool<int, int> pool(
       [&](int n, std::stop_token token) {

@@ -1,4 +1,4 @@
-// Tasks that take a stop token, and who asks them to stop.
+// Tests tasks that take a stop token, and the callers that request a stop.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -20,7 +20,7 @@ using weft::test::wait_until_true;
 
 namespace {
 
-// Runs until it is asked to stop.
+// Runs until a stop is requested.
 void until_stopped(const std::stop_token& token) {
   while (!token.stop_requested()) this_fiber::yield();
 }
@@ -29,7 +29,7 @@ void until_stopped(const std::stop_token& token) {
 
 TEST_SUITE_BEGIN("pool/stop");
 
-FIBER_TEST_CASE("close(cancel) stops running tasks and drops the queued tasks") {
+FIBER_TEST_CASE("close(cancel) requests a stop of running tasks and drops the queued tasks") {
   std::atomic<int> running{0}, stopped{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   const auto task = [&](const std::stop_token& token) {
@@ -50,7 +50,7 @@ FIBER_TEST_CASE("close(cancel) stops running tasks and drops the queued tasks") 
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("drain and discard stop no running task, and a later cancel does") {
+FIBER_TEST_CASE("drain and discard request no stop of running tasks, and a later cancel does") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
     std::stop_token seen = pool.stop_token();
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("drain and discard stop no running task, and a later cancel does
   }
 }
 
-FIBER_TEST_CASE("a task's token ends the task's waits, and async and run both provide it") {
+FIBER_TEST_CASE("the stop token that async() or run() passes to a task ends the task's waits") {
   weft::Event never;
   FiberPool pool({.capacity = 2});
   const auto waits = [&](const std::stop_token& token) { return never.wait_until(token); };
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("a task's token ends the task's waits, and async and run both pr
   CHECK_FALSE(runner.join());
 }
 
-FIBER_TEST_CASE("a task may cancel its own pool, and its own token is stopped") {
+FIBER_TEST_CASE("a task may cancel its own pool, and the task's own token is then stopped") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   auto task = pool.async([&](const std::stop_token& token) {
     const bool before = token.stop_requested();
@@ -88,9 +88,9 @@ FIBER_TEST_CASE("a task may cancel its own pool, and its own token is stopped") 
   pool.join();
 }
 
-FIBER_TEST_CASE("cancelling a running task requests its stop, and returns false") {
+FIBER_TEST_CASE("cancelling a running task requests a stop and returns false") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
-  std::atomic<int> begun{0};  // Workers are busy a moment before.
+  std::atomic<int> begun{0};  // Workers count as busy slightly earlier.
   auto one = pool.async([&](const std::stop_token& token) {
     ++begun;
     until_stopped(token);
@@ -109,16 +109,16 @@ FIBER_TEST_CASE("cancelling a running task requests its stop, and returns false"
   CHECK_FALSE(other.cancel());
   CHECK_FALSE(other.cancel());
   CHECK(other.get() == 7);
-  // No other task was asked to stop.
+  // No other task got a stop request.
   CHECK_FALSE(pool.stop_token().stop_requested());
   pool.wait_idle();
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes nothing") {
+FIBER_TEST_CASE("cancelling a task that takes no token or has ended has no effect") {
   FiberPool pool({.capacity = 1});
   weft::test::Flag hold;
-  std::atomic<bool> has_begun{false};  // A worker is busy a moment before.
+  std::atomic<bool> has_begun{false};  // A worker counts as busy slightly earlier.
   auto task = pool.async([&] {
     has_begun.store(true);
     hold.wait();
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes noth
   task.get();
 }
 
-FIBER_TEST_CASE("the first token of a pool after a cancel is stopped") {
+FIBER_TEST_CASE("the first stop token requested after close(cancel) is stopped") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::cancel);
   CHECK(pool.stop_token().stop_requested());
@@ -140,13 +140,13 @@ FIBER_TEST_CASE("the first token of a pool after a cancel is stopped") {
   CHECK_FALSE(pool.stop_token().stop_requested());
 }
 
-FIBER_TEST_CASE("a pool that is reopened after a cancel gives unstopped tokens") {
+FIBER_TEST_CASE("a pool that is reopened after close(cancel) gives out unstopped tokens") {
   FiberPool pool({.capacity = 2, .queue_capacity = 4});
   for (int round = 0; round < 20; ++round) {
     auto task = pool.async(until_stopped);
     const std::stop_token old = pool.stop_token();
     pool.close(Close::cancel);
-    if (round % 2 == 0) pool.join();  // Else the task of the round before may still be running.
+    if (round % 2 == 0) pool.join();  // Otherwise the previous round's task may still run.
     pool.reopen();
     CHECK(old.stop_requested());
     CHECK_FALSE(pool.stop_token().stop_requested());
@@ -159,7 +159,7 @@ FIBER_TEST_CASE("a pool that is reopened after a cancel gives unstopped tokens")
   CHECK_FALSE(pool.run([](const std::stop_token& token) { return token.stop_requested(); }));
 }
 
-FIBER_TEST_CASE("an empty callable that would take a token is refused") {
+FIBER_TEST_CASE("a pool refuses an empty callable that would take a stop token") {
   FiberPool pool({.capacity = 1});
   CHECK(pool.submit(std::function<void(std::stop_token)>()) == Errc::empty_task);
   CHECK_THROWS_AS(pool.run(std::function<void(std::stop_token)>()), std::system_error);
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("an empty callable that would take a token is refused") {
   CHECK(pool.stats().submitted == 0);
 }
 
-FIBER_TEST_CASE("tasks that take a token are moved, not copied") {
+FIBER_TEST_CASE("a task that takes a stop token is moved, not copied") {
   FiberPool pool({.capacity = 1});
   auto value = std::make_unique<int>(5);
   int seen = 0;
@@ -177,7 +177,7 @@ FIBER_TEST_CASE("tasks that take a token are moved, not copied") {
   CHECK(seen == 5);
 }
 
-FIBER_TEST_CASE("a stop of the outer token closes open, reopened and new pools with cancel") {
+FIBER_TEST_CASE("a stop request of PoolOptions::stop cancels open, reopened and new pools") {
   std::stop_source outer;
   {
     FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});
@@ -200,7 +200,9 @@ FIBER_TEST_CASE("a stop of the outer token closes open, reopened and new pools w
   other.request_stop();  // No task is left to be stopped.
 }
 
-FIBER_TEST_CASE("an outer stop is not lost when the pool is opened or destroyed meanwhile") {
+FIBER_TEST_CASE(
+    "a stop request of PoolOptions::stop is not lost when the pool is reopened or destroyed "
+    "meanwhile") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::stop_source outer;
@@ -219,7 +221,7 @@ FIBER_TEST_CASE("an outer stop is not lost when the pool is opened or destroyed 
   }
 }
 
-FIBER_TEST_CASE("every accepted task ends when a cancel races with submitters") {
+FIBER_TEST_CASE("every accepted task ends when close(cancel) races with submitters") {
   const int rounds = 40 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> accepted{0}, ended{0};
@@ -229,7 +231,7 @@ FIBER_TEST_CASE("every accepted task ends when a cancel races with submitters") 
     submitters.add(8);
     for (int s = 0; s < 8; ++s) {
       go([&, s] {
-        // Only the cancel ends some of them.
+        // Only a cancel ends some of these tasks.
         const auto task = [&, s](const std::stop_token& token) {
           if (s == 0) until_stopped(token);
           ended.fetch_add(1);

@@ -1,4 +1,4 @@
-// How long tasks wait and run.
+// Tests the measured times for which tasks wait and run.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// Of sorted durations: the one that a percentile may not be below.
+// Returns the lower bound of a percentile of sorted durations.
 nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
   const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
@@ -29,7 +29,7 @@ nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
 
 TEST_SUITE_BEGIN("pool/timings");
 
-TEST_CASE("all values of an empty histogram are 0") {
+TEST_CASE("an empty histogram returns 0 for all values") {
   const Histogram none;
   CHECK(none.count() == 0);
   CHECK(none.min() == 0ns);
@@ -38,7 +38,7 @@ TEST_CASE("all values of an empty histogram are 0") {
   CHECK(none.percentile(50) == 0ns);
 }
 
-TEST_CASE("percentiles are accurate to an eighth, and other values are exact") {
+TEST_CASE("a histogram's percentiles are accurate to one eighth, and its other values are exact") {
   Random random;
   for (int round = 0; round < 20; ++round) {
     Histogram whole, one, other;
@@ -69,7 +69,7 @@ TEST_CASE("percentiles are accurate to an eighth, and other values are exact") {
   }
 }
 
-TEST_CASE("the shortest and the longest durations have buckets") {
+TEST_CASE("a histogram has buckets for the shortest and the longest durations") {
   Histogram histogram;
   histogram.record(-5ns);
   CHECK(histogram.max() == 0ns);
@@ -80,7 +80,7 @@ TEST_CASE("the shortest and the longest durations have buckets") {
   CHECK(histogram.count() == 66);
 }
 
-SIM_TEST_CASE("a pool measures how long its tasks wait and run") {
+SIM_TEST_CASE("a pool with timings measures how long its tasks wait and run") {
   weft::Event release;
   const auto begin = world.now();
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .timings = true});
@@ -97,7 +97,7 @@ SIM_TEST_CASE("a pool measures how long its tasks wait and run") {
   const PoolTimings timings = pool.timings();
   CHECK(timings.queue_wait.count() == 4);
   CHECK(timings.run_time.count() == 4);
-  // Three have waited, and one has run, for as long as the event was not there.
+  // Three tasks have waited, and one has run, until the event was set.
   CHECK(timings.queue_wait.percentile(60) >= released - submitted);
   CHECK(timings.queue_wait.max() <= whole);
   CHECK(timings.first >= released - submitted);
@@ -106,7 +106,7 @@ SIM_TEST_CASE("a pool measures how long its tasks wait and run") {
   CHECK(timings.average == timings.total / 4);
 }
 
-SIM_TEST_CASE("the wait of a task begins with the call that was parked for room") {
+SIM_TEST_CASE("the measured wait of a task begins with the submit call that parked for room") {
   weft::Event release;
   FiberPool pool({.capacity = 1, .timings = true});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -122,7 +122,8 @@ SIM_TEST_CASE("the wait of a task begins with the call that was parked for room"
   CHECK(pool.timings().queue_wait.max() >= released - parked);
 }
 
-FIBER_TEST_CASE("tasks of every kind are measured, also if they throw; dropped tasks are not") {
+FIBER_TEST_CASE(
+    "a pool measures tasks of every kind, including tasks that throw, but no dropped tasks") {
   weft::test::Flag release;
   const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,
@@ -137,7 +138,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also if they throw; dropped t
   CHECK(pool.submit({.key = TaskKey(7)}, [] {}));
   pool.wait_idle();
   CHECK(pool.timings().run_time.count() == 5);
-  // Tasks with options have stamps, too.
+  // Tasks with options also have time stamps.
   CHECK(pool.timings().queue_wait.max() <= Clock::now() - begin);
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -151,7 +152,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also if they throw; dropped t
   CHECK(pool.timings().run_time.count() == pool.stats().completed + pool.stats().failed);
 }
 
-FIBER_TEST_CASE("tasks that waited for room, or were submitted in bulk, are all measured") {
+FIBER_TEST_CASE("a pool measures tasks that waited for room and tasks of submit_bulk()") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .timings = true});
   std::vector<JoinHandle<void>> submitters;
   for (int i = 0; i < 8; ++i) {
@@ -169,7 +170,7 @@ FIBER_TEST_CASE("tasks that waited for room, or were submitted in bulk, are all 
   CHECK(timings.first <= timings.total);
 }
 
-FIBER_TEST_CASE("without the option no time is measured") {
+FIBER_TEST_CASE("a pool without the timings option measures no time") {
   FiberPool pool({.capacity = 1});
   pool.run([] {});
   CHECK(pool.timings().run_time.count() == 0);

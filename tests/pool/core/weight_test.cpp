@@ -1,4 +1,4 @@
-// SubmitOptions: weights.
+// Tests SubmitOptions: weights.
 #include <weft/submit_options.hpp>
 
 #include <atomic>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/weight");
 
-FIBER_TEST_CASE("running weights never exceed the capacity and no heavy task is passed over") {
+FIBER_TEST_CASE("running weights never exceed the capacity, and no heavy task is passed over") {
   constexpr std::size_t kCapacity = 5;
   FiberPool pool({.capacity = kCapacity, .queue_capacity = 20});
   std::atomic<std::size_t> running{0};
@@ -49,7 +49,7 @@ FIBER_TEST_CASE("running weights never exceed the capacity and no heavy task is 
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("later tasks wait behind a heavy task that waits for its slots") {
+FIBER_TEST_CASE("later tasks wait while a heavy task waits for its slots") {
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   weft::test::Flag hold;
   Record record;
@@ -64,8 +64,7 @@ FIBER_TEST_CASE("later tasks wait behind a heavy task that waits for its slots")
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE(
-    "a task takes room in the queue by its weight, and a weight above the capacity is refused") {
+FIBER_TEST_CASE("a task takes room in the queue by its weight, and is refused above the capacity") {
   FiberPool pool({.capacity = 4});
   weft::test::Flag hold;
   CHECK(pool.submit({.weight = 5}, [] {}) == Errc::too_heavy);
@@ -78,14 +77,14 @@ FIBER_TEST_CASE(
   CHECK(pool.try_submit({.weight = 4}, [] {}));
 }
 
-FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
+FIBER_TEST_CASE("blocked submitters of tasks with different weights are admitted in order") {
   FiberPool pool({.capacity = 4});
   weft::test::Flag hold;
   Record record;
   CHECK(pool.submit({.weight = 3}, [&] { hold.wait(); }));
   auto heavy = spawn([&] { CHECK(pool.submit({.weight = 4}, [&] { record.add(1); })); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
-  // There is a slot, but somebody waits who was first.
+  // There is a free slot, but an earlier task waits.
   CHECK(pool.try_submit([] {}) == Errc::full);
   auto light = spawn([&] { CHECK(pool.submit([&] { record.add(2); })); });
   wait_until_true([&] { return pool.stats().blocked == 2; });
@@ -96,7 +95,7 @@ FIBER_TEST_CASE("blocked submitters of all weights are admitted in order") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a heavy submitter that gives up lets later submitters in") {
+FIBER_TEST_CASE("a heavy submitter that gives up admits later submitters") {
   weft::test::Flag hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;
@@ -109,11 +108,11 @@ FIBER_TEST_CASE("a heavy submitter that gives up lets later submitters in") {
   wait_until_true([&] { return pool.stats().blocked == 2; });
   source.request_stop();
   heavy.join();
-  light.join();  // Though nothing has ended meanwhile.
+  light.join();  // No task has ended meanwhile.
   hold.set();
 }
 
-FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
+FIBER_TEST_CASE("a task that is heavier than a reduced capacity runs alone in its pool") {
   HeldPool held({.capacity = 1, .queue_capacity = 100});
   held.pool.resize(4);
   std::atomic<bool> alone{false};
@@ -123,7 +122,7 @@ FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
   CHECK(alone);
 }
 
-FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lock") {
+FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the pool's lock") {
   Flag hold;
   std::atomic<int> destroyed{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
@@ -143,7 +142,7 @@ FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the lo
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a heavy task replaces queued tasks only if it then has room") {
+FIBER_TEST_CASE("a pool drops queued tasks for a heavy task only if the heavy task then has room") {
   Flag hold;
   FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { hold.wait(); }));
@@ -157,7 +156,8 @@ FIBER_TEST_CASE("a heavy task replaces queued tasks only if it then has room") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a blocked submitter is admitted even if the next task is too heavy to start") {
+FIBER_TEST_CASE(
+    "a blocked submitter is admitted even if the next queued task is too heavy to start") {
   Flag first, second;
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit([&] { first.wait(); }));
@@ -172,7 +172,7 @@ FIBER_TEST_CASE("a blocked submitter is admitted even if the next task is too he
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("the end of a heavy task admits as many submitters as find room") {
+FIBER_TEST_CASE("the end of a heavy task admits as many blocked submitters as fit") {
   Flag heavy, light;
   FiberPool pool({.capacity = 3});
   CHECK(pool.submit({.weight = 3}, [&] { heavy.wait(); }));
@@ -188,8 +188,9 @@ FIBER_TEST_CASE("the end of a heavy task admits as many submitters as find room"
   pool.wait_idle();
 }
 
-// A sub-pool sends another drain task in place of a dropped one, at once.
-FIBER_TEST_CASE("a heavy task may take the places of drain tasks from a sub-pool") {
+// A sub-pool immediately replaces a dropped drain task.
+FIBER_TEST_CASE(
+    "a heavy task may replace the drain tasks that a sub-pool has queued in its parent") {
   Flag hold;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
@@ -205,7 +206,7 @@ FIBER_TEST_CASE("a heavy task may take the places of drain tasks from a sub-pool
   CHECK(ran.load() == 15);
 }
 
-FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots back") {
+FIBER_TEST_CASE("a heavy task that waits for its own pool releases all its slots") {
   FiberPool pool({.capacity = 4});
   const int sum = pool.run({.weight = 4}, [&] {
     const int inner = pool.run({.weight = 4}, [&] { return pool.run([] { return 1; }) + 2; });
@@ -216,7 +217,7 @@ FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots ba
   CHECK(pool.available_hint() == 4);
 }
 
-FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light tasks") {
+FIBER_TEST_CASE("heavy tasks regain their slots under a constant load of light tasks") {
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
   std::optional<LightTasks> light(pool);
   for (int round = 0; round < 20; ++round) {
@@ -231,7 +232,7 @@ FIBER_TEST_CASE("heavy tasks get their slots back under a constant load of light
   CHECK(pool.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("tasks of all weights that wait for each other never exceed the capacity") {
+FIBER_TEST_CASE("tasks with different weights that wait for each other never exceed the capacity") {
   constexpr std::size_t kCapacity = 6;
   FiberPool pool({.capacity = kCapacity, .queue_capacity = 4});
   std::atomic<std::size_t> running{0};

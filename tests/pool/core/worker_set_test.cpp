@@ -1,4 +1,4 @@
-// Workers that are retired, without a lock or a fiber.
+// Tests the retirement of workers without locks or fibers.
 #include "pool/core/worker_set.hpp"
 
 #include <weft/detail/local_node.hpp>
@@ -18,7 +18,7 @@ using pool::WorkerSet;
 
 TEST_SUITE_BEGIN("pool/worker_set");
 
-TEST_CASE("a worker with objects keeps its place until they are destroyed") {
+TEST_CASE("a worker with per-worker objects keeps its place until the objects are destroyed") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;
@@ -50,7 +50,7 @@ TEST_CASE("a worker with objects keeps its place until they are destroyed") {
   CHECK(state.must_grow(1));
 }
 
-TEST_CASE("a surplus worker that was called retires when it arrives") {
+TEST_CASE("a surplus worker that is starting retires as soon as the worker is ready") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;
@@ -63,7 +63,7 @@ TEST_CASE("a surplus worker that was called retires when it arrives") {
   state.resize(1);
   Effects effects;
   workers.retire_surplus(effects);
-  CHECK(workers.live() == 1);  // It retires the one that was spawned.
+  CHECK(workers.live() == 1);  // It retires the spawned worker.
   CHECK(!workers.has_surplus());
   workers.set_limit(0);
   workers.retire_surplus(effects);

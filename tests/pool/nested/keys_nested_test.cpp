@@ -1,5 +1,5 @@
-// One busy key whose tasks use their own pool stopped the whole pool: tasks that the key held up
-// took every slot that its holder gave back, and so the holder found none for what it waited for.
+// Regression test: a busy key whose tasks used their own pool stopped the whole pool. Tasks with
+// that key took every slot that the key's holder gave back, so the holder's inner task got none.
 #include <atomic>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
@@ -16,7 +16,7 @@ TEST_SUITE_BEGIN("pool/keys_nested");
 
 const int kTasks = 300 / weft::test::kSlowdown;
 
-// Keeps the key busy with tasks that call `nested`, while another customer wants something, too.
+// Keeps the key busy with tasks that call `nested`, while a task of another key also waits.
 template <class Nested>
 void keep_a_key_busy(const PoolOptions& options, Nested nested) {
   FiberPool pool(options);
@@ -35,25 +35,28 @@ void keep_a_key_busy(const PoolOptions& options, Nested nested) {
   CHECK(done.load() == kTasks);
 }
 
-FIBER_TEST_CASE("tasks of a busy key may run other tasks in their own pool") {
+FIBER_TEST_CASE(
+    "a task with a key may run another task in its own pool while other tasks wait for the key") {
   const auto nested = [](FiberPool& pool) { CHECK(pool.run([] { return 1; }) == 1); };
   keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
   keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
   keep_a_key_busy({.capacity = 1}, nested);
 }
 
-FIBER_TEST_CASE("tasks of a busy key may submit other tasks to their own pool") {
+FIBER_TEST_CASE(
+    "a task with a key may submit another task to its own pool while other tasks wait for the "
+    "key") {
   const auto nested = [](FiberPool& pool) { CHECK(pool.submit([] {})); };
   keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
   keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
   keep_a_key_busy({.capacity = 1}, nested);
 }
 
-FIBER_TEST_CASE("submitters that need only a slot pass a submitter that waits for a key") {
+FIBER_TEST_CASE("submitters that need only a slot overtake a submitter whose key is in use") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   Event hold;
   CHECK(pool.submit({.key = 1}, [&] { hold.wait(); }));
-  CHECK(pool.submit({.key = 1}, [] {}));  // In the queue's only place.
+  CHECK(pool.submit({.key = 1}, [] {}));  // Takes the queue's only place.
   CHECK(pool.try_submit({.key = 1}, [] {}) == Errc::full);
   auto behind = spawn([&] { CHECK(pool.submit({.key = 1}, [] {})); });
   while (pool.stats().blocked == 0) this_fiber::yield();
@@ -65,8 +68,10 @@ FIBER_TEST_CASE("submitters that need only a slot pass a submitter that waits fo
   CHECK(pool.stats().completed == 13);
 }
 
-// It waited for room that tasks of a key had, whose holder waited behind it.
-FIBER_TEST_CASE("a task that became too heavy is not kept out by tasks that a key holds up") {
+// Regression test: the task waited for room that tasks of a key occupied, while the holder of that
+// key waited behind the task.
+FIBER_TEST_CASE(
+    "a task heavier than a reduced capacity is not kept out by tasks whose key is in use") {
   FiberPool pool({.capacity = 4, .queue_capacity = 3});
   Event others_end, holder_goes_on;
   CHECK(pool.submit({.key = 1}, [&] {
@@ -87,7 +92,7 @@ FIBER_TEST_CASE("a task that became too heavy is not kept out by tasks that a ke
 }
 
 FIBER_TEST_CASE(
-    "a submitter that gives up a wait for a key leaves its turn to that key's next submitter") {
+    "a submitter that stops waiting for a key leaves its turn to the key's next submitter") {
   FiberPool pool({.capacity = 2});
   Event hold;
   std::stop_source gives_up;

@@ -1,4 +1,4 @@
-// Loops without a pool in tasks of a pool, whose steps wait for that pool.
+// Tests loops without a pool in tasks of a pool, where the steps of a loop wait for that pool.
 #include <atomic>
 #include <cstddef>
 #include <numeric>
@@ -23,7 +23,7 @@ std::vector<int> numbers_below(int end) {
   return numbers;
 }
 
-// Calls `run` for each number, in fibers of their own; some steps do other things between.
+// Calls `run` for each number, each in a separate fiber; some steps do other things in between.
 template <class Run>
 int sum_of(int end, Run run) {
   std::atomic<int> sum{0};
@@ -42,7 +42,8 @@ int sum_of(int end, Run run) {
 
 TEST_SUITE_BEGIN("pool/loop");
 
-FIBER_TEST_CASE("steps of a loop in a task of a pool of one can wait for that pool") {
+FIBER_TEST_CASE(
+    "a step of a parallel loop in a pool of capacity 1 can wait for a task of that pool") {
   for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
     Concurrency gauge;
     FiberPool pool({.capacity = 1, .queue_capacity = queue});
@@ -66,7 +67,8 @@ FIBER_TEST_CASE("steps of a loop in a task of a pool of one can wait for that po
   }
 }
 
-FIBER_TEST_CASE("several tasks that wait for their pool in loops share the pool") {
+FIBER_TEST_CASE(
+    "several tasks with parallel loops that wait for the tasks' own pool share the pool's slots") {
   for (const std::size_t capacity : {1u, 2u, 3u}) {
     Concurrency gauge;
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
@@ -90,7 +92,7 @@ FIBER_TEST_CASE("several tasks that wait for their pool in loops share the pool"
   }
 }
 
-FIBER_TEST_CASE("a step of a nested loop in a task of a pool of one can wait for that pool") {
+FIBER_TEST_CASE("a step of a nested parallel loop in a pool of capacity 1 can wait for that pool") {
   FiberPool pool({.capacity = 1});
   const int sum = pool.run([&] {
     return sum_of(3, [&](int) {
@@ -100,8 +102,7 @@ FIBER_TEST_CASE("a step of a nested loop in a task of a pool of one can wait for
   CHECK(sum == 36);
 }
 
-FIBER_TEST_CASE(
-    "steps in a sub-pool's task, or in a task with a weight, release all slots of the task") {
+FIBER_TEST_CASE("a waiting loop step releases all slots of its task, also in a sub-pool") {
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
   CHECK(pool.run([&] {
@@ -116,7 +117,7 @@ FIBER_TEST_CASE(
   CHECK(heavy.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a step that waits until its task's pool is idle gets an error") {
+FIBER_TEST_CASE("wait_idle() throws an error in a loop step of a task of the same pool") {
   FiberPool pool({.capacity = 1});
   std::atomic<int> refused{0};
   pool.run([&] {

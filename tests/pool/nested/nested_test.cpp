@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/nested");
 
-FIBER_TEST_CASE("a task of a pool of one may run another task and wait for it") {
+FIBER_TEST_CASE("a task in a pool of capacity 1 may run another task and wait for that task") {
   FiberPool pool({.capacity = 1});
   const int result =
       pool.run([&] { return 1 + pool.run([&] { return 2 + pool.run([] { return 4; }); }); });
@@ -23,7 +23,7 @@ FIBER_TEST_CASE("a task of a pool of one may run another task and wait for it") 
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task of a full pool may submit, and gives its slot back while it is blocked") {
+FIBER_TEST_CASE("a task of a full pool gives its slot back while its submit waits for room") {
   for (const std::size_t queue : {0u, 1u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 1, .queue_capacity = queue});
@@ -36,7 +36,7 @@ FIBER_TEST_CASE("a task of a full pool may submit, and gives its slot back while
   }
 }
 
-FIBER_TEST_CASE("a tree of tasks that wait for each other ends within the capacity") {
+FIBER_TEST_CASE("a tree of tasks that wait for each other ends within the capacity of the pool") {
   const int depth = kSanitized ? 7 : 11;
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a tree of tasks that wait for each other ends within the capaci
   }
 }
 
-FIBER_TEST_CASE_WITH("a task that waited gets the next free slot, however many tasks are queued",
+FIBER_TEST_CASE_WITH("a task whose wait has ended gets the next free slot before all queued tasks",
                      {.workers = {1}}) {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::vector<int> order;
@@ -69,16 +69,16 @@ FIBER_TEST_CASE_WITH("a task that waited gets the next free slot, however many t
     order.push_back(2);
   }));
   pool.wait_idle();
-  // One task may have taken the slot before the lender asked for it.
+  // One task may have taken the slot before the lender requested it.
   CHECK(order == std::vector<int>{1, 3, 2, 4, 5, 6, 7});
 }
 
-FIBER_TEST_CASE("a wait with a deadline inside a task ends in time, and regains the task's slot") {
+FIBER_TEST_CASE("a timed wait inside a task ends in time, and the task regains its slot") {
   Flag release;
   FiberPool pool({.capacity = 1});
   pool.run([&] {
     auto inner = pool.async([&] {
-      // The holder of the only slot must end before the outer task can go on.
+      // The holder of the only slot must end before the outer task can continue.
       for (int i = 0; i < 100 && !release.is_set(); ++i) this_fiber::yield();
     });
     (void)inner.wait_until(1us);
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a wait with a deadline inside a task ends in time, and regains 
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("two pools whose tasks wait for each other's tasks do not run out of slots") {
+FIBER_TEST_CASE("two pools whose tasks wait for each other do not run out of slots") {
   WaitGroup done;
   FiberPool left({.capacity = 2}), right({.capacity = 2});
   done.add(10);
@@ -102,7 +102,7 @@ FIBER_TEST_CASE("two pools whose tasks wait for each other's tasks do not run ou
   done.wait();
 }
 
-FIBER_TEST_CASE("close(discard) ends a task's wait for a queued task") {
+FIBER_TEST_CASE("close(discard) ends a task's wait for a queued task of the same pool") {
   Flag released;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto outer = pool.async([&] {
@@ -127,7 +127,7 @@ FIBER_TEST_CASE("close(discard) ends a task's wait for a queued task") {
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("nested tasks continue while the pool is resized and drained") {
+FIBER_TEST_CASE("nested tasks continue while their pool is resized and drained") {
   const int rounds = 20 / (kSanitized ? 5 : 1);
   for (int round = 0; round < rounds; ++round) {
     Concurrency gauge;
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("nested tasks continue while the pool is resized and drained") {
   }
 }
 
-FIBER_TEST_CASE("a task that waits keeps its slot without release_when_blocked") {
+FIBER_TEST_CASE("a task keeps its slot during a wait if release_when_blocked is false") {
   weft::test::Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .release_when_blocked = false});
   std::atomic<int> begun{0};
@@ -170,15 +170,15 @@ FIBER_TEST_CASE("a task that waits keeps its slot without release_when_blocked")
   release.set();
   int in_time = 0;
   for (auto& task : outer) in_time += task.get();
-  // The first one's wait was in vain; the other's task may have run in the slot of the first.
+  // The first wait failed; the task of the other caller may have run in the slot of the first.
   CHECK(in_time <= 1);
   CHECK(pool.stats().released == 0);
-  // Where a slot is free, nested waits end as ever.
+  // If a slot is free, nested waits end as usual.
   CHECK(pool.run([&] { return 1 + pool.run([] { return 1; }); }) == 2);
 }
 
 FIBER_TEST_CASE(
-    "a task that submits to its full pool keeps its slot without release_when_blocked") {
+    "a task that submits to its own full pool keeps its slot if release_when_blocked is false") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .release_when_blocked = false});
   auto task = pool.async([&] {
     CHECK(pool.submit([] {}));

@@ -1,4 +1,4 @@
-// Tasks that run tasks of their own pool, and wait for them, many levels deep.
+// Tests tasks that run tasks of their own pool and wait for them, many levels deep.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDepth = kSanitized ? 50 : 500;
 
-// The depth, counted on the way back.
+// Returns the depth, counted as the calls return.
 int descend(FiberPool& pool, Concurrency& gauge, int depth) {
   if (depth == 0) return 0;
   if (depth % 50 == 0) this_fiber::yield();
@@ -38,7 +38,7 @@ int descend(FiberPool& pool, Concurrency& gauge, int depth) {
 
 TEST_SUITE_BEGIN("pool/recursion");
 
-FIBER_TEST_CASE("a deep recursion of run() starts no more workers than the capacity") {
+FIBER_TEST_CASE("a deep recursion of run() starts at most as many workers as the capacity") {
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
       Concurrency gauge;
@@ -55,7 +55,8 @@ FIBER_TEST_CASE("a deep recursion of run() starts no more workers than the capac
   }
 }
 
-FIBER_TEST_CASE("a deep recursion in a sub-pool starts no more workers than its parent has") {
+FIBER_TEST_CASE(
+    "a deep recursion of run() in a sub-pool starts at most as many workers as the parent has") {
   Concurrency gauge;
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
@@ -65,7 +66,8 @@ FIBER_TEST_CASE("a deep recursion in a sub-pool starts no more workers than its 
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task in the slot of its caller may wait and throw, and has its own values") {
+FIBER_TEST_CASE(
+    "a task of run() in its caller's slot has its own FiberLocals and may wait and throw") {
   const FiberLocal<int> value;
   FiberPool pool({.capacity = 1});
   pool.run([&] {
@@ -86,7 +88,7 @@ FIBER_TEST_CASE("a task in the slot of its caller may wait and throw, and has it
   CHECK(pool.stats().completed == 3);
 }
 
-FIBER_TEST_CASE("a task that run() makes inside a task does not overtake queued tasks") {
+FIBER_TEST_CASE("a task that run() starts inside a task does not overtake queued tasks") {
   std::vector<int> order;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   pool.run([&] {
@@ -97,7 +99,7 @@ FIBER_TEST_CASE("a task that run() makes inside a task does not overtake queued 
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-FIBER_TEST_CASE("a nested call to a FunctionPool uses the object of a worker") {
+FIBER_TEST_CASE("a nested call of a FunctionPool uses the object of one worker") {
   std::atomic<int> made{0};
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(per_worker([&] {
@@ -109,7 +111,7 @@ FIBER_TEST_CASE("a nested call to a FunctionPool uses the object of a worker") {
                               {.capacity = 1, .idle_timeout = kNever});
   self = &pool;
   CHECK(pool.process(3) == 6);
-  // A worker makes its object for its first task, which another worker may have taken before it.
+  // A worker makes its object before its first task, which another worker may take instead.
   CHECK(static_cast<std::uint64_t>(made.load()) <= pool.pool().stats().started);
   CHECK(made >= 1);
 }

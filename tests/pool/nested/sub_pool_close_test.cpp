@@ -1,5 +1,4 @@
-// Pools and their sub-pools are closed one after the other, while tasks that they have accepted are
-// under way.
+// Tests pools and sub-pools that are closed one after the other while accepted tasks are running.
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -19,12 +18,12 @@ TEST_SUITE_BEGIN("pool/sub_pool_close");
 
 namespace {
 
-// A parent's close(discard) that is held before it reaches the sub-pools that were made earlier.
+// A parent's close(discard) that stops before it reaches the sub-pools that were made earlier.
 class HeldClose {
  public:
   explicit HeldClose(FiberPool& parent) : pool_({.queue_capacity = 1, .parent = &parent}) {
     pool_.pause();
-    // The task is dropped, and what it holds with it.
+    // The close drops the task with everything that it holds.
     std::shared_ptr<void> held(nullptr, [this](void*) {
       begun_.set();
       release_.wait();
@@ -46,10 +45,10 @@ class HeldClose {
 
 }  // namespace
 
-// Between the parent's close and the sub-pool's own, a submitter may be refused after another has
-// queued a task for the worker that it has just asked the parent for. The task waits for its pool.
+// A submitter queues a task and requests a worker from the parent. Between the closes of the parent
+// and of the sub-pool, the parent may refuse another submitter. The queued task waits for its pool.
 THREAD_TEST_CASE(
-    "racing submits to a sub-pool lose no task before the parent's close reaches the sub-pool") {
+    "a sub-pool loses no submitted task between its parent's close and its own close") {
   for (const bool nested : {false, true}) {
     FiberPool parent({.capacity = 1});
     FiberPool middle({.capacity = 1, .parent = &parent});
@@ -70,7 +69,7 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "accepted tasks of a sub-pool run when the close has reached only the parent's parent") {
+    "accepted tasks of a sub-pool run while a close has reached only the parent's parent") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});
@@ -84,7 +83,7 @@ FIBER_TEST_CASE(
   close.end();
 }
 
-FIBER_TEST_CASE("a drain runs tasks that wait through several full pools") {
+FIBER_TEST_CASE("a drain runs tasks that wait in several full nested pools") {
   for (const bool busy : {false, true}) {
     FiberPool grand({.capacity = 1});
     FiberPool parent({.capacity = 1, .parent = &grand});
@@ -118,7 +117,7 @@ FIBER_TEST_CASE("a drain runs tasks that wait through several full pools") {
 }
 
 FIBER_TEST_CASE(
-    "a sub-pool that waits after a blocked submitter continues when that submitter is refused") {
+    "a sub-pool queued after a blocked submitter continues when that submitter is refused") {
   Gate ran;
   HeldPool held({.capacity = 2});
   FiberPool& parent = held.pool;
@@ -130,12 +129,12 @@ FIBER_TEST_CASE(
   CHECK(parent.stats().blocked == 1);
   parent.close(Close::drain);
   heavy.join();
-  ran.wait();  // It runs alongside the task that still runs.
+  ran.wait();  // It runs alongside the first task.
   held.hold.set();
   parent.join();
 }
 
-FIBER_TEST_CASE("a sub-pool of a closed pool is closed, and so are its sub-pools") {
+FIBER_TEST_CASE("closing a pool closes its sub-pools and their sub-pools") {
   FiberPool grand({.capacity = 1});
   grand.close(Close::drain);
   FiberPool parent({.capacity = 1, .parent = &grand});
@@ -150,7 +149,7 @@ FIBER_TEST_CASE("a sub-pool of a closed pool is closed, and so are its sub-pools
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-THREAD_TEST_CASE("sub-pools may be made and may end while their parent is closed") {
+THREAD_TEST_CASE("sub-pools may be made and destroyed while their parent is closed") {
   const int times = 2'000 / kSlowdown;
   std::atomic<int> makers{2};
   std::atomic<int> made{0};

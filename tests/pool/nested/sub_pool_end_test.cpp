@@ -1,4 +1,4 @@
-// Sub-pools whose parents are paused, resized and closed, and the order in which they end.
+// Tests sub-pools whose parents are paused, resized and closed, and the order in which pools end.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -35,7 +35,8 @@ FIBER_TEST_CASE("no task of a sub-pool starts while the sub-pool or its parent i
   }
 }
 
-FIBER_TEST_CASE("when the parent is paused, no task of a sub-pool starts after the running task") {
+FIBER_TEST_CASE(
+    "no further task of a sub-pool starts after a running task when the parent is paused") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -56,9 +57,8 @@ FIBER_TEST_CASE("when the parent is paused, no task of a sub-pool starts after t
   CHECK(ran.load() == 5);
 }
 
-// The drain task that it asked its parent for comes later, and in vain.
-FIBER_TEST_CASE(
-    "a sub-pool that has ended has no workers even if its parent still holds drain tasks") {
+// The drain task that the sub-pool requested comes later, and finds no task.
+FIBER_TEST_CASE("a joined sub-pool has no workers even if its parent still queues drain tasks") {
   std::atomic<int> ran{0};
   HeldPool parent({.capacity = 1, .queue_capacity = 8});
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .parent = &parent.pool});
@@ -83,7 +83,7 @@ FIBER_TEST_CASE(
   CHECK(stats.started == stats.retired);
 }
 
-FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in while it has slots") {
+FIBER_TEST_CASE("a paused sub-pool admits blocked submitters while the sub-pool has free slots") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -98,8 +98,8 @@ FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in while it has slots
   for (int i = 0; i < 2; ++i) {
     waiting.push_back(spawn([&] { CHECK(pool.submit([&] { ran.fetch_add(1); })); }));
   }
-  // A submitter may come while another asks for a drain task may be accepted on account of that
-  // one.
+  // A submitter that comes while another requests a drain task may be accepted because of that
+  // drain task.
   wait_until_true([&] {
     const PoolStats stats = pool.stats();
     return stats.blocked + stats.queued == 2 && stats.blocked > 0;
@@ -113,7 +113,7 @@ FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in while it has slots
   CHECK(ran.load() == 2);
 }
 
-FIBER_TEST_CASE("a parent's smaller capacity also bounds its sub-pools") {
+FIBER_TEST_CASE("a parent's reduced capacity also limits its sub-pools") {
   Concurrency gauge;
   FiberPool parent({.capacity = 4});
   FiberPool pool({.capacity = 4, .queue_capacity = 1000, .parent = &parent});
@@ -136,7 +136,8 @@ FIBER_TEST_CASE("a parent's smaller capacity also bounds its sub-pools") {
   CHECK(gauge.most() <= 2);
 }
 
-FIBER_TEST_CASE("a drained parent runs the tasks that its sub-pools have accepted, and no more") {
+FIBER_TEST_CASE(
+    "a parent that drains runs only the tasks that its sub-pools have already accepted") {
   std::atomic<int> ran{0};
   HeldPool held({.capacity = 1});
   FiberPool& parent = held.pool;
@@ -153,10 +154,10 @@ FIBER_TEST_CASE("a drained parent runs the tasks that its sub-pools have accepte
   CHECK(inner.try_submit([] {}) == Errc::closed);
   blocked.join();
   held.hold.set();
-  parent.join();  // Though its sub-pools live.
+  parent.join();  // Its sub-pools still live.
   CHECK(ran.load() == 10);
   CHECK(parent.stats().live == 0);
-  pool.reopen();  // Of no use before the parent is open.
+  pool.reopen();  // Has no effect before the parent is open.
   CHECK(pool.submit([] {}) == Errc::closed);
   parent.reopen();
   pool.reopen();
@@ -164,7 +165,8 @@ FIBER_TEST_CASE("a drained parent runs the tasks that its sub-pools have accepte
   CHECK(inner.submit([] {}) == Errc::closed);
 }
 
-FIBER_TEST_CASE("no task of a sub-pool starts after its parent's close(discard), and waits end") {
+FIBER_TEST_CASE(
+    "close(discard) of a parent drops the queued tasks of its sub-pools and ends waits for them") {
   for (const std::size_t queue : {0u, 3u}) {
     Gate begun, release;
     std::atomic<int> ran{0};
@@ -194,7 +196,7 @@ FIBER_TEST_CASE("no task of a sub-pool starts after its parent's close(discard),
   }
 }
 
-FIBER_TEST_CASE("a parent's close(cancel) requests a stop of tasks of its sub-pools") {
+FIBER_TEST_CASE("close(cancel) of a parent requests a stop of tasks of its sub-pools") {
   Gate begun;
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
@@ -207,7 +209,7 @@ FIBER_TEST_CASE("a parent's close(cancel) requests a stop of tasks of its sub-po
   task.wait();
 }
 
-FIBER_TEST_CASE("a sub-pool may end while its parent is paused or full") {
+FIBER_TEST_CASE("a sub-pool may be destroyed while its parent is paused or full") {
   Gate begun, release;
   FiberPool parent({.capacity = 1, .queue_capacity = 2});
   CHECK(parent.submit([&] {
@@ -229,7 +231,7 @@ FIBER_TEST_CASE("a sub-pool may end while its parent is paused or full") {
   CHECK(parent.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("a parent that drops the oldest drops no task of a sub-pool") {
+FIBER_TEST_CASE("a parent with drop_oldest drops no task of a sub-pool") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1, .queue_capacity = 1, .on_full = OnFull::drop_oldest});
@@ -250,7 +252,7 @@ FIBER_TEST_CASE("a parent that drops the oldest drops no task of a sub-pool") {
 
 namespace {
 
-// A parent, two sub-pools of it, and one of the first of them.
+// A parent, its two sub-pools, and a sub-pool of the first one.
 struct Nested {
   static constexpr std::size_t kPools = 4;
   static constexpr std::size_t kMost = 3;
@@ -308,7 +310,7 @@ struct Nested {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "submits race with pauses, resizes and closes of nested pools, and the statistics add up") {
+    "the statistics of nested pools add up when submits race with pauses, resizes and closes") {
   const int rounds = kSanitized ? 4 : 20;
   for (int round = 0; round < rounds; ++round) {
     Nested nested;

@@ -1,4 +1,4 @@
-// Pools inside pools: PoolOptions::parent.
+// Tests pools inside pools: PoolOptions::parent.
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -20,7 +20,7 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// A pool of one whose slot is taken until open() is called.
+// A pool with one slot, which is in use until open() is called.
 class BusyParent {
  public:
   explicit BusyParent(std::size_t queue = 0) : pool({.capacity = 1, .queue_capacity = queue}) {
@@ -41,14 +41,14 @@ class BusyParent {
   PoolTask<void> holder_;
 
  public:
-  FiberPool pool;  // Ends first.
+  FiberPool pool;  // Destroyed first.
 };
 
 }  // namespace
 
 TEST_SUITE_BEGIN("pool/sub_pool");
 
-FIBER_TEST_CASE("a sub-pool exceeds neither its own capacity nor its parent's") {
+FIBER_TEST_CASE("a sub-pool exceeds neither its own capacity nor its parent's capacity") {
   constexpr int kSubmitters = 12;
   const int each = 200 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a sub-pool exceeds neither its own capacity nor its parent's") 
   }
 }
 
-FIBER_TEST_CASE("a sub-pool may use all slots of its parent") {
+FIBER_TEST_CASE("a sub-pool may use all the slots of its parent") {
   WaitGroup all_here;
   FiberPool parent({.capacity = 4});
   FiberPool pool({.capacity = 4, .queue_capacity = 8, .parent = &parent});
@@ -103,7 +103,8 @@ FIBER_TEST_CASE("a sub-pool may use all slots of its parent") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a full parent makes a sub-pool without a queue refuse tasks or block submitters") {
+FIBER_TEST_CASE(
+    "a sub-pool without a queue refuses tasks or blocks submitters when its parent is full") {
   BusyParent busy;
   FiberPool pool({.capacity = 2, .parent = &busy.pool});
   CHECK(pool.available_hint() == 0);
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("a full parent makes a sub-pool without a queue refuse tasks or 
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("tasks queued while the parent is full run when there is room") {
+FIBER_TEST_CASE("queued tasks of a sub-pool run when a full parent has room again") {
   BusyParent busy;
   FiberPool pool({.capacity = 2, .queue_capacity = 3, .parent = &busy.pool});
   std::vector<int> order;
@@ -135,7 +136,7 @@ FIBER_TEST_CASE("tasks queued while the parent is full run when there is room") 
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit") {
+FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit to a sub-pool") {
   BusyParent busy;
   FiberPool pool({.parent = &busy.pool});
   CHECK(pool.submit_until(1us, [] {}) == Errc::timed_out);
@@ -150,7 +151,7 @@ FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit") {
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("the parent's wait queue is first come, first served, also for sub-pools") {
+FIBER_TEST_CASE("a parent admits waiting submitters and sub-pools in FIFO order") {
   BusyParent busy;
   FiberPool one({.parent = &busy.pool}), two({.parent = &busy.pool});
   std::vector<int> order;
@@ -168,7 +169,7 @@ FIBER_TEST_CASE("the parent's wait queue is first come, first served, also for s
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a sub-pool that waits for room does not count as a blocked caller of the parent") {
+FIBER_TEST_CASE("a parent does not count a waiting sub-pool as a blocked caller") {
   HeldPool held({.capacity = 1, .max_blocked = 1});
   FiberPool& parent = held.pool;
   FiberPool pool({.queue_capacity = 1, .parent = &parent});
@@ -183,7 +184,7 @@ FIBER_TEST_CASE("a sub-pool that waits for room does not count as a blocked call
   parent.wait_idle();
 }
 
-FIBER_TEST_CASE("tasks with one slot may wait for any pool of the same root") {
+FIBER_TEST_CASE("a task with one slot may wait for any pool with the same root") {
   FiberPool parent({.capacity = 1});
   FiberPool one({.capacity = 1, .parent = &parent});
   FiberPool two({.capacity = 1, .parent = &parent});
@@ -224,7 +225,7 @@ int fibonacci(const std::vector<FiberPool*>& pools, Concurrency& gauge, int n) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a tree of tasks over nested pools ends within each capacity") {
+FIBER_TEST_CASE("a tree of tasks over nested pools ends within the capacity of each pool") {
   for (const std::size_t capacity : {1u, 2u}) {
     Concurrency gauge;
     FiberPool parent({.capacity = capacity});
@@ -241,7 +242,7 @@ FIBER_TEST_CASE("a tree of tasks over nested pools ends within each capacity") {
   }
 }
 
-FIBER_TEST_CASE("a task may wait until another pool of the same root is idle or joined") {
+FIBER_TEST_CASE("a task may wait until another pool with the same root is idle or joined") {
   FiberPool parent({.capacity = 1});
   int ran = 0;
   parent.run([&] {
@@ -259,7 +260,8 @@ FIBER_TEST_CASE("a task may wait until another pool of the same root is idle or 
   pool.run([&] { CHECK_THROWS_AS(pool.join(), std::system_error); });
 }
 
-FIBER_TEST_CASE("a pool with a free slot can be used at once, even if it refuses tasks when full") {
+FIBER_TEST_CASE(
+    "a sub-pool and its parent accept the next run() at once when a run() has returned") {
   FiberPool parent({.capacity = 1, .on_full = OnFull::reject});
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject, .parent = &parent});
   for (int i = 0; i < 300; ++i) {
@@ -268,7 +270,8 @@ FIBER_TEST_CASE("a pool with a free slot can be used at once, even if it refuses
   }
 }
 
-FIBER_TEST_CASE("exceptions cost neither slot nor worker, and go to the sub-pool's handler") {
+FIBER_TEST_CASE(
+    "an exception in a sub-pool keeps the slot and the worker and goes to the sub-pool's handler") {
   std::atomic<int> reported{0};
   FiberPool parent({.capacity = 1});
   FiberPool pool({.queue_capacity = 20,
@@ -282,7 +285,7 @@ FIBER_TEST_CASE("exceptions cost neither slot nor worker, and go to the sub-pool
   CHECK(parent.stats().failed == 0);
 }
 
-FIBER_TEST_CASE("groups and function pools work on a sub-pool") {
+FIBER_TEST_CASE("groups and FunctionPools run on a sub-pool") {
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
   ResultGroup<int> group(pool);
@@ -295,14 +298,14 @@ FIBER_TEST_CASE("groups and function pools work on a sub-pool") {
                   std::invalid_argument);
 }
 
-FIBER_TEST_CASE("options of workers are refused by name for a sub-pool") {
+FIBER_TEST_CASE("a sub-pool refuses options about workers and names the option") {
   FiberPool parent({.capacity = 1});
   CHECK(refused({.min_workers = 1, .parent = &parent}, "min_workers"));
   CHECK(refused({.idle_timeout = 5s, .parent = &parent}, "idle_timeout"));
   CHECK(refused({.parent = &parent, .stack_size = 65536}, "stack_size"));
 }
 
-THREAD_TEST_CASE("plain threads submit to a sub-pool and wait for it") {
+THREAD_TEST_CASE("plain threads submit to a sub-pool and wait for the sub-pool") {
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .parent = &parent});
@@ -318,7 +321,7 @@ THREAD_TEST_CASE("plain threads submit to a sub-pool and wait for it") {
   CHECK(ran.load() == 200);
 }
 
-FIBER_TEST_CASE("the parent's statistics count its own tasks only") {
+FIBER_TEST_CASE("a parent's statistics count only the parent's own tasks") {
   FiberPool parent({.capacity = 2, .queue_capacity = 1});
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ran{0};
@@ -330,7 +333,7 @@ FIBER_TEST_CASE("the parent's statistics count its own tasks only") {
   CHECK(stats.submitted + stats.completed + stats.cancelled + stats.rejected == 0);
   CHECK(balanced(stats));
   CHECK(!parent.wait_for_completed(1, 1ms));
-  // While they run they have slots.
+  // Running tasks have slots.
   Gate release;
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
@@ -347,7 +350,7 @@ FIBER_TEST_CASE("the parent's statistics count its own tasks only") {
   CHECK(parent.stats().completed == 1);
 }
 
-FIBER_TEST_CASE("dropped drain tasks are not counted") {
+FIBER_TEST_CASE("a parent's statistics do not count dropped drain tasks") {
   for (const auto when_full : {OnFull::block, OnFull::drop_oldest}) {
     Gate release;
     FiberPool parent({.capacity = 1, .queue_capacity = 2, .on_full = when_full});
@@ -358,7 +361,7 @@ FIBER_TEST_CASE("dropped drain tasks are not counted") {
     CHECK(parent.stats().in_sub_pools == 1);
     CHECK(parent.submit([] {}));
     if (when_full == OnFull::drop_oldest) {
-      CHECK(parent.submit([] {}));  // In the place of the drain task.
+      CHECK(parent.submit([] {}));  // Replaces the drain task.
       CHECK(parent.stats().in_sub_pools <= 1);
       CHECK(parent.stats().submitted == 3);
     }

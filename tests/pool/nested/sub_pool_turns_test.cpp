@@ -1,4 +1,4 @@
-// Who is next in the slots that sub-pools and their parent share.
+// Tests which pool gets the next slot, if sub-pools and their parent share slots.
 #include <vector>
 
 #include "tests/pool/pool_test.hpp"
@@ -10,7 +10,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_turns");
 
-FIBER_TEST_CASE("a long queue of a sub-pool keeps no other task from the parent's slot") {
+FIBER_TEST_CASE("a long queue of a sub-pool does not keep other tasks from the parent's slot") {
   Gate release;
   std::vector<int> order;
   FiberPool parent({.capacity = 1, .queue_capacity = 10});
@@ -27,14 +27,15 @@ FIBER_TEST_CASE("a long queue of a sub-pool keeps no other task from the parent'
   CHECK(order == std::vector<int>{1, 2, 0, 1, 2, 1, 2, 1, 2, 1, 2});
 }
 
-FIBER_TEST_CASE("tasks of a sub-pool do not yield to one another") {
+FIBER_TEST_CASE(
+    "tasks of a sub-pool run one after another in a drain task when no other task waits") {
   HeldPool held({.capacity = 1, .queue_capacity = 2});
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &held.pool});
   for (int i = 0; i < 10; ++i) CHECK(pool.submit([] {}));
   held.hold.set();
   pool.wait_idle();
   CHECK(pool.stats().completed == 10);
-  CHECK(pool.stats().started == 2);  // The drain tasks: the first has run all.
+  CHECK(pool.stats().started == 2);  // The drain tasks; the first one has run all tasks.
 }
 
 TEST_SUITE_END();

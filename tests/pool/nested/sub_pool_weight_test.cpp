@@ -1,4 +1,4 @@
-// Weights in pools in pools: a task takes as many slots of each parent.
+// Tests weights in nested pools: a task takes as many slots of each parent as its weight.
 #include <atomic>
 #include <cstddef>
 #include <optional>
@@ -15,7 +15,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_weight");
 
-FIBER_TEST_CASE("a task with a weight takes that many slots of each parent of its pool") {
+FIBER_TEST_CASE("a task with weight n takes n slots of each parent of its pool") {
   FiberPool root({.capacity = 8});
   FiberPool middle({.capacity = 6, .parent = &root});
   FiberPool inner({.capacity = 6, .parent = &middle});
@@ -37,8 +37,7 @@ FIBER_TEST_CASE("a task with a weight takes that many slots of each parent of it
   CHECK(middle.available_hint() == 6);
 }
 
-FIBER_TEST_CASE(
-    "a task with a weight waits until its pool's parent has the slots, and is not starved") {
+FIBER_TEST_CASE("a task with a weight is not starved while it waits for slots of the parent") {
   FiberPool parent({.capacity = 3, .queue_capacity = 3});
   FiberPool sub({.capacity = 3, .queue_capacity = 10, .parent = &parent});
   std::optional<LightTasks> light(parent);
@@ -51,7 +50,7 @@ FIBER_TEST_CASE(
   CHECK(parent.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("a blocked caller with free slots requests a worker of the parent at most once") {
+FIBER_TEST_CASE("a blocked caller of a sub-pool requests at most one worker of the parent") {
   constexpr std::size_t kCapacity = 1'000;
   FiberPool parent({.capacity = kCapacity});
   FiberPool sub({.capacity = kCapacity, .parent = &parent});
@@ -68,7 +67,7 @@ FIBER_TEST_CASE("a blocked caller with free slots requests a worker of the paren
   for (auto* caller : {&heavy, &behind_heavy, &behind_key}) caller->join();
 }
 
-FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone there") {
+FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone in that parent") {
   FiberPool parent({.capacity = 2});
   FiberPool sub({.capacity = 5, .parent = &parent});
   Gate hold;
@@ -78,7 +77,7 @@ FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone there") {
   CHECK(heavy.get() == 1);
 }
 
-FIBER_TEST_CASE("tasks of all weights in a parent and its sub-pools never exceed a capacity") {
+FIBER_TEST_CASE("tasks of all weights in nested pools never exceed a pool's capacity") {
   constexpr std::size_t kCapacity = 6;
   FiberPool parent({.capacity = kCapacity, .queue_capacity = 4});
   FiberPool left({.capacity = 4, .queue_capacity = 3, .parent = &parent});
@@ -101,7 +100,7 @@ FIBER_TEST_CASE("tasks of all weights in a parent and its sub-pools never exceed
         FiberPool& second = *pools[random.below(4)];
         const std::size_t outer = 1 + random.below(3);
         const std::size_t nested = 1 + random.below(3);
-        // A task that waits for another gives all its slots back, of each pool.
+        // A task that waits for another task gives back all its slots, in every pool.
         first.run({.weight = outer}, [&] {
           take_turn(outer);
           second.run({.weight = nested}, [&] { take_turn(nested); });

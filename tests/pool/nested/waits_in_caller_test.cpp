@@ -1,4 +1,5 @@
-// A task that OnFull::caller_runs ran in its caller waited for itself, instead of getting an error.
+// Regression test: a task that OnFull::caller_runs ran in its caller waited for itself instead of
+// getting an error.
 #include <system_error>
 #include <weft/event.hpp>
 #include <weft/pool.hpp>
@@ -18,7 +19,7 @@ void check_refused(FiberPool& pool) {
   CHECK_THROWS_AS((void)pool.wait_for_completed(100), std::system_error);
 }
 
-FIBER_TEST_CASE("a task that runs in its caller cannot wait for its own pool") {
+FIBER_TEST_CASE("a task that runs in its caller gets an error when it waits for its own pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));
@@ -29,10 +30,11 @@ FIBER_TEST_CASE("a task that runs in its caller cannot wait for its own pool") {
   }));
   CHECK(ran);
   hold.set();
-  pool.wait_idle();  // The caller itself can, afterwards.
+  pool.wait_idle();  // The caller may wait afterwards.
 }
 
-THREAD_TEST_CASE("a task that runs in a plain thread's submit cannot wait for its own pool") {
+THREAD_TEST_CASE(
+    "a task that runs in a plain thread's submit() gets an error when it waits for its pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));
@@ -43,7 +45,7 @@ THREAD_TEST_CASE("a task that runs in a plain thread's submit cannot wait for it
 }
 
 FIBER_TEST_CASE(
-    "a task that runs in another pool's worker gives that pool's slot back while it waits") {
+    "a task that runs in a worker of another pool gives that pool's slot back while waiting") {
   FiberPool outer({.capacity = 1, .queue_capacity = 10});
   Event hold;
   FiberPool inner({.capacity = 1, .on_full = OnFull::caller_runs});

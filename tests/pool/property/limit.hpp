@@ -1,4 +1,4 @@
-// How many workers may live, as the models of pools see it.
+// The limit of live workers in the models of pools.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace weft::test {
 
-// Under a load factor the limit goes up and down by a step at a time, between min_workers, at least
-// 1, and the capacity. Else, and of a closed pool, it is the capacity.
+// With a load factor, the limit rises and falls by single steps between min_workers (at least 1)
+// and the capacity. Otherwise, and for a closed pool, the limit is the capacity.
 class ModelLimit {
  public:
   explicit ModelLimit(const PoolOptions& options)
@@ -19,13 +19,13 @@ class ModelLimit {
   }
 
   [[nodiscard]] std::size_t value() const { return value_; }
-  // The pool has another capacity, or was closed or opened.
+  // Call it if the pool has another capacity, or was closed or opened.
   void fit(std::size_t capacity, bool closed) {
     capacity_ = capacity;
     moves_ = has_factor_ && !closed;
     value_ = moves_ ? std::clamp(value_, least(), capacity) : capacity;
   }
-  // Returns whether `tasks`, queued or running, are too many for it.
+  // Returns whether `tasks` queued or running tasks are too many for the limit.
   [[nodiscard]] bool is_too_low_for(std::size_t tasks) const {
     if (!moves_ || value_ == capacity_) return false;
     return static_cast<double>(tasks) > factor_.up * static_cast<double>(value_);

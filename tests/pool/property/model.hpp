@@ -1,4 +1,4 @@
-// A pool that is slow and obviously right: what the property test compares the real one with.
+// A slow and obviously correct pool, with which the property test compares the real pool.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace weft::test {
 
-// The model. A call takes effect at once, as far as that needs no fiber but the caller; settle()
-// then does what the workers, the blocked and the waiting callers do until nothing is left to do.
+// The model. A call takes effect at once, as far as that needs only the calling fiber. settle()
+// then acts for the workers and for blocked and waiting callers, until none can act.
 class PoolModel {
  public:
   explicit PoolModel(const PoolOptions& options)
@@ -66,16 +66,16 @@ class PoolModel {
     }
   }
 
-  // `seen`: the numbers of the real pool, which has a choice: it may start fewer workers than there
-  // are tasks that come in at once, as long as each task that can run does; and idle workers of a
-  // closed pool may stay until its next task ends.
+  // `seen` are the numbers of the real pool, which has choices. It may start fewer workers than
+  // tasks that arrive at once, if each task that can run does run. Idle workers of a closed pool
+  // may stay until the pool's next task ends.
   void settle(const PoolStats& seen) {
     grow();
     while (end_one() || start_one()) {
     }
     if (closed_ && running_.empty()) retire(live_);
     const std::size_t least = running_.size() + (can_start() ? 1 : 0);
-    // A worker that was not started is either not there now, or was not retired.
+    // A worker that was not started either does not live now, or was not retired.
     while (counted_.started > seen.started && (live_ > least || counted_.retired > seen.retired)) {
       --counted_.started;
       --(counted_.retired > seen.retired ? counted_.retired : live_);
@@ -101,7 +101,7 @@ class PoolModel {
     stats.blocked = blocked_.size();
     return stats;
   }
-  // Whether a task waits at its gate, so that an open() or a cancel() of it means something.
+  // Returns the tasks that wait at their gates, for which an open() or a cancel() has an effect.
   [[nodiscard]] const std::vector<Op>& running() const { return running_; }
 
  private:
@@ -123,7 +123,7 @@ class PoolModel {
   [[nodiscard]] bool is_held(const Op& op) const {
     return queue_.is_held(op.options.key, running_);
   }
-  // Tasks that others hold up take places of the queue, and none of a slot.
+  // Tasks that wait for their key take places in the queue, and no slots.
   [[nodiscard]] bool has_place_behind_key(const Op& op) const {
     const std::size_t taken = std::min(queue_.held_up_weight(running_), options_.queue_capacity);
     return !is_held(op) || op.options.weight <= options_.queue_capacity - taken;
@@ -155,7 +155,7 @@ class PoolModel {
         return block(op);
     }
   }
-  // Up to the first that is refused.
+  // Submits tasks up to the first refusal.
   void call_in_bulk(const Op& op) {
     std::size_t accepted = 0;
     for (bool goes_on = true; goes_on && accepted < op.number;) {
@@ -192,7 +192,7 @@ class PoolModel {
     behaviour_.started.push_back(op.id);
     in_callers_.push_back(op);
   }
-  // A task takes the place of the oldest, and a heavy one of several, if these are enough.
+  // A task replaces the oldest task; a heavy task replaces several, if they are enough.
   bool drop_for(const Op& op) {
     if (op.options.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
     if (is_held(op) && op.options.weight > options_.queue_capacity) return false;
@@ -205,12 +205,12 @@ class PoolModel {
     ++counted_.cancelled;
     if (!dropped.cancelled && tells(dropped.op)) answer(dropped.op.id, "dropped");
   }
-  // Whether somebody waits for the task.
+  // Returns whether a caller waits for the task.
   [[nodiscard]] static bool tells(const Op& op) {
     return op.act == Act::async || op.act == Act::run;
   }
-  // By a worker that has found nothing to start: it takes the task of the first caller itself, if
-  // that is a plain one and no heavy task runs.
+  // Acts for a worker that has found no task to start: it takes the task of the first blocked
+  // caller, if that task has no options and no heavy task runs.
   void admit_from_worker() {
     if (!paused_ && queue_.startable(running_) == 0 && weight_of(running_) == running_.size() &&
         next_blocked() != blocked_.end() && !next_blocked()->options.are_set) {
@@ -219,7 +219,8 @@ class PoolModel {
     }
     admit();
   }
-  // In their order; a submitter that waits for a place behind its key keeps no others waiting.
+  // Returns the next blocked caller. A submitter that waits for a place behind its key delays no
+  // other.
   [[nodiscard]] std::deque<Op>::iterator next_blocked() {
     bool is_place_left = true;
     for (auto it = blocked_.begin(); it != blocked_.end(); ++it) {
@@ -241,7 +242,7 @@ class PoolModel {
 
   // --- Tasks run ---
 
-  // Ignores a pause. A task that does not fit alongside running ones keeps others waiting, too.
+  // Ignores a pause. A task that does not fit alongside running tasks also delays later tasks.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
     return next && running_.size() < limit_.value() &&
@@ -253,7 +254,7 @@ class PoolModel {
     running_.push_back(next.op);
     admit();
     if (next.cancelled) {
-      // Its turn begins and ends like that of any other.
+      // The task's turn begins and ends like that of any other task.
       running_.pop_back();
       ++counted_.cancelled;
       go_on_after_end();
@@ -262,10 +263,10 @@ class PoolModel {
     }
     return true;
   }
-  // By the worker whose task has ended, or was cancelled and is dropped in its turn. A queued task
-  // goes first.
+  // Acts for a worker whose task has ended, or was cancelled and is dropped in its turn. A queued
+  // task has priority.
   void go_on_after_end() {
-    grow();  // A task of the same key may be startable now.
+    grow();  // A task of the same key may be able to start now.
     if (!start_one()) admit_from_worker();
   }
   bool end_one() {
@@ -276,7 +277,7 @@ class PoolModel {
       running_.erase(running);
       if (live_ > limit_.value()) retire(1);
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
-      // No task takes over from a blocked caller before that: for a moment there is nothing to do.
+      // No task of a blocked caller is admitted before that, so the pool is idle for a moment.
       if (paused_ && is_idle()) answer_all(idle_waiters_, "true");
       go_on_after_end();
       return true;
@@ -315,7 +316,7 @@ class PoolModel {
       return other.id == op.target && other.act == Act::async;
     };
     if (auto* queued = queue_.find(is_it)) {
-      if (queued->cancelled) return;  // Over and done with, for the handle's owner.
+      if (queued->cancelled) return;  // The handle's owner treats it as finished.
       queued->cancelled = true;
       answer(op.target, "dropped");
       return answer(op.id, "true");
@@ -331,14 +332,14 @@ class PoolModel {
     if (it == blocked_.end()) return;
     blocked_.erase(it);
     refuse(id, "cancelled");
-    admit();  // Tasks behind one that was too heavy may fit.
+    admit();  // Tasks behind a task that was too heavy may fit.
   }
 
   // --- Workers ---
 
-  // Tasks that have been accepted have workers, as far as the limit allows.
+  // Gives accepted tasks workers, as far as the limit allows.
   void grow() {
-    // Nothing lowers the limit, as these tests let no time pass.
+    // The limit never falls, because no time passes in these tests.
     const std::size_t startable = queue_.startable(running_);
     while (limit_.is_too_low_for(running_.size() + startable)) limit_.raise();
     while (live_ < limit_.value() && startable > live_ - running_.size()) {

@@ -10,21 +10,22 @@
 
 namespace weft::test {
 
-// One after the other.
+// The operations run one after the other.
 enum class Act : std::uint8_t {
-  // With a task of its own. `target` says whose stop ends the wait: see kStopNow, kNoStop.
+  // These operations submit a new task. `target` selects the stop that ends the wait: see kStopNow,
+  // kNoStop.
   submit,
   try_submit,
   submit_past,      // With a deadline that has passed.
-  submit_stopping,  // Until the stop of this call, which `stop` requests.
+  submit_stopping,  // Until a `stop` of this call.
   async,
   run,
   bulk,  // `number` plain tasks that end at once, in one call.
-  // With the task or call `target`.
-  open,    // Lets a task that waits at its gate go on.
+  // These operations concern the task or call `target`.
+  open,    // Lets a task continue that waits at its gate.
   cancel,  // A task of async().
   stop,    // The wait of submit_stopping.
-  // With the pool.
+  // These operations concern the pool.
   resize,  // To `number`.
   pause,
   resume,
@@ -41,14 +42,14 @@ enum class Act : std::uint8_t {
 enum class Course : std::uint8_t {
   at_once,
   gated,
-  stoppable,  // Gated, and ends by a stop.
+  stoppable,  // Has a gate, and ends by a stop.
 };
 
-// The same fields as SubmitOptions has.
+// Has the same fields as SubmitOptions.
 struct TaskOptions {
-  bool are_set = false;  // If not, it is submitted without any.
+  bool are_set = false;  // If not, the task is submitted without options.
   Priority priority = Priority::normal;
-  int key = 0;  // None.
+  int key = 0;  // No key.
   std::size_t weight = 1;
 };
 
@@ -60,10 +61,10 @@ struct Op {
   Course course = Course::at_once;
   bool throws = false;
   TaskOptions options = {};
-  bool settles = true;  // Everything that can happen happens before the next one.
+  bool settles = true;  // All effects come before the next operation.
 
   [[nodiscard]] bool has_task() const { return act <= Act::run; }
-  // The numbers by which the tasks of a bulk are known.
+  // Returns the number of a task in a bulk.
   [[nodiscard]] int id_of_part(std::size_t part) const {
     return -100 * id - static_cast<int>(part);
   }
@@ -73,7 +74,7 @@ struct Op {
 struct Behaviour {
   std::map<int, std::string> answers;
   std::vector<int> started;
-  std::uint64_t handled = 0;  // Exceptions that on_exception was given.
+  std::uint64_t handled = 0;  // Exceptions that on_exception got.
 };
 
 }  // namespace weft::test

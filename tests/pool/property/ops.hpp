@@ -1,4 +1,4 @@
-// Operations of the property test: at random, and in words.
+// Random operations of the property test, and their descriptions.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,7 @@ namespace weft::test {
   return options;
 }
 
-// The same with a limit of workers that follows the load. Nothing lowers it in time.
+// Does the same, with a limit of workers that follows the load. Time does not lower the limit.
 [[nodiscard]] inline PoolOptions random_options_by_load(Random& random) {
   constexpr std::array kUps{0.5, 1.0, 1.5, 2.0, 4.0};
   PoolOptions options = random_options(random);
@@ -105,10 +105,10 @@ namespace weft::test {
 }
 
 [[nodiscard]] inline TaskOptions random_task_options(Random& random) {
-  // Two of the keys are in one bucket of the pool's table, which has 64 at first.
+  // Two of the keys are in one bucket of the pool's table, which has 64 buckets at first.
   constexpr std::array kKeys{1, 2, 60};
   TaskOptions options{.are_set = true};
-  // Mostly high, so that the patience of others ends now and then.
+  // Chooses mostly high priorities, so that lower levels are passed over until their turn comes.
   if (random.one_in(2))
     options.priority = static_cast<Priority>(random.below(3));
   else
@@ -118,19 +118,19 @@ namespace weft::test {
   return options;
 }
 
-// Which tasks a random run has. Which of two that end at the same time is first makes a difference
-// to others of their keys, so with options each operation has its effect before the next one.
+// The kinds of tasks in a random run. If two tasks end at the same time, their order affects other
+// tasks of their keys. So with options, each operation takes effect before the next one.
 enum class Kind : std::uint8_t { plain_tasks, by_load, with_options };
 
-// Operations with numbers from 1 on.
+// Returns operations, numbered from 1.
 [[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count, Kind kind) {
   std::vector<Op> ops;
   for (int id = 1; id <= count; ++id) {
     Op op{.act = random_act(random), .id = id};
-    // Mostly something that is not long ago.
+    // Mostly selects a recent operation.
     const auto back = 1 + random.below(random.one_in(4) ? 100 : 12);
     op.target = std::max(1, id - static_cast<int>(back));
-    // A stop means something to one act only.
+    // A stop has an effect on only one kind of operation.
     while (op.act == Act::stop && op.target > 1 &&
            ops[static_cast<std::size_t>(op.target - 1)].act != Act::submit_stopping) {
       --op.target;
@@ -151,7 +151,7 @@ enum class Kind : std::uint8_t { plain_tasks, by_load, with_options };
   return ops;
 }
 
-// Lets all of `ops` come to an end.
+// Appends operations that end all of `ops`.
 inline void append_end(std::vector<Op>& ops) {
   const int last = ops.empty() ? 0 : ops.back().id;
   int id = last;

@@ -20,14 +20,14 @@
 
 namespace weft::test {
 
-// Lives in the main fiber of a runtime of one worker.
+// It lives in the main fiber of a runtime with one worker.
 class Player {
  public:
   explicit Player(PoolOptions options) : pool_(handling_exceptions(std::move(options))) {}
 
-  // Whether the main fiber can make the call itself, so that nothing else runs before it returns.
-  // A cancel needs the handle, which an async() that was blocked returns a moment after its task
-  // was accepted.
+  // Returns whether the main fiber can make the call itself, so that no other fiber runs before the
+  // call returns. A cancel needs the handle, which a blocked async() returns a moment after its
+  // task was accepted.
   [[nodiscard]] static bool is_direct(const Op& op, OnFull when_full) {
     if (op.act == Act::submit)
       return when_full == OnFull::reject || when_full == OnFull::drop_oldest;
@@ -50,11 +50,11 @@ class Player {
       if (by_clock) --on_the_clock_;
     });
   }
-  // Lets all fibers go on until none can.
+  // Lets all fibers run until none can continue.
   void settle() const {
-    // More than there are wakes one after the other: each lets all that are ready run.
+    // More passes than consecutive wakes: each pass lets all ready fibers run.
     constexpr int kPasses = 40;
-    // A deadline that has passed is seen some time.
+    // Some pass notices a deadline that has passed.
     constexpr int kPassesOfTheClock = 100'000;
     for (int i = 0; i < kPassesOfTheClock && on_the_clock_ > 0; ++i) this_fiber::yield();
     for (int i = 0; i < kPasses; ++i) this_fiber::yield();
@@ -63,7 +63,7 @@ class Player {
   [[nodiscard]] const Behaviour& behaviour() const { return behaviour_; }
   [[nodiscard]] const FiberPool& pool() const { return pool_; }
 
-  // False if a caller or the pool itself is stuck, so that this object must be left alone.
+  // Returns false if a caller or the pool is stuck, so that this object must not be destroyed.
   [[nodiscard]] bool end() {
     for (auto& [id, gate] : gates_) gate.set();
     for (auto& [id, stop] : stops_) stop.request_stop();
@@ -104,7 +104,7 @@ class Player {
                            .key = op.options.key == 0 ? TaskKey() : TaskKey(op.options.key),
                            .weight = op.options.weight});
   }
-  // `options`: none, or SubmitOptions.
+  // `options` is empty or a SubmitOptions.
   template <class Task, class... Options>
   void offer_to(const Op& op, Task task, const Options&... options) {
     switch (op.act) {

@@ -1,12 +1,13 @@
-// Pools in pools under random operations keep what is promised of them, looked at after each.
+// Nested pools keep their promises under random operations. The test checks them after each
+// operation.
 //
-// Which pool of several is next at their parent depends on how they came to wait there. So the
-// model is no second implementation but the promises: which tasks may run and in which order, that
-// no caller waits or is refused without a reason, and the numbers.
+// Which of several pools is next at their parent depends on how the pools came to wait there. So
+// the model is no second implementation, but states the promises: which tasks may run and in which
+// order, that no caller waits or is refused without a reason, and the numbers.
 //
-// In half of the trees tasks have weights. Such a task may have left its queue and wait for slots
-// of a parent, while others begin: there the order is not promised, and how many wait is seen less
-// well.
+// In half of the trees tasks have weights. Such a task may have left its queue and may wait for
+// slots of a parent while other tasks begin. There the order is not promised, and the number of
+// waiting tasks is less exact.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -34,7 +35,7 @@ using namespace weft::test;
 
 namespace {
 
-// A pool, and all that is known of it from outside. Tasks have numbers in the order of their calls.
+// A pool, and its state as a caller can know it. Tasks have numbers in the order of their calls.
 struct Member {
   Member(const PoolOptions& its_options, Member* its_parent)
       : options(its_options),
@@ -48,21 +49,21 @@ struct Member {
   bool has_sub_pools = false;
   bool closed = false;
   bool paused = false;
-  std::size_t running = 0;  // Tasks of its sub-pools count, too.
+  std::size_t running = 0;  // Includes tasks of its sub-pools.
   std::size_t weight = 0;   // The weight of the running tasks.
   std::size_t blocked = 0;  // Callers in submit().
-  std::deque<int> waiting;  // Accepted tasks, and after them tasks of blocked callers.
+  std::deque<int> waiting;  // Accepted tasks, then tasks of blocked callers.
   std::uint64_t accepted = 0;
   std::uint64_t ended = 0;
   std::uint64_t dropped = 0;
   std::uint64_t rejected = 0;
   FiberPool pool;
 
-  // Whether a task of this pool may not start now, here or further out.
+  // Returns whether this pool or one of its parents keeps a task from starting now.
   [[nodiscard]] bool is_held_back() const {
     return paused || running >= capacity || (parent != nullptr && parent->is_held_back());
   }
-  // Here and further out.
+  // Returns the least capacity of this pool and its parents.
   [[nodiscard]] std::size_t least_capacity() const {
     return parent == nullptr ? capacity : std::min(capacity, parent->least_capacity());
   }
@@ -71,7 +72,7 @@ struct Member {
   }
 };
 
-// A tree of pools. Lives in the main fiber of a runtime of one worker.
+// A tree of pools. It lives in the main fiber of a runtime with one worker.
 class Tree {
  public:
   explicit Tree(Random& random) : weighted_(random.one_in(2)) {
@@ -81,11 +82,11 @@ class Tree {
     }
   }
 
-  // Does something, lets everything happen that can, and looks at all pools.
+  // Performs an operation, lets all its effects happen, and checks all pools.
   void act(Random& random) {
     Member& member = *members_[random.below(members_.size())];
     const std::uint64_t choice = random.below(40);
-    // One above the capacity of its own pool is refused.
+    // A pool refuses a weight above its capacity.
     const std::size_t weight =
         weighted_ ? 1 + random.below(std::min<std::size_t>(3, member.capacity)) : 1;
     if (choice < 10) {
@@ -99,8 +100,8 @@ class Tree {
     } else if (choice < 37) {
       resume(member);
     } else if (choice < 38) {
-      // A task that has its slots here, and waits for a parent's, begins although they are fewer by
-      // then.
+      // A task that has its slots here and waits for slots of a parent begins even if this pool has
+      // fewer slots by then.
       if (!weighted_) resize(member, 1 + random.below(4));
     } else if (random.one_in(3)) {
       close(member, random.one_in(2) ? Close::drain : Close::discard);
@@ -110,7 +111,7 @@ class Tree {
     settle();
     for (const auto& each : members_) look_at(*each);
   }
-  // Lets everything end.
+  // Ends all tasks and pools.
   void end() {
     close(*members_.front(), Close::drain);
     for (settle(); !gates_.empty(); settle()) {
@@ -122,7 +123,7 @@ class Tree {
       expect(each->waiting.empty(), "a task is lost", *each);
       expect(each->blocked == 0, "a caller is still blocked", *each);
     }
-    while (!members_.empty()) members_.pop_back();  // Parents after their sub-pools.
+    while (!members_.empty()) members_.pop_back();  // Sub-pools before parents.
   }
   // The operations up to the first error, and the error; empty if there is none.
   [[nodiscard]] const std::string& problem() const { return problem_; }
@@ -160,7 +161,7 @@ class Tree {
 
   // --- Tasks ---
 
-  // Notes when a callable is gone.
+  // Records the destruction of a callable.
   struct Presence {
     Presence(std::set<int>& its_gone, int its_number) : gone(its_gone), number(its_number) {}
     Presence(const Presence&) = delete;
@@ -200,7 +201,7 @@ class Tree {
     }
     ++member.ended;
   }
-  // No caller is passed over: a blocked one waits after all accepted tasks.
+  // No caller is passed over: a blocked caller waits behind all accepted tasks.
   void submit(Member& member, std::size_t weight) {
     const int number = ++last_number_;
     note("submit #" + std::to_string(number) + ", weight " + std::to_string(weight), member);
@@ -232,7 +233,7 @@ class Tree {
     expect(accepted || !has_slot, "a task is refused though a slot is free", member);
     expect(!accepted || load < bound, "a task is accepted without room", member);
   }
-  // A caller that was blocked may be let in by a close that drains, as it ends the pauses first.
+  // A close that drains may admit a blocked caller, because it first ends the pauses.
   void count(Member& member, int number, const Accepted& accepted, bool was_closed) {
     if (accepted) {
       ++member.accepted;
@@ -275,7 +276,7 @@ class Tree {
       each->closed = true;
       each->paused = false;
       if (mode == Close::drain || weighted_) continue;
-      // Blocked callers learn of it, each by its own refusal.
+      // Each blocked caller gets a refusal.
       const std::size_t queued = each->waiting.size() - each->blocked;
       each->dropped += queued;
       each->waiting.erase(each->waiting.begin(),
@@ -305,7 +306,7 @@ class Tree {
     expect(stats.busy == member.running, "busy is not so", member);
     expect(member.waiting.empty() || member.is_held_back(), "a task waits for no reason", member);
     look_at_books(member, stats);
-    if (member.has_sub_pools) return;  // They may wait for room in it.
+    if (member.has_sub_pools) return;  // Sub-pools may wait for room in it.
     expect(stats.in_sub_pools == 0, "in_sub_pools is not so", member);
     expect(stats.blocked == member.blocked, "blocked is not so", member);
     expect(stats.blocked + stats.queued == member.waiting.size(), "queued is not so", member);
@@ -333,7 +334,7 @@ class Tree {
   const bool weighted_;
   std::set<int> gone_;  // Tasks whose callables are destroyed. Outlives the pools.
   std::vector<std::unique_ptr<Member>> members_;
-  std::map<int, Event*> gates_;  // Of the tasks that run.
+  std::map<int, Event*> gates_;  // For running tasks.
   int last_number_ = 0;
   std::ostringstream trace_;
   std::string problem_;
@@ -355,7 +356,8 @@ void play_many_runs() {
 
 TEST_SUITE_BEGIN("pool/property_nested");
 
-TEST_CASE("nested pools keep their guarantees in random histories") {
+TEST_CASE(
+    "nested pools keep their capacities, start orders and statistics under random operations") {
   if (!one_worker_keeps_order()) return;
   const TestGuard guard("pools in pools");
   Runtime runtime({.workers = 1, .monitor = false});

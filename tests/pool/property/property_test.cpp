@@ -1,9 +1,9 @@
-// Pools under random operations do what a slow and obviously right model of them does.
+// Under random operations, pools do the same as a slow and obviously correct model.
 //
-// With one worker, and tasks that go on when the test says so, all that happens is determined:
-// which callers are accepted, refused or blocked, which tasks start and in which order, what each
-// caller gets, and all numbers. A run that differs is made shorter as long as it differs, and
-// printed.
+// With one worker, and tasks that continue when the test lets them, everything is determined: which
+// callers are accepted, refused or blocked, which tasks start and in which order, the result of
+// each caller, and all numbers. The test shortens a run that differs as long as it still differs,
+// and prints it.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -26,7 +26,7 @@ using namespace weft::test;
 
 namespace {
 
-// The first difference, in words; empty if there is none.
+// Returns a description of the first difference, or an empty text.
 class Comparison {
  public:
   Comparison(const Player& player, const PoolModel& model) {
@@ -85,12 +85,12 @@ class Comparison {
   std::ostringstream text_;
 };
 
-// Compares a pool with the model, operation by operation. In the main fiber of `runtime`.
+// Compares a pool with the model, operation by operation. Use it in the main fiber of `runtime`.
 class Comparing {
  public:
   explicit Comparing(Runtime& runtime) : runtime_(runtime) {}
 
-  // Empty if they agree throughout, else where they do not.
+  // Returns an empty text if both agree throughout; otherwise the place where they differ.
   [[nodiscard]] std::string play(const PoolOptions& options, const std::vector<Op>& ops) {
     const std::uint64_t fibers = runtime_.stats().live;
     auto player = std::make_unique<Player>(options);
@@ -98,14 +98,14 @@ class Comparing {
     std::string difference = follow(*player, model, ops, options.on_full);
     if (!player->end()) {
       is_stuck_ = true;
-      (void)player.release();  // Callers are still inside.
+      (void)player.release();  // Callers still use it.
       return difference + "the pool cannot be taken down\n";
     }
     player->settle();
     if (runtime_.stats().live != fibers) difference += "fibers are left after the join\n";
     return difference;
   }
-  // Whether a pool could not be taken down, so that the runtime cannot be, either.
+  // Returns whether a pool could not be destroyed, so that the runtime cannot be destroyed either.
   [[nodiscard]] bool is_stuck() const { return is_stuck_; }
 
  private:
@@ -135,7 +135,7 @@ class Comparing {
   bool is_stuck_ = false;
 };
 
-// Leaves out whatever can be left out so that there still is a difference.
+// Omits as many operations as possible while there still is a difference.
 std::vector<Op> shortened(Comparing& comparing, const PoolOptions& options, std::vector<Op> ops) {
   int tries_left = 500;
   for (std::size_t size = ops.size() / 2; size > 0; size /= 2) {
@@ -163,10 +163,11 @@ void compare_many_runs(Comparing& comparing, Kind kind) {
     const PoolOptions options =
         kind == Kind::by_load ? random_options_by_load(random) : random_options(random);
     std::vector<Op> ops = random_ops(random, kOps, kind);
-    // A bulk that has to wait for room, or runs tasks itself, is many calls; see pool/bulk.
+    // A bulk that has to wait for room, or that runs tasks itself, consists of many calls; see
+    // pool/bulk.
     const bool has_bulk =
         options.on_full == OnFull::reject || options.on_full == OnFull::drop_oldest;
-    for (Op& op : ops) {  // All that the capacity allows are started then.
+    for (Op& op : ops) {  // Starts all that the capacity allows.
       if (options.grow.kind() == GrowPolicy::Kind::eager)
         op.number = std::min<std::size_t>(op.number, 20);
     }
@@ -199,15 +200,15 @@ void compare(const char* what, Kind kind) {
 
 }  // namespace
 
-TEST_CASE("a pool behaves like its model in random histories") {
+TEST_CASE("a pool behaves like its reference model under random operations") {
   compare("a pool and its model", Kind::plain_tasks);
 }
 
-TEST_CASE("a pool whose workers follow the load behaves like its model") {
+TEST_CASE("a pool whose workers follow the load behaves like its reference model") {
   compare("a pool and its model, by load", Kind::by_load);
 }
 
-TEST_CASE("a pool with priorities, keys and weights behaves like its model") {
+TEST_CASE("a pool with priorities, keys and weights behaves like its reference model") {
   compare("a pool and its model, with options", Kind::with_options);
 }
 

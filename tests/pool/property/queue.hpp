@@ -1,4 +1,4 @@
-// The tasks that a model pool has accepted: which is next?
+// The queue of accepted tasks in a model pool.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace weft::test {
   return sum;
 }
 
-// In the order in which they were accepted; all else is looked up when it is asked for.
+// Holds the tasks in the order of acceptance; everything else is computed on request.
 class ModelQueue {
  public:
   struct Queued {
@@ -45,10 +45,10 @@ class ModelQueue {
                                  [&](const Queued& task) { return matches(task.op); });
     return it == tasks_.end() ? nullptr : &*it;
   }
-  // For a queue that was dropped as a whole.
+  // Call it when the whole queue was dropped.
   void forget_turns() { passed_over_ = {}; }
 
-  // Whether a task with that key would have to wait for another.
+  // Returns whether a task with that key would have to wait for another task.
   [[nodiscard]] bool is_held(int key, const std::vector<Op>& running) const {
     const auto has_key = [key](const Op& op) { return op.options.key == key; };
     return key != 0 && (std::any_of(running.begin(), running.end(), has_key) ||
@@ -62,7 +62,7 @@ class ModelQueue {
     }
     return sum;
   }
-  // Requires that there is one.
+  // Requires that there is such a task.
   [[nodiscard]] Queued take_oldest_held_up(const std::vector<Op>& running) {
     std::size_t i = 0;
     while (is_startable(i, running)) ++i;
@@ -70,7 +70,7 @@ class ModelQueue {
     tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
     return oldest;
   }
-  // How many no task of their key holds up.
+  // Returns how many tasks are not held up by a task of their key.
   [[nodiscard]] std::size_t startable(const std::vector<Op>& running) const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < tasks_.size(); ++i) count += is_startable(i, running) ? 1 : 0;
@@ -81,10 +81,10 @@ class ModelQueue {
     if (!level) return std::nullopt;
     return tasks_[*first_of(*level, running)].op;
   }
-  // Requires that there is a next one.
+  // Requires that there is a next task.
   [[nodiscard]] Queued take_next(const std::vector<Op>& running) {
     const std::size_t taken = *next_level(running);
-    if (has_terms_to_start(running)) {  // Otherwise there is nothing to choose.
+    if (has_terms_to_start(running)) {  // Otherwise there is no choice.
       passed_over_[taken] = 0;
       for (std::size_t lower = taken + 1; lower < kLevels; ++lower) {
         if (first_of(lower, running)) ++passed_over_[lower];
@@ -124,7 +124,7 @@ class ModelQueue {
     }
     return std::nullopt;
   }
-  // The highest, unless a lower one has been passed over often enough.
+  // Returns the highest level, unless a lower level has been passed over often enough.
   [[nodiscard]] std::optional<std::size_t> next_level(const std::vector<Op>& running) const {
     std::optional<std::size_t> highest;
     for (std::size_t level = kLevels; level-- > 0;) {

@@ -1,4 +1,4 @@
-// SubmitOptions: priorities and keys.
+// Tests SubmitOptions: priorities and keys.
 #include <weft/submit_options.hpp>
 
 #include <atomic>
@@ -36,7 +36,7 @@ FIBER_TEST_CASE(
   CHECK(record.values() == std::vector<int>{11, 12, 21, 22, 23, 24, 31, 32});
 }
 
-FIBER_TEST_CASE("a low priority is passed over sixteen times and no more") {
+FIBER_TEST_CASE("a task of low priority is passed over sixteen times and then runs") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   CHECK(held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
@@ -49,7 +49,8 @@ FIBER_TEST_CASE("a low priority is passed over sixteen times and no more") {
   CHECK(order[16] == -1);
 }
 
-FIBER_TEST_CASE("tasks of two priorities that were each passed over sixteen times both run next") {
+FIBER_TEST_CASE(
+    "two tasks of different priorities that were each passed over sixteen times both run next") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   CHECK(held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
@@ -60,12 +61,12 @@ FIBER_TEST_CASE("tasks of two priorities that were each passed over sixteen time
   held.run_all();
   const std::vector<int> order = record.values();
   CHECK(order.size() == 42);
-  CHECK(order[16] == -1);  // Not passed over a seventeenth time.
+  CHECK(order[16] == -1);  // It is not passed over a 17th time.
   CHECK(order[17] == -2);
 }
 
 FIBER_TEST_CASE(
-    "tasks of one key run one by one, in order, and in parallel to tasks of other keys") {
+    "tasks with the same key run in order, one at a time, and in parallel to other keys") {
   constexpr int kKeys = 5;
   constexpr int kTasks = 40;
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
@@ -87,8 +88,7 @@ FIBER_TEST_CASE(
   for (auto& count : next) CHECK(count == kTasks);
 }
 
-FIBER_TEST_CASE(
-    "a busy key holds up only its own tasks, and waiting tasks of the key take no slots") {
+FIBER_TEST_CASE("a key in use delays only its own tasks, and the delayed tasks take no slots") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Flag hold;
   std::atomic<int> of_key{0};
@@ -103,7 +103,7 @@ FIBER_TEST_CASE(
   CHECK(of_key == 3);
 }
 
-FIBER_TEST_CASE("a key admits its next task when a task throws, is cancelled, or is dropped") {
+FIBER_TEST_CASE("a key admits its next task when its task throws, is cancelled, or is dropped") {
   HeldPool held({.capacity = 1, .queue_capacity = 10, .on_exception = [](std::exception_ptr) {}});
   FiberPool& pool = held.pool;
   Record record;
@@ -119,7 +119,8 @@ FIBER_TEST_CASE("a key admits its next task when a task throws, is cancelled, or
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened pool has no keys") {
+FIBER_TEST_CASE(
+    "close(discard) drops tasks that wait for a key, and a reopened pool has no keys in use") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Flag hold;
   std::atomic<int> ran{0};
@@ -130,7 +131,7 @@ FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened poo
   CHECK(held_up.ready());
   CHECK_THROWS_AS(held_up.get(), std::system_error);
   pool.reopen();
-  CHECK(pool.submit({.key = 1}, [&] { ++ran; }));  // Behind the one that still runs.
+  CHECK(pool.submit({.key = 1}, [&] { ++ran; }));  // Behind the task that still runs.
   CHECK(ran == 0);
   hold.set();
   pool.wait_idle();
@@ -138,7 +139,8 @@ FIBER_TEST_CASE("close(discard) drops tasks held up by a key, and a reopened poo
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("drop_oldest drops the task that has waited longest, of any priority and key") {
+FIBER_TEST_CASE(
+    "drop_oldest drops the task that has waited longest, whatever its priority and key") {
   HeldPool held({.capacity = 1, .queue_capacity = 3, .on_full = OnFull::drop_oldest});
   Record record;
   const auto submit = [&](const SubmitOptions& options, int value) {
@@ -147,16 +149,16 @@ FIBER_TEST_CASE("drop_oldest drops the task that has waited longest, of any prio
   submit({.priority = Priority::high}, 1);
   submit({.key = 5}, 2);
   submit({.key = 5}, 3);
-  submit({}, 4);                           // In place of 1.
-  submit({.key = 5}, 5);                   // In place of 2: 3 has the key now.
-  submit({.priority = Priority::low}, 6);  // In place of 3.
+  submit({}, 4);                           // Replaces task 1.
+  submit({.key = 5}, 5);                   // Replaces task 2: task 3 has the key now.
+  submit({.priority = Priority::low}, 6);  // Replaces task 3.
   CHECK(held.pool.stats().queued == 3);
   held.run_all();
   CHECK(record.values() == std::vector<int>{4, 5, 6});
   CHECK(held.pool.stats().cancelled == 3);
 }
 
-FIBER_TEST_CASE("with caller_runs a task with a busy key waits for its turn instead") {
+FIBER_TEST_CASE("a submitter waits while its task's key is in use, although caller_runs is set") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   weft::test::Flag hold;
   Record record;

@@ -32,14 +32,14 @@ int pop_number(SegmentQueue& queue, int& last_run) {
 
 TEST_SUITE_BEGIN("pool/segment_queue");
 
-TEST_CASE("items leave in FIFO order, however the queue grows") {
+TEST_CASE("a segment queue returns items in FIFO order, however the queue grows") {
   Random random;
   SegmentQueue queue;
   std::deque<int> oracle;
   int last_run = 0;
   int next = 0;
   for (int step = 0; step < 200'000; ++step) {
-    // Long tides, so that the queue both fills several rings and runs empty.
+    // The phases are long, so that the queue both fills several rings and becomes empty.
     const bool push = random.below(100) < (step / 3000 % 2 == 0 ? 60u : 40u);
     if (push) {
       if (!queue.has_room() || random.one_in(500)) grow(queue);
@@ -55,7 +55,7 @@ TEST_CASE("items leave in FIFO order, however the queue grows") {
   }
 }
 
-TEST_CASE("while each_pop_makes_room() is true, each pop makes room for a push") {
+TEST_CASE("each pop of a segment queue makes room for a push while each_pop_makes_room() is true") {
   Random random;
   SegmentQueue queue;
   int last_run = 0;
@@ -77,7 +77,7 @@ TEST_CASE("while each_pop_makes_room() is true, each pop makes room for a push")
   }
 }
 
-TEST_CASE("remaining items are destroyed with the queue and not run") {
+TEST_CASE("a destroyed segment queue destroys its remaining items without running them") {
   int destroyed = 0;
   bool ran = false;
   struct Counter {
@@ -100,7 +100,7 @@ TEST_CASE("remaining items are destroyed with the queue and not run") {
   CHECK(!ran);
 }
 
-TEST_CASE("an empty queue frees the memory by which it has grown") {
+TEST_CASE("an empty segment queue frees the memory by which it has grown") {
   SegmentQueue queue;
   int last_run = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("an empty queue frees the memory by which it has grown") {
   CHECK(pop_number(queue, last_run) == 7);
 }
 
-TEST_CASE("a queue keeps its reserved room in one ring, even after a trim") {
+TEST_CASE("a segment queue keeps its reserved room in one ring, even after a trim") {
   SegmentQueue queue;
   queue.begin_with(5000);
   for (int round = 0; round < 2; ++round) {

@@ -1,4 +1,4 @@
-// The order in which tasks with options leave the queue, and what that costs.
+// Tests the order in which tasks with options leave the queue, and the cost.
 #include "pool/queue/task_queue.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using detail::PoolItem;
 using detail::TaskAttributes;
 using pool::TaskQueue;
 
-// Never followed.
+// The pointer is never dereferenced.
 alignas(std::max_align_t) unsigned char no_pool[1];
 
 PoolItem item_with(const SubmitOptions& options) {
@@ -42,7 +42,7 @@ void push(TaskQueue& queue, const SubmitOptions& options) {
   queue.push(std::move(item));
 }
 
-// Pops one, and ends it at once.
+// Pops a task, and ends it at once.
 void run_next(TaskQueue& queue) {
   PoolItem item;
   queue.pop(item);
@@ -50,7 +50,7 @@ void run_next(TaskQueue& queue) {
   if (attributes != nullptr && attributes->key.is_set()) queue.pass_on_key(*attributes);
 }
 
-// How long `held` tasks of a busy key take that stand before `others`.
+// Returns the time that `held` tasks of a busy key take if they precede `others` in the queue.
 std::chrono::nanoseconds time_of_key(int held, int others) {
   TaskQueue queue;
   PoolItem holder;
@@ -66,9 +66,9 @@ std::chrono::nanoseconds time_of_key(int held, int others) {
 
 TEST_SUITE_BEGIN("pool/queue");
 
-TEST_CASE("a busy key costs the same with any number of waiting tasks") {
+TEST_CASE("a task whose key is in use takes the same time with any number of waiting tasks") {
   constexpr int kHeld = 1'000;
-  // The shortest times of several: what is longer is the machine's doing.
+  // Uses the shortest of several times, because disturbances of the machine only lengthen them.
   auto few = std::chrono::nanoseconds::max();
   auto many = std::chrono::nanoseconds::max();
   const auto is_same = [&] { return many / 10 < few; };
@@ -76,10 +76,11 @@ TEST_CASE("a busy key costs the same with any number of waiting tasks") {
     few = std::min(few, time_of_key(kHeld, 1'000));
     many = std::min(many, time_of_key(kHeld, 50'000));
   }
-  CHECK(is_same());  // With a walk past the others it is 50 times as much, or more.
+  CHECK(is_same());  // A walk past the others would take 50 times as long.
 }
 
-TEST_CASE("tasks inserted out of order keep the heap shallow, and the oldest task leaves first") {
+TEST_CASE(
+    "a priority level with out-of-order inserts stays shallow and returns the oldest task first") {
   constexpr std::uint64_t kLate = 2'000;
   std::vector<PoolItem> items;
   pool::PriorityLevel level;
@@ -87,19 +88,19 @@ TEST_CASE("tasks inserted out of order keep the heap shallow, and the oldest tas
     TaskAttributes& attributes =
         *TaskQueue::attributes_of(items.emplace_back(item_with({.key = 1})));
     attributes.number =
-        i == 0 ? 2 * kLate : i;  // All others come later than the first, and are older.
+        i == 0 ? 2 * kLate : i;  // All others arrive later than the first, but are older.
     level.insert(attributes);
   }
   std::uint64_t deep = 0;
   for (const TaskAttributes* at = level.front(); at != nullptr; at = at->previous) ++deep;
-  CHECK(deep <= 11);  // As deep as a heap of 2 047 can be.
+  CHECK(deep <= 11);  // The depth of a heap with 2 047 entries.
   for (std::uint64_t i = 1; i <= kLate; ++i) {
     CHECK(level.front()->number == i);
     level.pop_front();
   }
 }
 
-TEST_CASE("tasks of each key leave in the order of acceptance, one at a time") {
+TEST_CASE("tasks with a key leave the task queue in the order of acceptance, one at a time") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     test::Random random(seed);
     TaskQueue queue;
@@ -139,7 +140,7 @@ TEST_CASE("tasks of each key leave in the order of acceptance, one at a time") {
   }
 }
 
-TEST_CASE("earlier tasks do not change how many higher priorities pass over a task") {
+TEST_CASE("a new task is passed over equally often, whatever tasks ran before it") {
   const auto turns_before_normal = [](int left_before) {
     TaskQueue queue;
     for (int i = 0; i <= left_before; ++i) push(queue, {.priority = Priority::normal});
@@ -158,13 +159,13 @@ TEST_CASE("earlier tasks do not change how many higher priorities pass over a ta
   CHECK(turns_before_normal(5) == turns);
 }
 
-TEST_CASE("the earliest accepted startable task is next") {
+TEST_CASE("a task queue returns the earliest accepted task that may start") {
   TaskQueue queue;
   PoolItem holder;
   push(queue, {.key = 0});
   queue.pop(holder);
   std::vector<std::uint64_t> order;
-  for (int i = 0; i < 20; ++i) push(queue, {.key = i % 2});  // Every other one is held up.
+  for (int i = 0; i < 20; ++i) push(queue, {.key = i % 2});  // Every second task is held up.
   const auto note_next = [&] {
     PoolItem item;
     queue.pop(item);
@@ -175,7 +176,7 @@ TEST_CASE("the earliest accepted startable task is next") {
   queue.pass_on_key(*TaskQueue::attributes_of(holder));
   while (!queue.empty()) note_next();
   CHECK(order.size() == 20);
-  // The tasks that come late are older than the rest, and each goes before it.
+  // The late tasks are older than the rest, so each precedes the rest.
   CHECK(order[3] == 2);
   CHECK(std::is_sorted(order.begin() + 3, order.end()));
 }

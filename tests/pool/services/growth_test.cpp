@@ -1,4 +1,4 @@
-// When workers are started, and how many may live.
+// Tests when workers are started, and how many may live.
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/growth");
 
-FIBER_TEST_CASE("an eager pool starts all of its workers for the first task, and then no more") {
+FIBER_TEST_CASE(
+    "a pool with GrowPolicy::eager starts all workers for the first task, and no more later") {
   FiberPool pool({.capacity = 6, .grow = GrowPolicy::eager(), .idle_timeout = kNever});
   CHECK(pool.stats().started == 0);
   pool.run([] {});
@@ -26,14 +27,14 @@ FIBER_TEST_CASE("an eager pool starts all of its workers for the first task, and
   CHECK(pool.stats().started == 6);
 }
 
-FIBER_TEST_CASE("an eager pool cannot be made unlimited") {
+FIBER_TEST_CASE("a pool with GrowPolicy::eager refuses a resize to an unlimited capacity") {
   FiberPool pool({.capacity = 2, .grow = GrowPolicy::eager()});
   CHECK_THROWS_AS(pool.resize(kUnlimited), std::invalid_argument);
   CHECK(pool.capacity() == 2);
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("an eager pool can be closed while it starts its workers") {
+FIBER_TEST_CASE("a pool with GrowPolicy::eager can be closed while its workers start") {
   for (int i = 0; i < 20; ++i) {
     FiberPool pool({.capacity = 20, .grow = GrowPolicy::eager()});
     auto closer = spawn([&] { pool.close(Close::drain); });
@@ -48,7 +49,7 @@ FIBER_TEST_CASE("an eager pool can be closed while it starts its workers") {
 }
 
 FIBER_TEST_CASE(
-    "the number of workers grows by the step when the load is too high, up to the capacity") {
+    "the number of workers grows in steps up to the capacity when the load is too high") {
   weft::test::Flag release;
   Concurrency concurrency;
   FiberPool pool({.capacity = 10,
@@ -63,9 +64,9 @@ FIBER_TEST_CASE(
     }
   };
   submit(4);
-  CHECK(pool.stats().started == 1);  // 4 tasks are not more than 4 a worker.
+  CHECK(pool.stats().started == 1);  // 4 tasks do not exceed 4 per worker.
   submit(8);
-  CHECK(pool.stats().started == 3);  // Nor are 12.
+  CHECK(pool.stats().started == 3);  // 12 tasks are 4 for each of 3 workers.
   submit(1);
   CHECK(pool.stats().started >= 4);
   CHECK(pool.stats().started <= 5);
@@ -77,7 +78,7 @@ FIBER_TEST_CASE(
   CHECK(concurrency.most() <= 10);
 }
 
-SIM_TEST_CASE("the limit falls with the load, to min_workers") {
+SIM_TEST_CASE("the limit of workers falls with the load, down to min_workers") {
   for (const std::size_t kept : {0u, 3u}) {
     weft::Event release;
     weft::Event again;
@@ -94,14 +95,14 @@ SIM_TEST_CASE("the limit falls with the load, to min_workers") {
     world.run_for(1h);
     CHECK(pool.stats().live == std::max<std::size_t>(kept, 1));
     CHECK(pool.stats().completed == 50);
-    // It grows again.
+    // The pool grows again.
     for (int i = 0; i < 50; ++i) CHECK(pool.submit([&] { again.wait(); }));
     CHECK(world.run_until([&] { return pool.stats().busy == 8; }, 10min, 1s));
     again.set();
   }
 }
 
-FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
+FIBER_TEST_CASE("surplus workers leave after their task when the load of the pool falls") {
   std::atomic<bool> stop{false};
   weft::test::Flag release;
   FiberPool pool({.capacity = 8,
@@ -111,7 +112,8 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (int i = 0; i < 100; ++i) CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().live == 8; });
   release.set();
-  // A load of about 8, which one worker may have: always something queued, so none is idle.
+  // A load of about 8, which is allowed for one worker. Some task is always queued, so no worker is
+  // idle.
   std::vector<JoinHandle<void>> callers;
   for (int i = 0; i < 8; ++i) {
     callers.push_back(spawn([&] {
@@ -123,13 +125,13 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (auto& caller : callers) caller.join();
 }
 
-SIM_TEST_CASE("a pool's workers follow a load that rises and falls") {
+SIM_TEST_CASE("the number of a pool's workers follows a load that rises and falls") {
   FiberPool pool(
       {.capacity = 20,
        .grow = GrowPolicy::load_factor({.up = 2, .down = 1, .step = 2, .interval = 1min}),
        .queue_capacity = kUnlimited,
        .idle_timeout = 10min});
-  // A task each 4 s by day, of 32 s; one in 10 minutes by night.
+  // By day, a task of 32 s comes every 4 s; by night, one comes every 10 minutes.
   const auto run_for = [&](std::chrono::hours time, std::chrono::seconds pause) {
     for (const auto end = world.now() + time; world.now() < end; world.run_for(pause)) {
       CHECK(pool.submit([] { this_fiber::sleep_for(32s); }));
@@ -147,7 +149,7 @@ SIM_TEST_CASE("a pool's workers follow a load that rises and falls") {
   CHECK(balanced(pool.stats()));
 }
 
-SIM_TEST_CASE("tasks that wait for later tasks finally get their workers") {
+SIM_TEST_CASE("tasks that wait for later tasks get the workers they need after some intervals") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::Event> done(5);
@@ -155,7 +157,7 @@ SIM_TEST_CASE("tasks that wait for later tasks finally get their workers") {
         {.capacity = 5,
          .grow = GrowPolicy::load_factor({.up = 1000, .down = 1, .interval = closed ? 24h : 1h}),
          .queue_capacity = 10});
-    // Each waits for the one behind it.
+    // Each task waits for the task behind it.
     for (std::size_t i = 0; i < 5; ++i) {
       CHECK(pool.submit([&, i] {
         if (i < 4) done[i + 1].wait();
@@ -174,7 +176,7 @@ SIM_TEST_CASE("tasks that wait for later tasks finally get their workers") {
   }
 }
 
-FIBER_TEST_CASE("a limit below the capacity refuses no task, and lets nested waits end") {
+FIBER_TEST_CASE("a limit of workers below the capacity refuses no task and lets nested waits end") {
   weft::test::Flag release;
   FiberPool pool(
       {.capacity = 6,
@@ -191,7 +193,7 @@ FIBER_TEST_CASE("a limit below the capacity refuses no task, and lets nested wai
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("an unused pool with a load factor finally has no fiber") {
+FIBER_TEST_CASE("an unused pool with a load factor has no fiber after its idle timeout") {
   FiberPool pool({.capacity = 4,
                   .grow = GrowPolicy::load_factor({.up = 2, .down = 1, .interval = 1ms}),
                   .queue_capacity = 40,
@@ -207,7 +209,7 @@ FIBER_TEST_CASE("an unused pool with a load factor finally has no fiber") {
   CHECK(pool.stats().completed == 120);
 }
 
-FIBER_TEST_CASE("the limit moves while the pool is resized, paused, closed and opened") {
+FIBER_TEST_CASE("a pool with a load factor runs all tasks while it is resized, paused and closed") {
   const int rounds = 200 / static_cast<int>(kSlowdown);
   std::atomic<std::uint64_t> ran{0};
   std::uint64_t accepted = 0;

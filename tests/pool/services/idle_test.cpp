@@ -1,4 +1,4 @@
-// G8: how idle workers are reused and retired.
+// G8: the reuse and retirement of idle workers.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The workers of all pools that are parked for want of a task.
+// Returns the number of workers of all pools that are parked without a task.
 std::uint64_t parked_workers() {
   const metrics::Reading reading = metrics::read();
   for (const auto& parked : reading.runtimes.at(0).parked) {
@@ -30,15 +30,15 @@ std::uint64_t parked_workers() {
   }
   return 0;
 }
-// Lets other fibers run until no worker of the only pool is on its way: a caller that learns of a
-// task's end may be ahead of the worker, which is counted as idle before it parks.
+// Lets other fibers run until each worker of the only pool is parked. A caller may see the end of a
+// task before the worker parks, and the worker counts as idle before it parks.
 void wait_until_idle(const FiberPool& pool) {
   if (sim::is_simulated()) return sim::settle();
   wait_until_true([&] { return parked_workers() == pool.stats().idle; });
 }
 
-// Has `count` workers live and idle, and returns their fibers in the order in which they went
-// idle.
+// Starts workers until `count` are live and idle. Returns their fibers in the order in which they
+// became idle.
 std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
   std::vector<weft::Event> go_on(count);
   std::vector<std::uint64_t> fibers(count);
@@ -65,27 +65,28 @@ std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
 
 TEST_SUITE_BEGIN("pool/idle");
 
-FIBER_TEST_CASE("tasks that are submitted one after another run on the same worker") {
+FIBER_TEST_CASE("tasks submitted one after another run on the same worker") {
   FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   std::set<std::uint64_t> used;
   for (int i = 0; i < 100; ++i) {
     used.insert(pool.run([] { return this_fiber::id(); }));
-    if (i % 2 == 0) wait_until_idle(pool);  // Else it may be on its way there.
+    if (i % 2 == 0) wait_until_idle(pool);  // Otherwise it may not be parked yet.
   }
   CHECK(used == std::set{fibers.back()});
   CHECK(pool.stats().started == 8);
 }
 
 FIBER_TEST_CASE(
-    "with WakeOrder::fifo idle workers run tasks in turn; the longest idle worker retires first") {
+    "idle workers run tasks in turn with WakeOrder::fifo, and the longest idle worker retires "
+    "first") {
   FiberPool pool({.capacity = 8, .wake_order = WakeOrder::fifo, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   for (const std::uint64_t fiber : fibers) {
     CHECK(pool.run([] { return this_fiber::id(); }) == fiber);
     wait_until_idle(pool);
   }
-  // The worker that was used last is the last to go.
+  // The most recently used worker is retired last.
   const std::uint64_t last = pool.run([] {
     this_fiber::yield();
     return this_fiber::id();
@@ -96,7 +97,7 @@ FIBER_TEST_CASE(
   CHECK(pool.run([] { return this_fiber::id(); }) == last);
 }
 
-SIM_TEST_CASE("idle workers beyond min_workers are retired, and not before the timeout") {
+SIM_TEST_CASE("idle workers beyond min_workers retire after the idle timeout, and not before") {
   FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = 24h});
   (void)warm_up(pool, 6);
   world.run_for(24h - 1s);
@@ -108,10 +109,10 @@ SIM_TEST_CASE("idle workers beyond min_workers are retired, and not before the t
   CHECK(pool.stats().retired == 4);
 }
 
-SIM_TEST_CASE("a worker that is used keeps its place while idle workers are retired") {
+SIM_TEST_CASE("a worker in constant use stays while idle workers retire") {
   FiberPool pool({.capacity = 4, .idle_timeout = 10min});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
-  // The hottest is used all the time, so it is the one that stays.
+  // The most recently used worker is used all the time, so it stays.
   for (int i = 0; i < 40; ++i) {
     CHECK(pool.run([] { return this_fiber::id(); }) == fibers.back());
     world.run_for(1min);
@@ -120,7 +121,7 @@ SIM_TEST_CASE("a worker that is used keeps its place while idle workers are reti
   CHECK(pool.stats().started == 4);
 }
 
-SIM_TEST_CASE("workers that have been idle longest are retired first") {
+SIM_TEST_CASE("workers that have been idle longest retire first") {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1h});
   const auto fibers = warm_up(pool, 4);
   world.run_for(3h);
@@ -143,7 +144,7 @@ SIM_TEST_CASE("workers that have been idle longest are retired first") {
   CHECK(left == std::set{fibers[2], fibers[3]});
 }
 
-FIBER_TEST_CASE("an unused pool finally has no fiber") {
+FIBER_TEST_CASE("an unused pool has no fiber after its idle timeout") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .idle_timeout = 1ms});
   for (int i = 0; i < 8; ++i) CHECK(pool.submit([] {}));
   wait_until_true([&] {
@@ -154,7 +155,8 @@ FIBER_TEST_CASE("an unused pool finally has no fiber") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("min_workers are not watched for idleness") {
+FIBER_TEST_CASE(
+    "a pool keeps min_workers idle workers and has no fiber that waits to retire them") {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1ms});
   (void)warm_up(pool, 4);
   wait_until_true([&] {
@@ -163,14 +165,14 @@ FIBER_TEST_CASE("min_workers are not watched for idleness") {
   });
 }
 
-FIBER_TEST_CASE("no worker is retired or watched without an idle timeout") {
+FIBER_TEST_CASE("a pool without an idle timeout retires no worker") {
   FiberPool pool({.capacity = 3, .idle_timeout = kNever});
   (void)warm_up(pool, 3);
   CHECK(pool.stats().live == 3);
   wait_until_true([&] { return runtime.stats().live == 4; });
 }
 
-FIBER_TEST_CASE("retirement races with submit, and no task is lost or refused") {
+FIBER_TEST_CASE("no task is lost or refused when the retirement of workers races with submits") {
   const int rounds = 400 / static_cast<int>(kSlowdown);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 4, .on_full = OnFull::reject, .idle_timeout = 100us});
@@ -183,7 +185,7 @@ FIBER_TEST_CASE("retirement races with submit, and no task is lost or refused") 
   CHECK(pool.stats().rejected == 0);
 }
 
-FIBER_TEST_CASE("prestarted workers exist before the first task, even after a reopen") {
+FIBER_TEST_CASE("prestarted workers exist before the first task, also after a reopen") {
   FiberPool pool({.capacity = 4, .min_workers = 3, .prestart = true});
   CHECK(pool.stats().live == 3);
   CHECK(pool.run([] { return 1; }) == 1);
@@ -195,12 +197,12 @@ FIBER_TEST_CASE("prestarted workers exist before the first task, even after a re
   CHECK(pool.stats().live == 3);
 }
 
-TEST_CASE("the constructor of a pool throws if prestarted workers cannot start") {
+TEST_CASE("the constructor of a pool throws if its prestarted workers cannot be spawned") {
   CHECK_THROWS_AS(FiberPool({.capacity = 4, .min_workers = 3, .prestart = true}),
                   std::system_error);
 }
 
-FIBER_TEST_CASE("join does not wait for an idle timeout to pass") {
+FIBER_TEST_CASE("join() does not wait for the idle timeout") {
   FiberPool pool({.capacity = 4, .idle_timeout = std::chrono::hours(1)});
   (void)warm_up(pool, 4);
   pool.close(Close::drain);

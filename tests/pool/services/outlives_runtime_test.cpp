@@ -1,5 +1,5 @@
-// A pool that was made outside of run() kept the runtime from its end for up to two of its
-// idle_timeouts, and forever with min_workers.
+// Regression test: a pool that was made outside of run() delayed the end of the runtime by up to
+// two of its idle_timeouts, and with min_workers forever.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -17,7 +17,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/outlives_runtime");
 
-// By the test's deadline: a runtime that waited for an idle_timeout would not end before.
+// The test's deadline checks it: a runtime that waited for an idle_timeout would end too late.
 void run_twice_with(FiberPool& pool) {
   for (const unsigned workers : {1u, 2u}) {
     std::atomic<int> ran{0};
@@ -27,7 +27,7 @@ void run_twice_with(FiberPool& pool) {
         for (int i = 0; i < 20; ++i) pool.go([&] { ++ran; });
         pool.wait_idle();
       });
-      // A fiber that goes on while the runtime ends makes workers idle again.
+      // A fiber that continues while the runtime ends makes workers idle again.
       runtime.go([&] {
         this_fiber::sleep_for(1ms);
         for (int i = 0; i < 20; ++i) pool.go([&] { ++ran; });
@@ -38,13 +38,13 @@ void run_twice_with(FiberPool& pool) {
   }
 }
 
-TEST_CASE("a runtime ends with the last task of a pool whose workers would idle forever") {
+TEST_CASE("a runtime ends after a pool's last task although the idle workers have no timeout") {
   const test::TestGuard guard("pool_outlives_runtime");
   FiberPool pool({.capacity = 4, .min_workers = 2, .queue_capacity = 100, .idle_timeout = kNever});
   run_twice_with(pool);
 }
 
-TEST_CASE("a runtime does not wait for an idle_timeout") {
+TEST_CASE("a runtime ends without waiting for the idle_timeout of a pool") {
   const test::TestGuard guard("pool_outlives_runtime");
   FiberPool pool({.capacity = 4, .queue_capacity = 100, .idle_timeout = 24h});
   run_twice_with(pool);

@@ -1,4 +1,4 @@
-// The numbers that a pool tells every so often.
+// Tests the numbers that a pool reports periodically.
 #include <atomic>
 #include <mutex>
 #include <stop_token>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The numbers that on_tick was told.
+// The numbers that on_tick got.
 class Told {
  public:
   void add(const PoolStats& stats) {
@@ -48,7 +48,7 @@ class Told {
 TEST_SUITE_BEGIN("pool/ticks");
 
 SIM_TEST_CASE(
-    "on_tick gets statistics while the pool is open, and final statistics before join returns") {
+    "on_tick receives statistics while the pool is open, and once more before join() returns") {
   Told told;
   weft::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 20, .on_tick = told.every(1h)});
@@ -70,7 +70,7 @@ SIM_TEST_CASE(
   CHECK(told.last().retired == 2);
 }
 
-FIBER_TEST_CASE("a long period does not delay the end of a pool and the last call to on_tick") {
+FIBER_TEST_CASE("a long period delays neither the end of a pool nor the last call to on_tick") {
   Told told;
   {
     FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
@@ -82,14 +82,15 @@ FIBER_TEST_CASE("a long period does not delay the end of a pool and the last cal
   CHECK(told.last().completed == 5);
 }
 
-FIBER_TEST_CASE("without a period only the last call to on_tick is made, even for an unused pool") {
+FIBER_TEST_CASE(
+    "on_tick without a period is called only once, at the end, even for an unused pool") {
   Told told;
   { const FiberPool pool({.capacity = 2, .on_tick = told.every(kNever)}); }
   CHECK(told.calls() == 1);
   CHECK(told.last().submitted == 0);
 }
 
-SIM_TEST_CASE("on_tick gets statistics while a closed pool drains") {
+SIM_TEST_CASE("on_tick receives statistics while a closed pool drains") {
   Told told;
   weft::Event release;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1h)});
@@ -104,7 +105,7 @@ SIM_TEST_CASE("on_tick gets statistics while a closed pool drains") {
   CHECK(told.last().completed == 1);
 }
 
-FIBER_TEST_CASE("the last call to on_tick comes after a task that runs in its caller") {
+FIBER_TEST_CASE("the last call to on_tick follows a task that runs in its caller") {
   Told told;
   weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
@@ -124,7 +125,7 @@ FIBER_TEST_CASE("the last call to on_tick comes after a task that runs in its ca
   caller.join();
 }
 
-FIBER_TEST_CASE("a call to on_tick that throws is logged, and the next call is made") {
+FIBER_TEST_CASE("an exception of on_tick is logged, and the next call is made") {
   std::atomic<int> calls{0}, lines{0};
   FiberPool pool({.capacity = 1,
                   .logger =
@@ -141,7 +142,7 @@ FIBER_TEST_CASE("a call to on_tick that throws is logged, and the next call is m
   CHECK(lines.load() == calls.load());
 }
 
-FIBER_TEST_CASE("on_tick may use its pool and close it, but not join it") {
+FIBER_TEST_CASE("on_tick may use and close its pool, but may not join the pool") {
   std::atomic<int> refused{0}, ran{0};
   FiberPool* same = nullptr;
   weft::test::Flag made;
@@ -164,7 +165,7 @@ FIBER_TEST_CASE("on_tick may use its pool and close it, but not join it") {
   CHECK(refused.load() == 1);
 }
 
-FIBER_TEST_CASE("a reopened pool reports its statistics again") {
+FIBER_TEST_CASE("on_tick receives statistics of a pool that was reopened") {
   Told told;
   FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
   for (int round = 1; round <= 3; ++round) {
@@ -177,7 +178,7 @@ FIBER_TEST_CASE("a reopened pool reports its statistics again") {
   }
 }
 
-FIBER_TEST_CASE("a pool can be opened and closed while it reports its statistics") {
+FIBER_TEST_CASE("a pool with on_tick can be opened and closed at any time") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   Told told;
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .on_tick = told.every(1us)});
@@ -195,7 +196,7 @@ FIBER_TEST_CASE("a pool can be opened and closed while it reports its statistics
   CHECK(told.last().busy == 0);
 }
 
-FIBER_TEST_CASE("a stop request ends a pool that reports its statistics") {
+FIBER_TEST_CASE("a stop request of PoolOptions::stop ends a pool with on_tick") {
   Told told;
   std::stop_source stop;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1h), .stop = stop.get_token()});

@@ -1,5 +1,6 @@
-// Waits in a Scope, by a function of its own or of a plugin, for a byte that another fiber of the
-// same worker sends. A call that did not park would keep the worker from that fiber.
+// Waits in a Scope for a byte that another fiber of the same worker sends. A function of the
+// program or of a plugin makes the wait. A call that did not park would keep the worker from that
+// fiber.
 //
 //   posix_built [PLUGIN]
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Receives in a Scope bytes that another fiber of the worker sends while the first one is parked.
+// Receives bytes in a Scope, which another fiber of the worker sends while the receiver is parked.
 // For strace, calls to getppid() mark where a receive begins and ends.
 //
 //   posix_built_receives             with requests to io_uring

@@ -62,7 +62,7 @@ void use_processes() {
          "popen()");
 }
 
-// Both wait for another thread, which writes once the calling thread sleeps in the kernel.
+// Waits for another thread, which writes when the calling thread sleeps in the kernel.
 void wait_in(const char* call) {
   std::array<int, 2> ends{};
   expect(::pipe(ends.data()) == 0, "pipe()");

@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-// A connection. One caller uses it at a time, from whichever thread.
+// A connection. One caller at a time uses it, from any thread.
 class Client {
  public:
   Client() = default;
@@ -16,13 +16,13 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Each asks the server once, and returns whether the answer is right. The server takes 0.1 s for
-  // the slow one.
+  // Each function sends one request, and returns whether the answer is right. The server takes 0.1
+  // s for the slow request.
   virtual bool call_quickly() = 0;
   virtual bool call_slowly() = 0;
 };
 
-// Connects; null if the server refuses. `where` is what the library takes: see `run`.
+// Connects; returns null if the server refuses. `where` depends on the library: see `run`.
 using Connect = std::unique_ptr<Client> (*)(const std::string& where);
 
 struct Library {

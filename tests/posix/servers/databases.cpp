@@ -52,7 +52,7 @@ std::unique_ptr<Client> connect_libpq(const std::string& where) {
 #ifdef WEFT_TEST_MARIADB
 namespace {
 
-// Before any scope: the library looks a service up in it, in a pthread_once(), where no fiber
+// This call precedes any scope, because it looks up a service in a pthread_once(), where no fiber
 // parks.
 const int mariadb_begun = ::mysql_library_init(0, nullptr, nullptr);
 

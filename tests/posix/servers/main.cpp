@@ -1,12 +1,12 @@
-// Asks a real server by a library that blocks, for many clients at a time.
+// Sends requests to a real server from many clients at once, through a blocking library.
 //
 //   posix_servers --list                            the libraries that it was built with
 //   posix_servers LIBRARY WHERE WAY CLIENTS CALLS   asks; prints one line of results
 //
 // WAY is how a client waits: `scope` in a fiber with a posix::Scope, `carry` in one that carries
-// locks, `nothing` in a fiber without one, `blocking` in weft::blocking(), `threads` in a thread of
-// its own. Each of CLIENTS makes a slow call, all at once, and then CALLS quick ones. The exit
-// status is 1 if an answer is wrong. Times decide nothing here.
+// locks, `nothing` in a fiber without one, `blocking` in weft::blocking(), `threads` in a separate
+// thread. Each of CLIENTS makes a slow call, all at once, and then CALLS quick calls. The exit
+// status is 1 if an answer is wrong. Times do not affect the status.
 #include <sys/resource.h>
 
 #include <array>
@@ -116,8 +116,8 @@ class Way {
   const std::string name_;
 };
 
-// Returns how many intercepted calls did not park. The other blocked calls, and waits for locks,
-// are found by the monitor's clock, so their number decides nothing.
+// Returns how many intercepted calls did not park. The monitor's clock finds the other blocked
+// calls, and waits for locks, so their number does not affect the result.
 std::uint64_t count_blocked() {
   std::uint64_t count = 0;
   for (const posix::BlockedCalls& row : posix::report()) {
@@ -134,8 +134,8 @@ int ask_all(const Library& library, const std::string& where, const std::string&
   const Way way(way_name);
   std::vector<std::unique_ptr<Client>> connected(clients);
   std::atomic<std::uint64_t> wrong{0};
-  // A server that is to accept, to start processes or to compute keys for thousands at a time may
-  // give up on some.
+  // A server that must accept, start processes or compute keys for thousands of clients at a time
+  // may drop some of them.
   Semaphore connecting(200);
   way.for_each_client(clients, [&](std::size_t i) {
     connecting.acquire();

@@ -1,5 +1,4 @@
-// Clients of a web server, which `site` is: of HTTP, of TLS and of SSH, through which the server is
-// reached.
+// Clients of the web server `site`: by HTTP, by TLS, and through an SSH connection.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -26,11 +25,11 @@ namespace weft::test {
 
 namespace {
 
-// What `site` answers at "/" and, after 0.1 s, at "/slow".
+// The answer of `site` at "/" and, after 0.1 s, at "/slow".
 constexpr std::string_view kAnswer = "answered";
 
 #if defined(WEFT_TEST_OPENSSL) || defined(WEFT_TEST_LIBSSH2)
-// Asks by hand: `write` and `read` are like the system's.
+// Sends a handwritten request; `write` and `read` are like the system's.
 template <class Write, class Read>
 bool ask_by_hand(const std::string& path, Write write, Read read) {
   const std::string request = "GET " + path + " HTTP/1.1\r\nHost: site\r\n\r\n";
@@ -169,7 +168,7 @@ std::unique_ptr<Client> connect_httplib(const std::string& where) {
 #ifdef WEFT_TEST_LIBSSH2
 namespace {
 
-// A connection to the site through one to sshd.
+// A connection to the site through a connection to sshd.
 class Libssh2 final : public Client {
  public:
   Libssh2() = default;

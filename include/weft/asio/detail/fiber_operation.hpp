@@ -3,7 +3,7 @@
 
 #include <weft/asio/detail/given_up.hpp>
 #include <weft/asio/library.hpp>
-// <weft/asio/library.hpp> has chosen the library.
+// <weft/asio/library.hpp> selects the library.
 #if defined(WEFT_ASIO_STANDALONE)
 #include <asio/async_result.hpp>
 #include <asio/dispatch.hpp>
@@ -52,7 +52,7 @@ struct BySignal {
 
 // --- Where the operation begins ------------------------------------------------------------------
 
-struct Anywhere {};  // The executor that the operation names.
+struct Anywhere {};  // Uses the executor of the operation.
 
 template <class T>
 concept NamesExecutor = requires(const T& it) {
@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// The first argument of an operation that has an executor: Beast's operations receive their stream.
+// Returns the executor of the first argument that has one: Beast's operations receive their stream.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
@@ -89,8 +89,8 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
-// Asio's concept of a token tries the token with an initiation that is never called. Tokens that
-// wrap this token may return auto, so the compiler needs the whole body.
+// To check a token, Asio's concept instantiates the token with an initiation that is never called.
+// Tokens that wrap this token may return auto, so the compiler needs the whole body.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -147,7 +147,7 @@ struct Outcome<std::exception_ptr, Args...> {
   using Value = typename Plain<Args...>::Value;
 };
 
-// Returns the error among the arguments, if there is one; as_tuple has it within a tuple.
+// Returns the error among the arguments, if there is one; as_tuple puts the error into a tuple.
 template <class First, class... Rest>
 ErrorCode* error_within(std::tuple<First, Rest...>& values) noexcept {
   if constexpr (std::is_same_v<First, ErrorCode>) {
@@ -166,8 +166,8 @@ ErrorCode* error_within(Pair& /*not a tuple*/) noexcept {
 
 // --- The operation -------------------------------------------------------------------------------
 
-// Calls `function` on an executor; if the executor drops it instead, the destructor reports that.
-// While the call is neither made nor dropped, `pending` counts the Part.
+// Calls `function` on an executor; if the executor drops the Part instead, the destructor reports
+// this. `pending` counts the Part until it is called or dropped.
 template <class F>
 class Part {
  public:
@@ -191,14 +191,14 @@ class Part {
 };
 
 // An object on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
-// operation, its handler, and a cancellation in progress. Once it is 0, nothing refers to this
-// object or to the caller's arguments. Its done() synchronizes with the end of the wait.
+// operation, its handler, and a cancellation in progress. Once pending_ is 0, nothing refers to
+// this object or to the caller's arguments. pending_.done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
   static constexpr bool kLimited = !std::is_same_v<Limit, NoLimit>;
   // A cancellation must not run concurrently with the operation's own handlers, even on an executor
-  // that runs several at once. So an operation that may be cancelled has its own strand.
+  // that runs several handlers at once. So an operation that may be cancelled has its own strand.
   using Place = std::conditional_t<kLimited, lib::strand<Executor>, Executor>;
 
  public:
@@ -274,7 +274,8 @@ class FiberOperation {
         WEFT_TRY { end_operation(); }
         WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       };
-      // If this fails, the operation continues, and the stack must stay until it ends.
+      // If the dispatch fails, the operation continues, and the stack must exist until the
+      // operation ends.
       WEFT_TRY { lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel)); }
       WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       (void)pending_.wait_until({});
@@ -315,7 +316,7 @@ class FiberOperation {
     return value < Results::kHasError || Results::kHasException ? 1 : 0 > ();
   }
 
-  // No operation has called the handler, and none will.
+  // Called if no operation has called the handler or will call it.
   typename Outcome<Args...>::Value give_up() {
     const ErrorCode aborted = lib::error::operation_aborted;
     if constexpr (Outcome<Args...>::kHasError && (std::is_default_constructible_v<Args> && ...)) {
@@ -328,7 +329,7 @@ class FiberOperation {
     WEFT_THROW(SystemError(aborted));
   }
 
-  // The results, beginning with the first one that the caller gets.
+  // Returns the results from number kFirst on.
   template <std::size_t kFirst>
   typename Outcome<Args...>::Value value() {
     if constexpr (sizeof...(Args) == kFirst) {

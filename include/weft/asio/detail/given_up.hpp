@@ -11,9 +11,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// While a GivenUp is on the stack of a caller, the caller reports abandoned operations only at its
-// end. An ending context makes Asio destroy all handlers; waiting callers must not use Asio's
-// services again before all handlers are destroyed.
+// While a GivenUp is on the stack of a caller, the caller reports abandoned operations only when
+// the GivenUp is destroyed. An ending context makes Asio destroy all handlers; waiting callers must
+// not use Asio's services again before all handlers are destroyed.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
@@ -24,7 +24,7 @@ class GivenUp {
     for (WaitGroup* const one : pending_) one->done();
   }
 
-  // Ends one wait of `pending` now or, within the life of a GivenUp, at its end.
+  // Ends one wait of `pending` now or, if the caller has a GivenUp, when the GivenUp is destroyed.
   static void end(WaitGroup& pending) noexcept {
     GivenUp* const here = current();
     if (here == nullptr) return pending.done();
