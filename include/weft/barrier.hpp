@@ -16,8 +16,8 @@ namespace detail {
 // The untyped core of Barrier: counts arrivals, and releases the waiters when the last arriver has
 // completed the phase.
 // Invariants
-//   I1  phase_ changes in complete() only. The last arriver of a phase calls it while all other
-//       callers wait or have left, so no caller arrives meanwhile.
+//   I1  Only complete() changes phase_. The last arriver of a phase calls complete() while all
+//       other callers wait or have left, so no caller arrives meanwhile.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
@@ -28,10 +28,10 @@ class BarrierCore {
   };
 
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
-  // `dropped` of the `count` arrivals are not expected in later phases.
+  // Counts `count` arrivals. Later phases expect `dropped` fewer callers.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // Works in one critical section, so that the caller that returns first may destroy the barrier.
-  // Returns true for the last arriver, which has not waited and must complete() the phase.
+  // Uses one critical section, so the first caller that returns may destroy the barrier. Returns
+  // true for the last arriver, which has not waited and must complete() the phase.
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
   // Waits until `phase` is over; returns false if `until` ended the wait.
@@ -54,22 +54,22 @@ struct NoCompletion {
 
 }  // namespace detail
 
-// A std::barrier: a fixed number of callers passes through phases. A phase ends when all callers
-// have arrived. The last arriver then runs the completion function, before any caller is released.
-// The completion function may park, but must not use the barrier.
+// Works like std::barrier: a fixed number of callers pass through phases. A phase ends when all
+// callers have arrived. The last arriver then runs the completion function, before any caller is
+// released. The completion function may park, but must not use the barrier.
 // Context: fibers and plain threads; waits and arrive_and_wait() park. The last arrival of a phase
-// parks if the completion function does.
-// Ordering: each arrival synchronizes with the completion function, and its end with the return of
-// each wait.
-// Lifetime: it may be destroyed once every wait has returned. If all callers use arrive_and_wait(),
-// the first return from the last phase suffices.
+// parks if the completion function parks.
+// Ordering: each arrival synchronizes with the start of the completion function. The end of that
+// function synchronizes with the return of each wait.
+// Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
+// arrive_and_wait(), it may be destroyed after the first return from the last phase.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
                 "the completion function must be noexcept, as for std::barrier");
 
  public:
-  // Names the phase in which a caller has arrived.
+  // Identifies the phase in which a caller has arrived.
   class arrival_token {
    public:
     arrival_token(arrival_token&&) noexcept = default;
@@ -81,11 +81,11 @@ class Barrier {
     std::uint64_t phase_;
   };
 
-  // Returns the largest number of callers.
+  // Returns the maximum number of callers of a barrier.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Expects `expected` callers; the number must not be negative.
+  // Creates a barrier for `expected` callers; `expected` must not be negative.
   // Throws: what moving `completion` throws.
   explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
       : core_(expected), completion_(std::move(completion)) {}
@@ -104,7 +104,7 @@ class Barrier {
     WEFT_TELL_LATE_WAIT(barrier, core_.wait_until(token.phase_, Deadline::past()));
     (void)core_.wait_until(token.phase_, {});
   }
-  // Waits as wait() does; returns false if `until` ended the wait. The arrival remains counted.
+  // Waits as wait() does; returns false if `until` ended the wait. The arrival still counts.
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }

@@ -16,8 +16,8 @@ namespace weft {
 
 namespace detail {
 
-// A call of `callable` and its outcome. The fiber is parked until the call has ended, so only the
-// storage of the join state is used.
+// One call of `callable` and its outcome. The fiber is parked until the call has ended, so the call
+// uses only the storage of the join state.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
@@ -35,15 +35,15 @@ struct BlockingCallOf : BlockingCall {
 
 }  // namespace detail
 
-// Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. It
-// suits calls that block a worker: files, name resolution, foreign locks, a long computation. A
-// plain thread runs it in place. The helper is a plain thread, so `callable` may use all of weft.
-// `callable` has the caller's context (context.hpp).
+// Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
+// it for calls that would block a worker: file access, name resolution, locks of other libraries,
+// long computations. A plain thread runs `callable` itself. The helper is a plain thread, so
+// `callable` may use all of weft. `callable` runs in the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
-// after 10 s without work. At this limit calls wait, so a call must not wait for a later call. A
-// call cannot be ended early, since it refers to the caller's stack. A round trip takes 10 to 30
-// us, mostly for waking two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
+// after 10 s without work. At this limit, further calls wait, so a call must not wait for a later
+// call. A call cannot end early, because it refers to the caller's stack. A round trip takes 10 to
+// 30 us, mostly to wake two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
 // Context: fibers and plain threads; parks a fiber.
 // Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
 // Ordering: the call synchronizes with the start of `callable`, and its end with the return.
@@ -55,11 +55,11 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   return call.state.take();
 }
 
-// Waits for `future` as get() does, but parks the calling fiber. A future that is not ready
-// occupies a helper thread of blocking().
+// Waits for `future` as get() does, but parks the calling fiber. While the future is not ready, the
+// wait occupies a helper thread of blocking().
 // Context: fibers and plain threads; parks a fiber.
-// Throws: the exception of the future, and as blocking().
-// Ordering: as future.get().
+// Throws: the exception of the future, and std::system_error as blocking() does.
+// Ordering: as for future.get().
 template <class T>
 T await_future(std::future<T> future) {
   if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

@@ -1,4 +1,4 @@
-// Bounded sets of threads for blocking calls.
+// Limited sets of threads for blocking calls.
 #pragma once
 
 #include <chrono>
@@ -30,10 +30,10 @@ class BlockingGroup;
 
 namespace detail {
 
-// One call of a group. The caller and the helper own it together, because either may be the last to
-// use it.
+// One call of a group. The caller and the helper share its ownership, because either may use it
+// last.
 // Order
-//   [owner]  the first to leave subtracts (acq_rel) -> the second to leave (acq_rel) frees it.
+//   [owner]  the first leave() (acq_rel) -> the second leave() (acq_rel), which frees the call.
 struct GroupCall : BlockingCall {
   GroupCall(void (*how)(BlockingCall&) noexcept, BlockingGroup& home) noexcept
       : BlockingCall{how}, group(home) {}
@@ -90,46 +90,46 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // Its first characters become the names of the threads.
+  std::string name = "group";   // The first characters become the threads' names.
   std::size_t max_threads = 4;  // At least 1.
-  // The largest number of calls that wait for a thread; the group refuses more with Errc::full. A
-  // caller that gives up a waiting call frees its place.
+  // The maximum number of calls that wait for a thread; the group refuses more calls with
+  // Errc::full. A waiting call no longer counts if its caller gives up.
   std::size_t max_waiting = 256;
   // The time after which an idle thread ends.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
 
-// Figures that may be stale.
+// Statistics of a group, which may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
   std::size_t running = 0;     // Threads that are making calls, including calls that were given up.
   std::size_t waiting = 0;     // Calls that have not begun yet.
-  std::uint64_t finished = 0;  // Calls made.
-  std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the end.
+  std::uint64_t finished = 0;  // Calls that have ended.
+  std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the call ended.
   std::uint64_t refused = 0;   // Errc::full.
 };
 
-// Threads for one kind of blocking call: name resolution, files, a database. If all threads of a
-// group hang, the threads of blocking() and of other groups are not affected. The wait for a call
-// can end early. Plain threads may use a group without a Runtime.
+// Threads for one kind of blocking call, such as name resolution, file access or a database. If all
+// threads of a group hang, the threads of blocking() and of other groups are not affected. A caller
+// can stop waiting early. Plain threads may use a group without a Runtime.
 // Context: fibers and plain threads; run() and the destructor park.
 class BlockingGroup {
  public:
-  // Starts no thread; the first calls do.
+  // Starts no thread; calls start threads on demand.
   // Throws: std::bad_alloc.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for all calls that have begun, even abandoned ones; no caller may be waiting. In a fiber,
-  // a thread of blocking() makes this wait; without such a thread, the fiber blocks its worker.
+  // Waits for all calls that have begun; no caller may be in run(). In a fiber, a thread of
+  // blocking() performs this wait; if no such thread can start, the fiber blocks its worker.
   ~BlockingGroup();
-  // The parameter is no const reference, which g++ would bind to the braces in BlockingGroup({}).
+  // Not const, because g++ would bind a const reference to the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
   // Runs `callable` on a thread of the group, in the caller's context (context.hpp), and returns
-  // its result. `callable` must own all that it uses, because it is moved to the heap and may
-  // outlast the wait. If `until` ends the wait before the call begins, the call is destroyed; after
-  // that, its result is dropped.
-  // Errors: Errc::timed_out, cancelled, full; the system's, if it refuses a thread.
+  // its result. `callable` must own everything that it uses, because it is moved to the heap and
+  // may outlast the wait. If `until` ends the wait before the call begins, the call is destroyed.
+  // If the call has begun, it runs to its end, but its result is dropped.
+  // Errors: Errc::timed_out, cancelled, full; the error of the system if it refuses a thread.
   // Throws: what `callable` throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
   template <std::invocable F>
@@ -152,14 +152,14 @@ class BlockingGroup {
     return {};
   }
 
-  // Returns figures that may be stale.
+  // Returns the statistics, which may be stale.
   [[nodiscard]] BlockingGroupStats stats() const noexcept;
-  // Returns the name in the options.
+  // Returns BlockingGroupOptions::name.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // Marks a call as begun. Only the call itself calls this.
+  // Marks a call as begun. Only GroupCallOf::make_call() uses this function.
   static void begin(detail::GroupCall& call) noexcept;
-  // Ends a call, whose caller then continues. Only the call itself calls this.
+  // Marks a call as done and wakes its caller. Only GroupCallOf::make_call() uses this function.
   static void finish(detail::GroupCall& call) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// A queue whose subscribers each receive all values.
+// A queue from which each subscriber receives all values.
 #pragma once
 
 #include <concepts>
@@ -20,9 +20,9 @@ namespace weft {
 template <class T>
 class Subscription;
 
-// Each subscriber receives all values, in the order of the sends. The last `capacity` values are
-// kept. If a Subscription falls further back, its OnLag decides: it misses values, it ends, or
-// senders wait for it.
+// Each subscriber receives all values, in the order of the sends. The broadcast keeps the last
+// `capacity` values. If a Subscription falls further behind, its OnLag decides whether it misses
+// values, ends, or makes senders wait.
 //
 //   Broadcast<Price> prices(64);
 //   go([seen = prices.subscribe()]() mutable {
@@ -31,35 +31,35 @@ class Subscription;
 //   (void)prices.send(price);
 //
 // A send copies nothing per subscription and wakes only waiting receivers; each receive copies the
-// value. A T of more than 64 bytes, or whose copies may throw, is kept in shared memory. A
-// std::shared_ptr<const Big> as T also avoids these copies. close() works as Channel::close().
+// value. A T larger than 64 bytes, or whose copies may throw, is kept in shared memory. With T =
+// std::shared_ptr<const Big>, no Big is copied. close() works like Channel::close().
 // Context: fibers and plain threads; send(), send_until() and send_for() park.
 // Throws: sends throw std::bad_alloc for a T in shared memory.
 // Ordering: a send synchronizes with each receive of its value, and close() with a receive that
-// reports the end. A receive that makes room synchronizes with the send that waited for it.
-// Lifetime: it must outlive its subscriptions and all calls.
+// reports the end. A receive that makes room synchronizes with the send that waited for the room.
+// Lifetime: the broadcast must outlive its subscriptions and all calls.
 // Fairness: FIFO, for senders.
 template <class T>
 class Broadcast {
   static_assert(std::is_copy_constructible_v<T>, "each subscriber is given a copy");
 
  public:
-  // Keeps `capacity` values.
+  // Creates a broadcast that keeps `capacity` values.
   // Throws: std::invalid_argument for 0, std::bad_alloc.
   explicit Broadcast(std::size_t capacity)
       : core_(capacity, values_), value_(std::make_unique<Value[]>(capacity)) {}
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
 
-  // Makes a subscription that receives later values. The broadcast must outlive it.
+  // Makes a subscription, which receives only later values. The broadcast must outlive it.
   [[nodiscard]] Subscription<T> subscribe(OnLag on_lag = OnLag::drop_oldest) noexcept {
     return Subscription<T>(core_, on_lag);
   }
 
-  // Sends to all subscriptions. Parks while a subscription with OnLag::hold_senders has not
+  // Sends `value` to all subscriptions. Parks while a subscription with OnLag::hold_senders has not
   // received the oldest value. Returns false if the broadcast is closed.
   [[nodiscard]] bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
-  // Waits as send() does, but `until` may end the wait. The value is moved from in any case.
+  // Waits as send() does, but `until` may end the wait. `value` is always moved from.
   [[nodiscard]] ChannelStatus send_until(T value, const Until& until) {
     Value kept = detail::make_shared_value<T>(std::move(value));
     return core_.send(std::addressof(kept), until);
@@ -74,11 +74,11 @@ class Broadcast {
     return core_.try_send(std::addressof(kept));
   }
 
-  // Ends sending and wakes all waiters; subscriptions still receive values that they have not seen.
-  // Returns true for the call that closed it, false for later ones.
+  // Closes the broadcast and wakes all waiters. Subscriptions still receive the values that they
+  // have not seen. Returns true for the call that closed the broadcast, false for later calls.
   bool close() noexcept { return core_.close(); }
 
-  // Returns the constructor's capacity.
+  // Returns the capacity that was passed to the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
   // Returns the number of subscriptions, which may be stale.
   [[nodiscard]] std::size_t subscriptions_hint() const noexcept {
@@ -108,17 +108,17 @@ class Broadcast {
 
   Values values_{*this};
   detail::BroadcastCore core_;
-  const std::unique_ptr<Value[]> value_;  // The index is the number of the place.
+  const std::unique_ptr<Value[]> value_;  // Indexed by the number of a place.
 };
 
 // The values of a Broadcast that one subscriber has not yet seen.
 // Context: fibers and plain threads, one caller at a time; receives except try_receive() park.
 // Throws: receives throw what copying T throws; the value then counts as seen.
-// Ordering: a receive synchronizes as Broadcast specifies.
+// Ordering: a receive synchronizes as described for Broadcast.
 template <class T>
 class [[nodiscard]] Subscription {
  public:
-  // Takes over `other`, which must not be in a call; it can then only be destroyed or assigned to.
+  // Takes over `other`, which no call may be using; then `other` can only be destroyed or assigned.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
   // Ends this subscription, then takes over `other`.
@@ -128,13 +128,13 @@ class [[nodiscard]] Subscription {
     reader_ = other.reader_;
     return *this;
   }
-  // Ends the subscription; senders that waited for it continue.
+  // Ends the subscription. Senders that waited for this subscription continue.
   ~Subscription() {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }
 
-  // Parks until there is an unseen value. Returns nothing if it is closed and drained, or
-  // is_disconnected().
+  // Parks until there is an unseen value. Returns nothing if the broadcast is closed and drained,
+  // or if is_disconnected().
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
     (void)receive_until(value, {});
@@ -154,15 +154,15 @@ class [[nodiscard]] Subscription {
     return take(value, [&](void* out) noexcept { return core_->try_receive(reader_, out); });
   }
 
-  // Returns how many values it has missed by falling behind. A receive that skips values updates
-  // the number before it returns.
+  // Returns how many values the subscription has missed because it fell behind. A receive that
+  // skips values updates the number before it returns.
   [[nodiscard]] std::uint64_t missed() const noexcept { return reader_.missed; }
-  // Returns whether a receive has found that it fell behind, with OnLag::disconnect.
+  // Returns whether the subscription has ended because it fell behind (OnLag::disconnect).
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
 
   // Returns the core, for a select.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return *core_; }
-  // Returns the position in the core, for a select.
+  // Returns the position of the subscription in the core, for a select.
   [[nodiscard]] detail::BroadcastReader& reader() noexcept { return reader_; }
 
  private:
@@ -205,7 +205,7 @@ class SubscriptionCase final : public SelectCase {
   }
   // The select holds the lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
-    // If the select waits, it waits for this value.
+    // If the select waits, it waits for the value with this number.
     waiter().amount = subscription_.reader().next;
     return subscription_.core().can_receive(subscription_.reader());
   }
@@ -236,17 +236,18 @@ class BroadcastCase final : public StatusCase<Handler> {
 
 }  // namespace detail
 
-// A select case that receives. Only the select() may use the subscription meanwhile. The handler
-// takes a std::optional<T>; if no value can come any more, it is empty, and the case stays ready.
-// Context, Throws: as on_stop().
+// A select case that receives a value. During the select, no other call may use the subscription.
+// The handler takes a std::optional<T>, which is empty if no more values can arrive. The case then
+// stays ready.
+// Context, Throws: as for on_stop().
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {
   return detail::SubscriptionCase<T, Handler>(subscription, std::move(handler));
 }
-// A select case that sends `value`, which is moved from in any case. The handler takes nothing, or
-// a ChannelStatus: ok or closed.
-// Context: as on_stop().
-// Throws: as Broadcast::send(), and what moving `handler` throws.
+// A select case that sends `value`, which is always moved from. The handler takes no argument, or a
+// ChannelStatus that is ok or closed.
+// Context: as for on_stop().
+// Throws: as for Broadcast::send(), and what moving `handler` throws.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Broadcast<T>& broadcast, std::type_identity_t<T> value,
                            Handler handler = {}) {

@@ -1,4 +1,4 @@
-// Typed queues between callers.
+// Typed queues between fibers or threads.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ template <class T, class Handler>
 class SendCase;
 }  // namespace detail
 
-// A FIFO of T with `capacity` places; with 0 it is unbuffered, and a send waits for a receive. It
-// has any number of senders and receivers. A value goes straight from a sender to a waiting
+// A FIFO queue of T with `capacity` places. With 0 places, each send waits for a receive. Any
+// number of callers may send and receive. A value goes directly from a sender to a waiting
 // receiver. close() works as in Go, except that a send on a closed channel returns a status.
 // Context: fibers and plain threads; sends and receives park, except try_send() and try_receive().
 // Throws: nothing, except from the constructor and receive_batch().
@@ -41,22 +41,22 @@ class Channel {
                 "a channel moves values between stacks, which must not fail half way");
 
  public:
-  // Holds at most `capacity` values; with 0, each send waits for its receiver.
-  // Throws: std::invalid_argument for a capacity above the largest, std::bad_alloc.
+  // Creates a channel for at most `capacity` values; with 0, each send waits for its receiver.
+  // Throws: std::invalid_argument for a capacity above the maximum, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) detail::refuse_capacity(capacity, kMaxCapacity);
     if (capacity > 0) buffer_ = new Place[capacity];
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Destroys the values inside. No caller may use the channel any more.
+  // Destroys the values inside the channel. No caller may still use the channel.
   ~Channel() {
     while (count_ > 0) drop_front();
     delete[] buffer_;
   }
 
-  // Parks until there is a place or a receiver. Returns false if it is closed; `value` is then
-  // destroyed.
+  // Sends `value`; parks until there is room or a receiver. Returns false if the channel is closed;
+  // `value` is then destroyed.
   [[nodiscard]] bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
@@ -66,8 +66,8 @@ class Channel {
       detail::give_way_if_due();
       return true;
     }
-    // The wait is inlined into the caller, because after a switch each return is mispredicted.
-    // Waiters get the address of this copy, so that the argument itself can stay in a register.
+    // The wait is inlined into the caller, because each return after a switch is mispredicted.
+    // Waiters get the address of this copy, so the argument itself can stay in a register.
     T kept(std::move(value));
     if (closed_ || !receivers_.empty()) {
       const ChannelStatus status = send_at_once(kept);
@@ -85,13 +85,13 @@ class Channel {
     return self.granted;
 #endif
   }
-  // Waits as send() does, until `until` at most. `value` is moved from only if the result is ok.
+  // Waits as send() does, until `until` at most. Moves from `value` only if the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value,
                                          const Until& until = Until::ambient()) WEFT_NOT_ANALYZED {
     lock_.lock();
     return send_or_wait(value, until);
   }
-  // Does the same with a temporary, or a value that is given by std::move().
+  // Sends a temporary, or a value that is passed with std::move().
   [[nodiscard]] ChannelStatus send_until(T&& value, const Until& until = Until::ambient()) {
     return send_until(value, until);
   }
@@ -110,17 +110,17 @@ class Channel {
     if (status == ChannelStatus::would_wait) lock_.unlock();
     return status;
   }
-  // Does the same with a temporary, or a value that is given by std::move().
+  // Sends a temporary, or a value that is passed with std::move().
   [[nodiscard]] ChannelStatus try_send(T&& value) { return try_send(value); }
 
   // Parks until there is a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
-    // Read before the lock is acquired, because all later loads wait for the lock.
+    // The turn is checked before the lock is acquired, because all later loads wait for the lock.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
-    // An available value is constructed directly in the return slot, a small value in a register.
-    // An optional whose address escapes is written in parts and read as a whole, which costs a
-    // dozen cycles if the read follows at once.
+    // An available value is constructed directly in the return slot, or in a register if it is
+    // small. An optional whose address escapes is written in parts and read as a whole, which costs
+    // a dozen cycles if the read follows at once.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -160,11 +160,11 @@ class Channel {
     return 1 + take_buffered(values, most - 1);
   }
 
-  // Receives in a range-based for loop, until the channel is closed and drained.
+  // Receives values in a range-based for loop, until the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
   // Receives the first value of a loop; parks. Concurrent loops share the values.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
-  // The end that an iterator is equal to once the channel is closed and drained.
+  // Returns the end, which an iterator equals once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   // Receives without waiting. `value` is set only if the result is ok.
@@ -176,14 +176,14 @@ class Channel {
     return status;
   }
 
-  // Ends sending and wakes all waiters; values inside can still be received. Returns true for the
-  // call that closed the channel, false for later ones. A caller that learns of the end by a send
-  // or receive may destroy the channel at once, if no other caller uses it.
+  // Closes the channel and wakes all waiters. Callers can still receive the values inside. Returns
+  // true for the call that closed the channel, false for later calls. A caller whose send or
+  // receive has reported closed may destroy the channel at once, if no other caller uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // No caller begins to wait any more, so a few waiters are woken at a time, while the data that
-    // their removal from the list has read is still in the cache. The last waiter of each batch is
+    // No caller can begin to wait now, so waiters are woken in small batches. The data that the
+    // removal of a batch has read is then still in the cache. The last waiter of each batch is
     // woken only after the next batch has been claimed. A waiter that has not been woken is still
     // in a send or a receive, which keeps the channel alive.
     detail::Waiter* left_out = nullptr;
@@ -196,9 +196,9 @@ class Channel {
     return closed_now;
   }
 
-  // Returns the constructor's capacity.
+  // Returns the capacity that was passed to the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // Returns the number of values inside, which may be stale.
+  // Returns the number of values inside the channel, which may be stale.
   [[nodiscard]] std::size_t size_hint() const noexcept {
     lock_.lock();
     const std::size_t count = count_;
@@ -234,8 +234,8 @@ class Channel {
     return closed_ || count_ > 0 || senders_.has_claimable();
   }
 
-  // The caller holds the lock; it is released unless the result is would_wait. The analysis cannot
-  // express a release that depends on a result, so it skips these functions and their callers.
+  // The caller holds the lock; the call releases it unless the result is would_wait. The analysis
+  // cannot express such a release, so it skips these functions and their callers.
   ChannelStatus send_now(T& value) WEFT_NOT_ANALYZED {
     if (closed_) return unlocked(ChannelStatus::closed);
     if (detail::Waiter* receiver = receivers_.claim_front()) {
@@ -262,8 +262,7 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
-  // Notifies the sender that its value was received, once the value has been constructed in the
-  // return slot.
+  // Once the value has been constructed in the return slot, notifies the sender.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() {
@@ -280,7 +279,7 @@ class Channel {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // Does the same after the value has been moved out.
+  // Frees the place whose value has been moved out; releases the lock.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
@@ -320,7 +319,7 @@ class Channel {
         self);
   }
 
-  // If the turn is over, lets other fibers run now, unless a wait follows in which they run anyway.
+  // If the turn is over, lets other fibers run, unless a wait follows that lets them run anyway.
   static ChannelStatus given_way(ChannelStatus status) noexcept {
     if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
@@ -328,12 +327,12 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // Perhaps there was no wait, because the stop had been requested before.
+    // There was no wait if the stop had been requested before.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
-  // Takes up to `most` values out of the buffer, and lets waiting senders refill it. `values` has
-  // room for a whole buffer.
+  // Moves up to `most` values out of the buffer, and lets waiting senders refill the buffer.
+  // `values` has room for a whole buffer.
   std::size_t take_buffered(std::vector<T>& values, std::size_t most) {
     detail::Waiter* let_in = nullptr;
     detail::Waiter** last = &let_in;

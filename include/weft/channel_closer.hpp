@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// Closes its channel at the end of its scope; if there are copies, the last copy does. Each of
-// several producers holds a copy, so receivers see the end after all producers have finished:
+// Closes its channel when the last copy of the ChannelCloser is destroyed. If each producer holds a
+// copy, receivers see the end of the channel after all producers have finished:
 //
 //   Channel<int> jobs;
 //   {
@@ -16,17 +16,17 @@ namespace weft {
 //   }
 //
 // Context: fibers and plain threads; each copy by one caller at a time. No call parks.
-// Ordering: the close synchronizes as Channel::close().
+// Ordering: the close synchronizes as Channel::close() does.
 // Lifetime: the channel must outlive all copies.
 template <class T>
 class ChannelCloser {
  public:
-  // Refers to `channel`.
+  // Creates the first copy, for `channel`.
   // Throws: std::bad_alloc; the channel is then closed.
   explicit ChannelCloser(Channel<T>& channel)
       : channel_(&channel, [](Channel<T>* closed) noexcept { closed->close(); }) {}
 
-  // Gives this copy up early; the last copy closes the channel.
+  // Releases this copy early. The release of the last copy closes the channel.
   void release() noexcept { channel_.reset(); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// A standard clock: std::chrono::steady_clock, or in a simulation (weft/sim.hpp) its clock. Code
-// that measures durations by it can be simulated unchanged.
+// A std::chrono clock that reads steady_clock or, in a simulation (weft/sim.hpp), the simulated
+// clock. Code that measures durations with this clock can be simulated unchanged.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -24,8 +24,8 @@ struct Clock {
   }
 };
 
-// A standard clock of the date: std::chrono::system_clock, or in a simulation the host's clock,
-// which may be wrong or set.
+// A std::chrono clock that reads system_clock or, in a simulation, the clock of the simulated host,
+// which may be wrong or may be adjusted.
 struct WallClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -39,11 +39,11 @@ struct WallClock {
       return time_point(duration(simulation->wall_clock()));
     return time_point(std::chrono::system_clock::now().time_since_epoch());
   }
-  // Converts for std::chrono::clock_cast() and calendars.
+  // Converts `time` to a system time, for std::chrono::clock_cast() and calendars.
   [[nodiscard]] static std::chrono::sys_time<duration> to_sys(time_point time) noexcept {
     return std::chrono::sys_time<duration>(time.time_since_epoch());
   }
-  // Converts back.
+  // Converts a system time to a time of this clock.
   [[nodiscard]] static time_point from_sys(std::chrono::sys_time<duration> time) noexcept {
     return time_point(time.time_since_epoch());
   }

@@ -1,4 +1,4 @@
-// Waiting for a condition that a lock protects.
+// Waits for a condition that a lock protects.
 #pragma once
 
 #include <condition_variable>
@@ -12,14 +12,14 @@
 
 namespace weft {
 
-// A std::condition_variable_any. `Lock` is any type with lock() and unlock(), such as
-// std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. There are no spurious wakeups,
-// though the condition may have changed again before the lock is reacquired. The user's lock() and
-// unlock() run without a lock of the condition variable, and may park and use it.
+// Works like std::condition_variable_any. `Lock` is any type with lock() and unlock(), such as
+// std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. There are no spurious wakeups, but
+// the condition may change again before the lock is reacquired. The user's lock() and unlock() may
+// park and use the condition variable, because no internal lock is held then.
 // Context: fibers and plain threads; the waits park, a notify does not.
 // Throws: what the lock and the condition throw.
-// Ordering: a notify does not synchronize; the lock orders the condition.
-// Lifetime: it may be destroyed once all waiters have been notified.
+// Ordering: a notify does not synchronize; the lock orders accesses to the condition.
+// Lifetime: the condition variable may be destroyed once all waiters have been notified.
 // Fairness: FIFO.
 class ConditionVariable {
  public:
@@ -27,13 +27,14 @@ class ConditionVariable {
   ConditionVariable(const ConditionVariable&) = delete;
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
-  // Wakes the longest waiter. The caller may hold the lock or not.
+  // Wakes the waiter that has waited longest. The caller may hold the lock, but need not.
   void notify_one() noexcept;
-  // Wakes all present waiters.
+  // Wakes all current waiters.
   void notify_all() noexcept;
 
-  // Unlocks `lock`, parks until notified, and locks it again. `lock` must be locked. A notify
-  // counts from the call of lock.unlock() on. If unlock() throws, the wait has not taken place.
+  // Unlocks `lock`, parks until notified, and locks `lock` again. `lock` must be locked.
+  // Notifications count from the call of lock.unlock() on. If unlock() throws, the call does not
+  // wait.
   template <class Lock>
   void wait(Lock& lock) {
     WEFT_TELL_LATE_WAIT(condition_variable, false);
@@ -48,12 +49,12 @@ class ConditionVariable {
   bool wait(Lock& lock, const std::stop_token& token, Predicate condition) {
     return wait_until(lock, Until(token), std::move(condition));
   }
-  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait; the lock is
-  // then locked again.
+  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait; `lock` is
+  // locked again in either case.
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
-    // The wait is listed first: a notifier that takes the lock after its release finds it.
+    // The wait enters the list first, so a notifier that locks after this release finds it.
     Wait wait(*this, until);
     lock.unlock();
     const std::cv_status status = wait.park();
@@ -77,9 +78,9 @@ class ConditionVariable {
   }
 
  private:
-  // One wait. The wait is listed before its caller parks, so a notifier may come while the user's
-  // unlock() runs. Notifier and waiter synchronize by handover_, which the parking caller holds
-  // until its registers are saved: the later of them sees what the earlier has done.
+  // One wait. The wait enters the list before its caller parks, so a notifier may find it while the
+  // user's unlock() runs. Notifier and waiter synchronize through handover_, which the parking
+  // caller holds until its registers are saved. The later one sees what the earlier did.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
@@ -89,13 +90,13 @@ class ConditionVariable {
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
-    // Returns at once if it has been notified. May be called at most once.
+    // Returns at once if the wait has been notified. May be called at most once.
     std::cv_status park() noexcept;
-    // The notifier that has removed the wait from the list calls it, with no lock held. The wait
-    // may be destroyed as soon as the caller has been woken.
+    // Only the notifier that has removed the wait from the list calls this function, with no lock
+    // held. The wait may be destroyed as soon as the caller has been woken.
     void notify() noexcept;
 
-    // `waiter` is the base of a Wait.
+    // Returns the Wait whose base is `waiter`.
     [[nodiscard]] static Wait& of(detail::Waiter& waiter) noexcept {
       return static_cast<Wait&>(waiter);
     }
@@ -106,7 +107,7 @@ class ConditionVariable {
     detail::SpinLock handover_;
     bool is_parked_ WEFT_GUARDED_BY(handover_) = false;
     bool is_notified_ WEFT_GUARDED_BY(handover_) = false;
-    bool has_ended_ = false;  // The caller's own.
+    bool has_ended_ = false;  // Used by the caller only.
   };
 
   void check_locked(bool locked) const noexcept;

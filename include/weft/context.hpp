@@ -1,4 +1,4 @@
-// Scopes that can be cancelled.
+// Scopes of work that can be cancelled.
 #pragma once
 
 #include <concepts>
@@ -27,42 +27,42 @@ namespace detail {
 // The state that a Context, its children, its timer and the fibers that carry it share: whether and
 // why it is cancelled, its values, and its parent's state.
 // Invariants
-//   I1  The caller that moves clock_state_ from none to setting writes clock_. The caller that
-//       moves it from set to ended reads clock_. Unchecked: a state does not record its mover.
-//   I2  Only the Context that owns the core calls end(), and once.
-//       Unchecked: a core does not record its owner.
+//   I1  The caller that changes clock_state_ from none to setting writes clock_. The caller that
+//       changes it from set to ended reads clock_. Unchecked: clock_state_ records no caller.
+//   I2  Only the Context that owns the core calls end(), and only once. Unchecked: a core does not
+//       record its owner.
 // Order
-//   [clock]   set_clock moves to set (acq_rel) -> end moves to ended (acq_rel): it sees clock_. If
-//             end is first, set_clock fails (acquire), and stops the clock itself.
+//   [clock]   set_clock stores set (acq_rel) -> end stores ended (acq_rel): end sees clock_. If end
+//             is first, set_clock fails (acquire), and stops the clock itself.
 //   [values]  add_value pushes a value (release) -> find_value and the destructor load the newest
-//             (acquire): they see it and the older ones.
+//             (acquire): they see it and all older values.
 class ContextCore : public SharedContext {
  public:
-  // Makes a core that ends with `parent`, if that is not null, and at `deadline`.
+  // Makes a core that ends at `deadline` or, if `parent` is not null, when `parent` ends.
   // Throws: std::bad_alloc.
   [[nodiscard]] static ContextShare make(ContextCore* parent, Deadline deadline);
-  // The owner calls it: cancels the context, stops the timer, and no longer follows the parent.
+  // Called by the owner: cancels the context, stops the timer, and detaches from the parent.
   void end() noexcept;
 
-  // Returns true for the call that ended the context: the first, unless the deadline had passed.
+  // Returns true if this call ended the context: it is the first, and the deadline had not passed.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;
   [[nodiscard]] std::exception_ptr cause() noexcept;
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
-  // A stop is requested by a cancel(); at the deadline only after set_clock().
+  // Reports a stop after cancel(), but at the deadline only if set_clock() was called.
   [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
-  // Sets the timer for the deadline, unless it has been set. Throws as call_at().
+  // Sets the timer for the deadline, unless it has been set. Throws as call_at() does.
   void set_clock();
   [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
 
   void add_value(const void* key, std::shared_ptr<const void> value);
-  // Returns the newest value for the key, here or in the nearest parent with a value, or null.
+  // Returns the newest value for the key, here or in the nearest ancestor that has one, or null.
   [[nodiscard]] const void* find_value(const void* key) const noexcept;
 
  protected:
   ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
   ~ContextCore();
-  // The parent's share: a chain of cores is destroyed by a loop, without recursion.
+  // Returns the parent's share, so that a loop can destroy a chain of cores without recursion.
   [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
@@ -93,7 +93,7 @@ class ContextCore : public SharedContext {
 
 }  // namespace detail
 
-// The address of a key identifies a value that contexts carry: make keys static.
+// The key of a value that contexts carry, identified by its address; make keys static.
 template <class T>
 class ContextKey {
  public:
@@ -102,15 +102,15 @@ class ContextKey {
   ContextKey& operator=(const ContextKey&) = delete;
 };
 
-// Go's context.Context: a scope of work that ends at its cancellation, at its deadline, or with its
-// parent. Waits observe it:
+// A scope of work, like Go's context.Context. It ends when it is cancelled, at its deadline, or
+// when its parent ends. A wait that is given a context ends with it:
 //
 //   Context request(Deadline::after(100ms));
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
-// Cancelling is permanent, and interrupts no running code. A context must outlive the calls that
-// observe it. Its children and the fibers that carry it may outlive it: its end cancels them, and
-// they keep its values.
+// Cancellation is permanent, and interrupts no running code. A context must outlive the calls that
+// use it. Its children and the fibers that carry it may outlive it. The end of a context cancels
+// them, and they keep its values.
 // Context: fibers and plain threads, several at once; no call parks.
 // Throws: std::bad_alloc.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
@@ -119,12 +119,12 @@ class Context {
   // Begins a scope without a parent.
   Context() : Context(nullptr, Deadline::never()) {}
   explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
-  // Begins a child of `parent`, unless that is null. The child ends with the parent, at `deadline`
-  // at the latest.
+  // Begins a child of `parent`, unless `parent` is null. The child ends when its parent ends, or at
+  // `deadline` if that is earlier.
   explicit Context(const Context* parent, Deadline deadline = Deadline::never())
       : share_(detail::ContextCore::make(parent == nullptr ? nullptr : &parent->core_, deadline)),
         core_(static_cast<detail::ContextCore&>(*share_.core())) {}
-  // Cancels the scope, so each wait with its token() ends.
+  // Cancels the scope, which ends each wait that uses its token().
   ~Context() {
     if (share_) core_.end();
   }
@@ -132,32 +132,32 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Ends the scope and its children's scopes, and runs the callbacks registered with token().
-  // Returns true for the call that ended it.
+  // Returns true for the call that ended the scope.
   bool cancel() noexcept { return core_.cancel(Errc::cancelled, nullptr); }
-  // Does the same with a reason, which cause() returns.
+  // Cancels with a reason, which cause() then returns.
   bool cancel(std::exception_ptr cause) noexcept {
     return core_.cancel(Errc::cancelled, std::move(cause));
   }
 
   // Returns whether the scope has ended.
   [[nodiscard]] bool is_over() const noexcept { return !status(); }
-  // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
+  // Returns Errc::cancelled or Errc::timed_out once the scope has ended, and no error before.
   [[nodiscard]] Result<void> status() const noexcept { return core_.error(); }
-  // Returns the argument of cancel(), here or in a parent; null if there was none, or before the
-  // scope's end.
+  // Returns the argument of cancel() of this scope or an ancestor. Returns null if there was none,
+  // or if the scope has not ended.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return core_.cause(); }
   // Throws if the scope has ended.
-  // Throws: cause(), or std::system_error with the error of status() if that is null.
+  // Throws: cause(); if it is null, std::system_error with the error of status().
   void throw_if_over() const;
 
-  // Returns the earlier of the parent's deadline and its own.
+  // Returns the earlier of this context's deadline and its parent's deadline.
   [[nodiscard]] Deadline deadline() const noexcept { return core_.deadline(); }
-  // Returns the limit for waits of the library.
+  // Returns the deadline and the stop token as the limit of a wait.
   [[nodiscard]] Until until() const noexcept { return {core_.deadline(), core_.token()}; }
   // Converts to the limit of a wait.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // Returns a token for users of stop tokens. With a deadline, the first call sets a timer.
-  // Throws: as call_at(), for example Errc::no_runtime.
+  // Returns a stop token for code that takes one. With a deadline, the first call sets a timer.
+  // Throws: as for call_at(), for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const {
     core_.set_clock();
     return core_.token();
@@ -166,24 +166,24 @@ class Context {
   // Returns whether this is `other` or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children and fibers that carry the context also see. The context also
-  // keeps replaced values.
+  // Attaches a value, which children and fibers that carry the context also see. The context keeps
+  // the values that later calls replace.
   // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the value that was set last, here or in the nearest parent with a value, or null.
+  // Returns the value that was set last, here or in the nearest ancestor that has one, or null.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(core_.find_value(&key));
   }
 
-  // Returns the part that fibers which carry the context keep.
+  // Returns the core, which fibers that carry the context keep alive.
   [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
 
  protected:
-  // The context of the fibers that carry a core; a part of it.
+  // Makes the context for fibers that carry `core`, as a part of `core`.
   explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
 
  private:
@@ -191,15 +191,15 @@ class Context {
   detail::ContextCore& core_;
 };
 
-// While this object lives, `context` is the calling fiber's own. It limits each call that reports
-// errors and is given no limit (docs/semantics.md). Scopes nest. Work that the caller joins has its
-// context: fibers of spawn(), tasks of async(), calls of run() and blocking(). Fibers of go() have
-// none.
-// Context: the fiber or plain thread that makes it also destroys it; no call parks.
+// While this object lives, `context` is the caller's context. The context limits each call that
+// reports errors and is given no other limit (docs/semantics.md). Scopes nest. Work that the caller
+// joins inherits the context: fibers of spawn(), tasks of async(), calls of run() and blocking().
+// Fibers of go() do not inherit it.
+// Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
-  // Makes `context`, which must outlive this object, the caller's; the destructor restores the
-  // previous context.
+  // Sets the caller's context to `context`, which must outlive this object. The destructor restores
+  // the previous context.
   explicit ContextScope(const Context& context) noexcept : ContextNode(&context) {}
 
   // Returns the caller's innermost context, or null.
@@ -215,26 +215,26 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline const Context* context() noexcept { return ContextScope::current(); }
 
-// Returns the caller's context as a limit, for calls that do not take it by default:
+// Returns the caller's context as a limit, for calls that do not use it by default:
 // `pool.run_until(this_fiber::until(), work)`.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept { return Until::ambient(); }
 
-// While it lives, the caller has no context, so that clean-up code is not interrupted.
-// Context: as ContextScope.
+// While this object lives, the caller has no context, so waits of clean-up code do not end early.
+// Context: as for ContextScope.
 class NoCancel : private ContextScope {
  public:
-  // Does the same as ContextScope, without a context.
+  // Removes the caller's context; the destructor restores it.
   NoCancel() noexcept : ContextScope(nullptr) {}
 };
 
 }  // namespace this_fiber
 
-// Calls `work`, with or without a Context&, in a child of the caller's context that ends at
-// `deadline`, and returns its result. The scope ends with the call.
+// Calls `work` in a child of the caller's context that ends at `deadline`, and returns its result.
+// `work` may take a Context&, which is the child. The child ends with the call.
 // Context: fibers and plain threads; parks only if `work` does.
 // Throws: std::bad_alloc, and what `work` throws.
-// Ordering: as Context::cancel().
+// Ordering: as for Context::cancel().
 template <class F>
 decltype(auto) with_deadline(Deadline deadline, F&& work) {
   Context context(this_fiber::context(), deadline);
@@ -245,8 +245,8 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
-// Does the same as with_deadline(), with a deadline `duration` from now.
-// Context, Throws: as with_deadline().
+// Works as with_deadline(), with a deadline `duration` from now.
+// Context, Throws: as for with_deadline().
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

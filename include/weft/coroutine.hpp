@@ -1,6 +1,6 @@
-// C++20 coroutines and fibers that wait for each other.
+// Lets C++20 coroutines and fibers wait for each other.
 //
-// A coroutine of any type, on any thread, awaits what fibers wait for:
+// A coroutine of any type, on any thread, can await the events that fibers wait for:
 //
 //   Task<int> sum(weft::Channel<int>& numbers) {
 //     int total = 0;
@@ -8,15 +8,15 @@
 //     co_return total;
 //   }
 //
-// A fiber or a plain thread awaits a coroutine by weft::await(sum(numbers)).
+// A fiber or a plain thread awaits a coroutine with weft::await(sum(numbers)).
 //
-// The results of calls named async_ are awaited by co_await. A call that would park a fiber
-// suspends the coroutine and blocks nothing. The coroutine continues in a new fiber of the current
-// runtime, where it may make all calls that fibers may make. A call that need not wait does not
-// suspend. A failed wait has no effect on its channel or handle. A coroutine must not be destroyed
-// while it waits in such a call. The destructor of a runtime waits for all waiting coroutines.
+// Each function named async_ returns an object for co_await. Where a fiber would park, the
+// coroutine is suspended, and its thread is not blocked. The coroutine continues in a new fiber of
+// the current runtime, where it may make all calls that fibers may make. A call that need not wait
+// does not suspend. A failed wait has no effect on its channel or handle. A coroutine must not be
+// destroyed while it waits in an async_ call. A runtime's destructor waits for all of them.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
-// Throws: a co_await that waits throws as go(): Errc::no_runtime, too_many_fibers, for example.
+// Throws: a co_await that waits throws as go() does, for example Errc::no_runtime.
 // Ordering: as for the corresponding calls that fibers make.
 #pragma once
 
@@ -37,15 +37,16 @@ namespace weft {
 
 namespace detail {
 
-// Resumes `coroutine` in a new fiber once `one` is ready, or at `deadline`. Sets `completed` if the
-// case was completed here; otherwise the coroutine has to conclude it. If it throws, as spawn()
-// does, nothing has changed. Not inlined: once another thread may resume the coroutine, its frame
-// may be destroyed, and a compiler may put the variables of inlined functions there.
+// Both functions resume `coroutine` in a new fiber: once `one` is ready, or at `deadline`. The
+// functions set `completed` if they complete the case; otherwise the coroutine must conclude it. If
+// a call throws, as spawn() does, nothing has changed. Not inlined: a compiler may put variables of
+// inlined functions into the coroutine's frame, which another thread may destroy once it can resume
+// the coroutine.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
 
-// The awaiter for one case of a select. It is in the frame of the coroutine.
+// The awaiter for one case of a select. It lives in the coroutine's frame.
 template <class Case>
 class CaseAwaiter {
  public:
@@ -62,7 +63,7 @@ class CaseAwaiter {
   explicit CaseAwaiter(WaitReason reason, Arguments&&... arguments)
       : reason_(reason), case_(std::forward<Arguments>(arguments)...) {}
 
-  // Called in await_resume(): the case's handler takes the result.
+  // Passes the result to the case's handler; await_resume() calls it.
   void conclude() {
     if (!completed_) (void)select_case().conclude();
     case_.handle();
@@ -138,17 +139,17 @@ class SleepAwaiter {
 
 }  // namespace detail
 
-// Does the same as Channel::receive().
+// Receives a value, as Channel::receive() does.
 template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// Does the same as Channel::send(), but returns ChannelStatus::ok or closed; `value` is moved from.
+// Sends `value` as Channel::send() does, but returns ChannelStatus::ok or closed.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// Does the same as JoinHandle::join(). The handle must stay in place until the co_await ends.
+// Joins a fiber, as JoinHandle::join() does. The handle must stay in place until the co_await ends.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -162,7 +163,7 @@ template <class T>
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
-// Does the same as async_sleep_until(), for `duration` from now.
+// Works as async_sleep_until(), with a deadline `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
   return detail::SleepAwaiter(Deadline::after(duration));
@@ -170,7 +171,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// The type of the awaiter that co_await makes of an awaitable, which determines its result.
+// Returns the awaiter that co_await makes from `awaitable`. Its type determines the result type.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {
@@ -202,7 +203,7 @@ struct DriverOutcome<void> {
   }
 };
 
-// The coroutine that awaits on behalf of a fiber. It frees itself before it signals completion.
+// The coroutine that awaits on behalf of a fiber. It frees its frame before it signals completion.
 template <class T>
 struct Driver {
   struct Finish {
@@ -236,11 +237,11 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 
 }  // namespace detail
 
-// Waits for `awaitable` of any coroutine type or library, and returns its result. `awaitable`
-// begins on the caller's stack.
+// Waits for `awaitable`, which may be of any coroutine type or library, and returns its result.
+// `awaitable` begins on the caller's stack.
 // Context: fibers and plain threads; parks a fiber, or blocks a plain thread.
-// Throws: the exception of `awaitable`; before it begins, std::bad_alloc.
-// Ordering: the end of `awaitable` synchronizes with the return.
+// Throws: the exception of `awaitable`, or std::bad_alloc before `awaitable` begins.
+// Ordering: the end of `awaitable` synchronizes with the return of await().
 template <class Awaitable>
 auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;

@@ -1,4 +1,4 @@
-// A point of monotonic time that limits a wait.
+// A moment of monotonic time that limits a wait.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@ namespace weft {
 // An unlimited duration.
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
-// Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock), which changes of the wall clock do
-// not affect. In a simulation (weft/sim.hpp) they are nanoseconds of its clock. A moment that 64
-// bits cannot hold, 292 years from the clock's epoch, becomes never() or past(). A duration that is
-// not a number counts as 0.
+// A moment in nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock), or of the simulated clock
+// in a simulation (weft/sim.hpp). Changes of the wall clock have no effect. A moment more than 292
+// years from the clock's epoch becomes never() or past(). A duration that is NaN counts as 0.
 // Context: plain value; no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Converts a duration from now, as after(): calls that take a Deadline also take durations.
+  // Converts a duration from now, as after() does, so calls that take a Deadline also take
+  // durations.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
       : Deadline(after(duration)) {}
 
-  // Returns no limit: only the awaited event ends the wait.
+  // Returns a deadline that never passes: only the awaited event ends the wait.
   [[nodiscard]] static constexpr Deadline never() noexcept {
     return Deadline(std::numeric_limits<std::int64_t>::max());
   }
-  // Returns a moment in the past: a wait until then only polls.
+  // Returns a deadline that has passed: a wait with this deadline only polls.
   [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
-  // Returns the moment `monotonic`; past() if it is negative.
+  // Returns the moment `monotonic`, or past() if `monotonic` is negative.
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
@@ -41,32 +41,32 @@ class Deadline {
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
   }
-  // Returns a moment of steady_clock as a deadline. In a simulation use weft::Clock instead.
+  // Converts a time of steady_clock. In a simulation, use weft::Clock instead.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
     if (detail::is_simulated()) [[unlikely]]
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Returns a moment of another clock, which is read now; its later steps have no effect.
+  // Converts a time of another clock. Reads that clock now; its later changes have no effect.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);
   }
 
-  // Returns the present time of the clock.
+  // Returns the current time of the clock.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
     if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
       return simulation->now();
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }
-  // Returns nanoseconds since the clock's epoch; the largest number for never().
+  // Returns the nanoseconds since the clock's epoch, or the largest number for never().
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
-  // Returns whether it is never().
+  // Returns whether the deadline is never().
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
-  // Returns whether it has passed. Reads the clock, except for past() and never().
+  // Returns whether the deadline has passed. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {
-    // past() is known to be over without reading the clock.
+    // past() needs no reading of the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());
   }
   friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
@@ -79,7 +79,7 @@ class Deadline {
       std::chrono::time_point<OtherClock, Duration> time) noexcept {
     const detail::WideNanoseconds now =
         detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
-    // Wide, because both may be far from the epoch of that clock.
+    // The integers are wide, because both times may be far from the epoch of that clock.
     const detail::WideNanoseconds distance =
         detail::wide_nanoseconds(time.time_since_epoch()) - now;
     return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));

@@ -6,15 +6,15 @@
 namespace weft {
 
 // Owns an open descriptor and closes it in the destructor. It is move-only, and as small as an int.
-// It has no waits; see net::TcpStream, io::Watch and others for these.
+// A fiber cannot wait with it; use net::TcpStream, io::Watch or a similar type.
 // Context: plain value; no call parks or throws.
 class Descriptor {
  public:
   Descriptor() noexcept = default;
-  // Owns `descriptor`; -1 means that there is none.
+  // Owns `descriptor`; -1 means no descriptor.
   explicit Descriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
-  // Closes its own descriptor and takes that of `other`.
+  // Closes the current descriptor, and takes the descriptor of `other`.
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
       reset();
@@ -29,7 +29,7 @@ class Descriptor {
   [[nodiscard]] int get() const noexcept { return descriptor_; }
   // Returns whether there is a descriptor.
   [[nodiscard]] explicit operator bool() const noexcept { return descriptor_ >= 0; }
-  // Gives the descriptor to the caller, which then closes it.
+  // Gives the descriptor to the caller, which must then close it.
   [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
   // Closes the descriptor now.
   void reset() noexcept;

@@ -6,11 +6,11 @@
 
 namespace weft {
 
-// A manual-reset event. Callers that wait when it is set continue, even if it is reset before they
-// run. A wait takes the lock even if the event is set, which permits early destruction.
+// A manual-reset event. Callers that wait when the event is set continue, even if it is reset
+// before they run. A wait takes the lock even if the event is set, which permits early destruction.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
-// Ordering: set() synchronizes with the return of each wait that it ends or that finds it set.
-// Lifetime: it may be destroyed once every wait has returned, even before set() returns.
+// Ordering: set() synchronizes with each wait that it wakes or that finds the event set.
+// Lifetime: the event may be destroyed once every wait has returned, even before set() returns.
 // Order
 //   [set]  set stores set_ (release) -> is_set_hint loads it (acquire).
 class Event {
@@ -21,7 +21,7 @@ class Event {
 
   // Wakes all waiters. Has no effect if the event is set already.
   void set() noexcept;
-  // Makes later waits park.
+  // Resets the event, so that later waits park.
   void reset() noexcept;
   // Parks until the event is set.
   void wait() noexcept {
@@ -34,11 +34,11 @@ class Event {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Returns whether it is set; may be stale. If true, all that preceded set() is visible.
+  // Returns whether the event is set; may be stale. If true, everything before set() is visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:
-  detail::Atomic<bool> set_{false};  // Written under the lock, and read without it.
+  detail::Atomic<bool> set_{false};  // Written under the lock, and read without a lock.
   detail::SpinLock lock_;
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };

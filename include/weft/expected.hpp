@@ -1,4 +1,4 @@
-// Conversions between Result and std::expected, where the compiler has it (C++23).
+// Converts between Result and std::expected, if the compiler has std::expected (C++23).
 #pragma once
 
 #include <version>
@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// Converts a result, so that it can be used with and_then() and the like. The progress that comes
-// with some errors is dropped.
+// Converts a result, for use with and_then() and similar functions. A value that accompanies an
+// error is dropped.
 // Context: plain value; throws what moving T throws.
 template <class T>
 [[nodiscard]] std::expected<T, std::error_code> to_expected(Result<T> result) {
@@ -25,7 +25,7 @@ template <class T>
   }
 }
 
-// Converts back; an error comes with the value T().
+// Converts to a Result; after an error, its value is T().
 // Context: plain value; throws what moving T throws.
 template <class T>
 [[nodiscard]] Result<T> to_result(std::expected<T, std::error_code> expected) {

@@ -11,42 +11,43 @@
 
 namespace weft {
 
-// A thread_local for fibers, which move between threads. A plain thread also has a value.
+// A variable with a value for each fiber and each plain thread, as thread_local for threads.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
-// A fiber's first use creates the value. It is destroyed after the fiber's callable, in the reverse
-// order of creation, before a join() returns. A fiber of WaitGroup::go() counts down before its
-// values are destroyed. A destructor may park and use other FiberLocals, but must not throw. A
-// thread's values end with its thread_locals. A fiber of a pool keeps its values from task to task.
-// A use costs a few nanoseconds, and more for each value that the fiber created later.
+// A fiber's first use creates the value. A fiber's values are destroyed after its callable, in
+// reverse order of creation, before join() returns. A fiber of WaitGroup::go() counts down before
+// its values are destroyed. A value's destructor may park and use other FiberLocals, but must not
+// throw. A plain thread destroys its values with its thread_locals. A fiber of a pool keeps its
+// values from task to task. An access takes a few nanoseconds, and more for each value created
+// later.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
 // Throws: what the creation of the value throws, and std::bad_alloc.
-// Lifetime: it may be destroyed before its values, which live as long as their fibers.
+// Lifetime: a FiberLocal may be destroyed before its values, which live as long as their fibers.
 template <class T>
 class FiberLocal {
  public:
   // Creates each value as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
-  // Creates each value by `make`, on the fiber that uses it first; several fibers may do so at
-  // once. `make` may park and use other FiberLocals, but not this FiberLocal. If `make` throws, the
-  // next use calls it again.
+  // Calls `make` on each fiber that needs a value; several fibers may call it at once. `make` may
+  // park and use other FiberLocals, but not this FiberLocal. If `make` throws, the next use calls
+  // it again.
   template <class F>
   requires std::is_invocable_r_v<T, F&>
   explicit FiberLocal(F make) : make_(std::move(make)) {}
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // Returns the caller's value, valid until its fiber or thread ends. Other fibers may also use it.
+  // Returns the caller's value, valid until the caller ends. Other fibers may also use the value.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();
   }
-  // Does the same as get().
+  // Accesses the value, as get() does.
   [[nodiscard]] T& operator*() const { return get(); }
-  // Does the same as get().
+  // Accesses the value, as get() does.
   [[nodiscard]] T* operator->() const { return &get(); }
 
  private:
@@ -59,7 +60,7 @@ class FiberLocal {
 
   [[gnu::noinline]] T& add() const {
     auto* node = new Node(key_, make_);
-    // The values are read only now: make_ may have added other nodes, and the fiber may have moved.
+    // The list is read only now: make_ may have added nodes, and the fiber may have moved.
     detail::LocalNode*& first = detail::locals();
     node->next = first;
     first = node;

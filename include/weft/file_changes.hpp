@@ -28,26 +28,26 @@ struct Change {
   ChangeKind kind = ChangeKind::lost;
 };
 
-// Watches files and directories, by inotify. Directories below a watched directory are not watched.
-// A file that is replaced, as by replace_file(), becomes another file: watch its directory.
-// Context: fibers and plain threads, one caller at a time; close() at any time. next() parks.
-// Errors: Errc::no_runtime, closed; the system's, of which no_space_on_device and
-// too_many_files_open are limits of the user (fs.inotify). In a simulation,
-// operation_not_supported.
+// Watches files and directories with inotify. Directories below a watched directory are not
+// watched. If a file may be replaced, for example by replace_file(), watch its directory.
+// Context: fibers and plain threads, one caller at a time, except for close(). next() parks.
+// Errors: Errc::no_runtime, closed; errors of the system, of which no_space_on_device and
+// too_many_files_open report a limit of the user (fs.inotify); operation_not_supported in a
+// simulation.
 // Throws: std::bad_alloc.
 class ChangeWatch {
  public:
   ChangeWatch() noexcept = default;
 
-  // Watches nothing yet.
+  // Opens a ChangeWatch that watches no path yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path; adding it again renews the watch. Of two paths of one file, only the path that
-  // was added last counts. The lookup may wait for a disk.
+  // Watches a path; a second add() of a path renews the watch. If two paths name one file, only the
+  // path that was added last counts. The lookup may block on a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
   [[nodiscard]] Result<void> add(std::string path);
-  // Ends the watch of a path that was added. Earlier changes may still be returned.
-  // Errors: also invalid_argument if it is not watched.
+  // Stops watching `path`. next() may still return earlier changes.
+  // Errors: also invalid_argument if `path` is not watched.
   [[nodiscard]] Result<void> remove(const std::string& path);
   // Returns the next change; changes come in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
@@ -61,7 +61,7 @@ class ChangeWatch {
 
   io::Watch watch_;
   std::vector<std::pair<int, std::string>> paths_;  // Keyed by the system's watch numbers.
-  std::vector<char> events_;  // The system's events, not returned yet from at_ on.
+  std::vector<char> events_;  // Events of the system; from at_ on, not returned yet.
   std::size_t at_ = 0;
 };
 

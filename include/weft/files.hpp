@@ -1,5 +1,5 @@
-// Files that do not block workers. The kernel cannot report that a file is ready, so threads make
-// calls that would wait for a disk.
+// Accesses files without blocking workers. The kernel cannot report that a file is ready, so helper
+// threads make the calls that would wait for a disk.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
-// Data in the system's memory is returned at once, without a thread. Otherwise the caller parks
-// while a thread of file_group() makes the call. If `until` ends the wait, a thread's call
-// continues, so a file may still be written.
+// Data that is in the system's memory is returned at once, without a thread. Otherwise the caller
+// parks while a thread of file_group() makes the call. If `until` ends the wait, the thread's call
+// continues, so the file may still be written.
 // Context: fibers and plain threads, with or without a runtime; calls that take an Until park.
-// Errors: the system's (no_such_file_or_directory, ...); invalid_argument for a path with a zero
+// Errors: system errors (no_such_file_or_directory, ...); invalid_argument for a path with a zero
 // byte; Errc::timed_out, cancelled; Errc::full if too many calls wait for a thread.
 // Throws: std::bad_alloc.
 namespace weft::files {
 
-// Returns the process's threads: at most 16, which end after 100 ms of idleness; 4096 calls may
-// wait.
+// Returns the group of the file threads: at most 16 threads, which end after 100 ms without work.
+// At most 4096 calls may wait.
 [[nodiscard]] BlockingGroup& file_group();
 
 enum class Access : std::uint8_t {
@@ -41,52 +41,52 @@ struct OpenOptions {
   bool exclusive = false;  // With create: returns file_exists if the file exists.
   bool truncate = false;   // Drops existing bytes.
   bool append = false;     // Each write goes to the file's current end, not to its offset.
-  unsigned mode = 0644;    // The mode of a created file, less the process's umask.
+  unsigned mode = 0644;    // The mode of a created file, less the umask.
 };
 
 // A call that has begun continues in its thread after Errc::timed_out or cancelled.
 
-// An open regular file. Copies share the file; the last copy closes it after the last call. Calls
-// may be concurrent, since each has its own offset.
+// An open regular file. Copies share the file, which closes when no copy and no call uses it any
+// more. Calls may be concurrent, because each call has its own offset.
 class File {
  public:
   File() noexcept = default;
 
-  // Opens a file.
-  // Errors: also is_a_directory; operation_not_supported unless it is a regular file.
+  // Opens the file at `path`.
+  // Errors: also is_a_directory; operation_not_supported if it is not a regular file.
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = Until::ambient());
 
-  // Reads at least one byte; bytes in memory come at once, even if they do not fill the buffer. At
-  // or after the end it returns Errc::end_of_stream. An empty buffer gives 0 at once.
+  // Reads at least one byte. Returns bytes in memory at once, even if they do not fill the buffer.
+  // Returns Errc::end_of_stream at or after the end of the file, and 0 for an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, std::uint64_t offset,
                                 const Until& until = Until::ambient());
   // Fills the buffer. After an error, its first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = Until::ambient());
-  // Writes all. After an error the system has taken at least `value` bytes. On most file systems, a
-  // thread writes a copy of each MiB.
+  // Writes all bytes. After an error, at least `value` bytes have been written. On most file
+  // systems, a thread writes a copy of each MiB.
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
-  // Does the same for text.
+  // Writes all of `text`, as the overload above writes bytes.
   Result<std::size_t> write_all(std::string_view text, std::uint64_t offset,
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
-  // Writes all bytes at the end of the file. No other append, even of another process, splits an
-  // append of up to 1 MiB, unless the file system writes only a part.
+  // Appends all bytes to the file. Other appends, even of other processes, do not split an append
+  // of up to 1 MiB, unless the file system writes only a part.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
-  // Does the same for text.
+  // Appends `text`, as the overload above appends bytes.
   Result<std::size_t> append(std::string_view text, const Until& until = Until::ambient()) {
     return append(std::as_bytes(std::span(text)), until);
   }
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] Result<void> sync(const Until& until = Until::ambient());
   // Returns the size.
-  // Errors: Errc::closed without a file.
+  // Errors: Errc::closed if no file is open.
   Result<std::uint64_t> size() const noexcept;
 
   // Returns the descriptor, or -1.
@@ -104,76 +104,76 @@ class File {
 };
 
 // Reads a whole file.
-// Errors: also File::open()'s; not_enough_memory.
+// Errors: also the errors of File::open(); not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = Until::ambient());
-// Does the same with a file of at most `most` bytes.
+// Reads a whole file of at most `most` bytes.
 // Errors: also file_too_large.
 Result<std::string> read_file(std::string path, std::size_t most,
                               const Until& until = Until::ambient());
-// Makes a file of these bytes, or replaces its contents. A concurrent reader may see only a part.
-// Errors: also as File::open().
+// Creates a file from `data`, or replaces its contents. A concurrent reader may see only a part.
+// Errors: also the errors of File::open().
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
-// Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
-// writes a file in the same folder (.weft.*.new), syncs it and renames it. A symbolic link to a
-// regular file is itself replaced. The new file has at most the rights of the old file, and its
-// owner and group if the caller may set them.
+// Works as write_file(), but readers see either the whole old or the whole new file, even after a
+// crash. The call writes a new file in the same folder (.weft.*.new), syncs the file and renames
+// it. A symbolic link to a regular file is itself replaced. The new file has at most the
+// permissions of the old file, and its owner and group if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 
-// The facts of a path, as stat(2) reports them.
+// The attributes of a path, as stat(2) reports them.
 struct Status {
   Kind kind = Kind::other;
   unsigned mode = 0;       // The permission bits, such as 0644.
-  std::uint64_t size = 0;  // In bytes; for other kinds than files, the file system defines it.
+  std::uint64_t size = 0;  // In bytes; for kinds other than files, the file system defines it.
   std::chrono::system_clock::time_point modified = {};
 };
 
-// Returns the facts of a path. Symbolic links are followed.
+// Returns the attributes of a path. Follows symbolic links.
 Result<Status> status(std::string path, const Until& until = Until::ambient());
-// Does the same, but describes a symbolic link itself.
+// Returns the attributes of a path. For a symbolic link, describes the link itself.
 Result<Status> link_status(std::string path, const Until& until = Until::ambient());
 
 // Renames a file, a link or a directory, and replaces a file, a link or an empty directory that has
-// the new name. Every process sees the old name or the new one.
+// the new name. Every process sees either the old or the new name.
 // Errors: also cross_device_link, directory_not_empty; is_a_directory, not_a_directory if only one
-// of the two is a directory; invalid_argument for a directory that would be within itself.
+// of the two is a directory; invalid_argument if a directory would move into itself.
 [[nodiscard]] Result<void> rename(std::string from, std::string to,
                                   const Until& until = Until::ambient());
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Does the same, and first removes all that is below a directory. A missing path counts as removed.
-// Links are not followed, even if they replace a directory. The first error ends it.
+// Works as remove(), but first removes everything below a directory. A missing path counts as
+// removed. Links are not followed, even if they replace a directory. The first error ends the call.
 // Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
 // with more levels than there are free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
-// Makes a directory, with mode 0777 less the process's umask.
+// Creates a directory with mode 0777, less the umask of the process.
 // Errors: also file_exists.
 [[nodiscard]] Result<void> create_directory(std::string path,
                                             const Until& until = Until::ambient());
 
 struct Entry {
-  std::string path;  // Begins with the directory's path, as it was given.
+  std::string path;  // Begins with the directory's path as the caller passed it.
   Kind kind = Kind::other;
 };
 
 // Returns the entries of a directory, sorted by name, without "." and "..".
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = Until::ambient());
 
-// Visits all entries below a directory, directories before their contents, sorted by name. Symbolic
-// links are listed but not followed. One caller at a time.
+// Visits all entries below a directory, sorted by name; a directory comes before its contents.
+// Symbolic links are listed but not followed. Only one caller at a time may use a Walk.
 class Walk {
  public:
-  // Begins at `root`; next() reads it.
+  // Begins at `root`, which the first next() reads.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
   // Returns the next entry, or nothing at the end. An error concerns the directory whose path comes
-  // with it; the walk continues after it.
+  // with it; the walk continues after that directory.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
-  // Omits the contents of the last returned directory.
+  // Skips the contents of the directory that next() returned last.
   void skip() noexcept { next_.reset(); }
 
  private:

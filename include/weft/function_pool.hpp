@@ -14,13 +14,13 @@
 
 namespace weft {
 
-// Selects a FunctionPool with an object for each of its workers.
+// Makes a FunctionPool create an object for each of its workers.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>
 class PerWorker {
  public:
-  // Calls `make` once in each worker, as it begins. See per_worker().
+  // Calls `make` once in each worker, before its first task. See per_worker().
   explicit PerWorker(Make make) : make_(std::move(make)) {}
 
  private:
@@ -28,7 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Gives each worker of a FunctionPool an object from `make`, which the function receives.
+// Gives each worker of a FunctionPool an object that `make` returns; the function receives it.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>
@@ -36,33 +36,33 @@ template <std::invocable Make>
   return PerWorker<Make>(std::move(make));
 }
 
-// A FiberPool with one function, so that a task is only its argument. A task needs no allocation if
-// an In fits into 56 bytes and moves without exceptions.
+// A FiberPool whose tasks all call one function, so a task consists of its argument. A task needs
+// no allocation if In has at most 56 bytes and a move constructor that does not throw.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes the In, and optionally a std::stop_token. close(Close::cancel) requests the
-// stop, as does a caller that gives up its wait for the call. Several workers call the function at
-// once. A per_worker() object serves one task at a time. It is created with its worker's first task
-// and destroyed when the worker retires. Until its destructor has returned, the worker counts as
-// living, unless the destructor waits for the pool. So the capacity bounds the number of objects.
-// If the creation throws, the task gets the exception; the next task tries again.
-// OnFull::caller_runs uses an object for one task. The pool cannot have a parent. Otherwise it
-// behaves as a FiberPool.
-// Context, Throws, Ordering: as FiberPool.
+// The function takes an In, and optionally a std::stop_token. close(Close::cancel) requests a stop,
+// and so does a caller that stops waiting for the call. Several workers call the function at once.
+// A per_worker() object serves one task at a time. The object is created with its worker's first
+// task and destroyed when the worker retires. Until its destructor has returned, the worker counts
+// as living, unless the destructor waits for the pool. So the capacity limits the number of
+// objects. If the creation throws, the task gets the exception, and the next task tries again.
+// Under OnFull::caller_runs, an object serves only one task. The pool cannot have a parent.
+// Otherwise it behaves as a FiberPool.
+// Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The result of process_until(), empty if the limit ended the wait.
+  // The result of process_until(): empty, or false, if the limit ended the wait.
   using InTime = detail::InTime<Out>;
 
-  // Runs `function`, which must not be empty.
-  // Throws: as FiberPool's constructor, and std::invalid_argument for an empty function.
+  // Creates a pool whose tasks call `function`, which must not be empty.
+  // Throws: as for FiberPool's constructor, and std::invalid_argument for an empty function.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
@@ -81,9 +81,9 @@ class FunctionPool {
   FunctionPool(const FunctionPool&) = delete;
   FunctionPool& operator=(const FunctionPool&) = delete;
 
-  // Does the same as FiberPool::submit() with a task that calls the function with `argument`. If it
-  // is refused, `argument` is unchanged, unless moving it may throw. The functions below correspond
-  // to FiberPool's in the same way.
+  // Submits a call of the function with `argument`, as FiberPool::submit() does. If the call is
+  // refused, `argument` is unchanged, unless moving it may throw. The functions below correspond to
+  // functions of FiberPool in the same way.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -105,7 +105,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.try_submit(options, std::move(call)); });
   }
-  // Corresponds to FiberPool::submit_until(): parks for room until `until`.
+  // Corresponds to FiberPool::submit_until(): parks for room, until `until` at most.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke_until(const Until& until, A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -116,7 +116,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.submit_until(options, until, std::move(call)); });
   }
-  // Corresponds to FiberPool::run(): parks for the function's result or exception.
+  // Corresponds to FiberPool::run(): parks until the function has returned or thrown.
   template <detail::ArgumentFor<In> A = In>
   Out process(A&& argument) {
     return offer<Call>(std::forward<A>(argument), [&](Call& call) { return pool_.run(call); });
@@ -126,8 +126,8 @@ class FunctionPool {
     return async(options, std::forward<A>(argument)).get();
   }
   // Corresponds to FiberPool::run_until(). If `until` ended the wait, returns an empty optional, or
-  // false if Out is void. A function that has not begun is then not called; otherwise its
-  // stop_token requests a stop, and it keeps its worker until it returns.
+  // false if Out is void. A call that has not begun is then dropped. A call that has begun receives
+  // a stop request, and keeps its worker until it returns.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -150,7 +150,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async(options, std::move(call)); });
   }
-  // Corresponds to FiberPool::async_until(): parks for room until `until`.
+  // Corresponds to FiberPool::async_until(): parks for room, until `until` at most.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -174,9 +174,9 @@ class FunctionPool {
                  [&](auto& call) { return pool_.try_async(options, std::move(call)); });
   }
 
-  // Returns the underlying pool, for its size, pauses, figures and end.
+  // Returns the underlying pool, for example to resize, pause or close it.
   [[nodiscard]] FiberPool& pool() noexcept { return pool_; }
-  // Does the same as FiberPool::join(); the objects of the workers are then also destroyed.
+  // Joins the pool as FiberPool::join() does; then the objects of the workers are also destroyed.
   void join() {
     pool_.join();
     function_->wait_for_objects();
@@ -185,7 +185,7 @@ class FunctionPool {
  private:
   using Function = detail::PoolFunction<In, Out>;
 
-  // Taken by the worker when a call begins, so that it costs nothing while the call is queued.
+  // Called by the worker when a call begins, so that a queued call holds no token.
   [[nodiscard]] std::stop_token token_for_call() const noexcept {
     return function_->takes_stop() ? pool_.stop_token() : std::stop_token();
   }
@@ -196,7 +196,7 @@ class FunctionPool {
     Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
   };
 
-  // The token belongs to the task, whose handle may request a stop.
+  // The token belongs to the task; the task's handle may request a stop.
   struct StoppableCall {
     FunctionPool* pool;
     In argument;
@@ -205,8 +205,8 @@ class FunctionPool {
     }
   };
 
-  // Passes a call to `use`, which may refuse it: its argument is then returned. An accepted
-  // argument has been moved from.
+  // Passes a call to `use`. If `use` refuses the call, `argument` gets its value back; otherwise it
+  // has been moved from.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     std::optional<detail::Submitting> scope;
@@ -215,7 +215,7 @@ class FunctionPool {
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);
   }
-  // Does the same for a call that can receive a stop request, if the function takes a token.
+  // Works as offer(); if the function takes a token, the call can receive a stop request.
   template <class A, class Use>
   auto start(A&& argument, Use use) {
     if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);

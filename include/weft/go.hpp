@@ -1,4 +1,4 @@
-// Starting fibers.
+// Starts fibers.
 #pragma once
 
 #include <concepts>
@@ -14,12 +14,12 @@
 
 namespace weft {
 
-// Starts a detached fiber that runs `callable` once. A plain thread spawns to the process's current
-// Runtime. An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the
-// process with the fiber's stack intact. A callable of up to 32 bytes is stored in the fiber's
-// record, of up to 64 bytes in a block that is usually cached. A larger callable is allocated.
-// `callable` is not checked: an empty std::function fails in the fiber. The fiber begins without a
-// context (context.hpp).
+// Starts a detached fiber that runs `callable` once. On a plain thread, the fiber starts in the
+// process's current Runtime. An exception that leaves `callable` is passed to
+// RuntimeOptions::on_exception, or ends the process with the fiber's stack intact. The fiber's
+// record stores a callable of up to 32 bytes; a block that is usually cached stores up to 64 bytes.
+// A larger callable is allocated. `callable` is not checked: an empty std::function fails in the
+// fiber. The fiber begins without a context (context.hpp).
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying `callable` throws. If it throws, no fiber has been started.
@@ -34,8 +34,8 @@ void go(const SpawnOptions& options, F&& callable) {
 }
 
 // Waits for one fiber and takes its result. The destructor and an assignment join a fiber that was
-// neither joined nor detached, so data that it refers to stays alive. Its result or exception is
-// dropped.
+// neither joined nor detached, so data that the fiber refers to stays alive. They drop the fiber's
+// result or exception.
 // Context: fibers and plain threads, one caller at a time; join(), waits, the destructor and
 // assignment park.
 // Ordering: the end of the fiber synchronizes with the return of join(), and of successful waits.
@@ -43,9 +43,9 @@ template <class T>
 class JoinHandle {
  public:
   JoinHandle() noexcept = default;
-  // Takes the fiber of `other`, which is then empty. Neither handle may be in another call.
+  // Takes the fiber of `other`, which is then empty. No call may be using either handle.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  // Joins the present fiber, then takes that of `other`, which is then empty.
+  // Joins the current fiber, then takes the fiber of `other`, which is then empty.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
     if (this != &other) {
       finish();
@@ -53,8 +53,8 @@ class JoinHandle {
     }
     return *this;
   }
-  // Joins and drops the result, unless join() or detach() was called. If an exception unwinds the
-  // caller and the wait lasts 5 s, a report on stderr names the fiber.
+  // Joins the fiber and drops its result, unless join() or detach() was called. If an exception
+  // unwinds the caller and the wait lasts 5 s, a report on stderr names the fiber.
   ~JoinHandle() { finish(); }
 
   // Returns whether there is a fiber to join; false after join() or detach().
@@ -64,8 +64,8 @@ class JoinHandle {
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
   // joinable(). A fiber that was spawned recently on the caller's worker, and has not started, runs
-  // on the caller's stack without a switch. A fork and join is then nearly as fast as a call. The
-  // fiber still has its own id, name and FiberLocal values.
+  // on the caller's stack without a switch. A spawn and a join are then nearly as fast as a call.
+  // The fiber still has its own id, name and FiberLocal values.
   // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
@@ -83,7 +83,7 @@ class JoinHandle {
   // Returns the core, for a select; null for an empty handle.
   [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
 
-  // Gives up the fiber, whose result or exception is dropped. Has no effect on an empty handle.
+  // Detaches the fiber; its result or exception is dropped. Has no effect on an empty handle.
   void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
 
  private:
@@ -94,7 +94,7 @@ class JoinHandle {
   friend auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
 
   using State = detail::JoinState<T>;
-  // A program that uses no context pays for one load and a branch that is not taken.
+  // If the program uses no context, the cost is one load and a branch that is not taken.
   template <class F>
   [[gnu::always_inline]] static detail::Task task_of(State* state, F&& callable) {
     using Callable = std::decay_t<F>;
@@ -131,10 +131,10 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber that can be joined, as go() does. join() throws an exception of `callable`. The
-// fiber has the caller's context, if there is one, even after a detach(). It may outlast the
-// caller's scope, whose end cancels the context.
-// Context, Throws, Ordering: as go().
+// Starts a fiber as go() does, and returns its handle. join() throws an exception of `callable`.
+// The fiber has the caller's context, if there is one, even after a detach(). The fiber may outlive
+// the caller's scope; the end of that scope cancels the context.
+// Context, Throws, Ordering: as for go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)
     -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {

@@ -1,4 +1,4 @@
-// When a pool starts workers.
+// Policies by which a pool starts workers.
 #pragma once
 
 #include <chrono>
@@ -7,36 +7,36 @@
 
 namespace weft {
 
-// Determines how many workers a pool has, between min_workers and capacity. Under each policy, a
-// task is accepted while there is room, and a queued task gets its turn.
+// Determines how many workers a pool has, between min_workers and capacity. Under each policy, the
+// pool accepts tasks while there is room, and eventually runs each queued task.
 // Context: plain value.
 class GrowPolicy {
  public:
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };
 
-  // The load is the number of running and queued tasks. The limit bounds living workers; it is at
+  // The load is the number of running and queued tasks. The limit bounds the living workers: at
   // least min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
-    // Every `interval`, load < down * limit lowers the limit by `step`: idle workers are then
-    // retired, busy workers leave after their task.
+    // Once per `interval`, load < down * limit lowers the limit by `step`. Idle workers then
+    // retire; busy workers retire after their task.
     double down = 1;
     std::size_t step = 1;
-    // The limit also rises if a task is queued and none has started for this long.
+    // The limit also rises if a task is queued and no task has started for this time.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 
   // Starts a worker for each task that finds no idle worker.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
-  // Starts as many workers as the capacity allows once a task finds no idle worker. So later tasks
-  // of a burst need not wait for a start. The capacity must be limited.
+  // Once a task finds no idle worker, starts as many workers as the capacity allows. Later tasks of
+  // a burst then need not wait for a start. The capacity must be limited.
   [[nodiscard]] static constexpr GrowPolicy eager() noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::eager;
     return policy;
   }
-  // Starts workers on demand up to a limit that follows the load. It suits short tasks and
-  // expensive workers, since there are fewer workers than tasks.
+  // Starts workers on demand up to a limit that follows the load. Use it for short tasks and
+  // expensive workers, because there are fewer workers than tasks.
   [[nodiscard]] static constexpr GrowPolicy load_factor(LoadFactor factor) noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::load_factor;

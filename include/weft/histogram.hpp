@@ -11,8 +11,8 @@
 namespace weft {
 
 // Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above that, each
-// power of two has 8 buckets. Its size is 4 KB, recording does not allocate, and a percentile's
-// error is below 12.5 %.
+// power of two has 8 buckets. A histogram takes 4 KB, recording does not allocate, and the error of
+// a percentile is below 12.5 %.
 // Context: plain value.
 class Histogram {
  public:
@@ -36,20 +36,21 @@ class Histogram {
     max_ = std::max(max_, other.max_);
   }
 
-  // Returns the number of durations.
+  // Returns the number of recorded durations.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  // Returns the exact minimum; 0 if there is none.
+  // Returns the exact minimum, or 0 without a duration.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
-  // Returns the exact maximum; 0 if there is none.
+  // Returns the exact maximum, or 0 without a duration.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
-  // Returns the exact sum, which only grows.
+  // Returns the exact sum, which never decreases.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
-  // Returns the exact mean; 0 if there is none.
+  // Returns the exact mean, or 0 without a duration.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
-  // Returns a duration that `percent` of all do not exceed: 50 for the median, 100 for max(). It is
-  // at most 12.5 % too large; 0 if there is none. `percent` is clamped to the range 0 to 100.
+  // Returns a duration that `percent` % of all durations do not exceed: 50 gives the median, 100
+  // gives max(). The result is at most 12.5 % too large, or 0 without a duration. Clamps `percent`
+  // to 0 to 100.
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;
@@ -63,13 +64,13 @@ class Histogram {
   }
 
  private:
-  static constexpr unsigned kBits = 3;  // A power of two has 2^kBits buckets.
+  static constexpr unsigned kBits = 3;  // Each power of two has 2^kBits buckets.
   static constexpr std::size_t kParts = std::size_t{1} << kBits;
   static constexpr std::size_t kBuckets = (63 - kBits + 1) * kParts;
 
   static_assert(sizeof(Nanoseconds::rep) == 8);
 
-  // The top bit of a value selects the power, and the next kBits the part.
+  // The top bit of a value selects the power, and the next kBits bits select the part.
   [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     if (value < kParts) return value;
     const auto power = static_cast<unsigned>(std::bit_width(value)) - 1 - kBits;

@@ -1,4 +1,4 @@
-// Waiting for a countdown to reach 0, once.
+// Waits for a countdown to reach 0, once.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace weft {
 
-// A std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up. Every call
-// takes the lock, so a wait that finds the latch open follows the exit of the count_down() that
-// opened it.
+// Works like std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up.
+// Every call takes the lock, so a wait that finds the latch open comes after the count_down() that
+// opened it has left.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
 // Ordering: each count_down() synchronizes with the return of each wait.
 // Lifetime: it may be destroyed once every wait has returned, even before count_down() returns.
 class Latch {
  public:
-  // Returns the largest count.
+  // Returns the maximum count.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Counts down from `expected`, which must not be negative. A latch of 0 is open.
+  // Counts down from `expected`, which must not be negative. With 0, the latch is open at once.
   explicit Latch(std::ptrdiff_t expected) noexcept;
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;

@@ -1,4 +1,4 @@
-// A current value, and waits for its next replacement.
+// Holds a current value, and lets callers wait for its replacement.
 #pragma once
 
 #include <concepts>
@@ -18,16 +18,16 @@ namespace detail {
 
 // The version number of a value, and the callers that wait for its replacement. A value is replaced
 // and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that it has seen: version_, or an earlier version
-// whose replacement is waking it.
-// Unlike an Event, a new version wakes no caller that already waits for a later version.
+// Invariant: a waiter's `amount` is the version that the waiter has seen: version_, or an earlier
+// version whose replacement is waking the waiter. Unlike an Event, a new version wakes no caller
+// that already waits for a later version.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
   VersionCore(const VersionCore&) = delete;
   VersionCore& operator=(const VersionCore&) = delete;
 
-  // The owner holds the lock while it accesses its value.
+  // The owner must hold the lock while it accesses its value.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] std::uint64_t version() const noexcept WEFT_REQUIRES(lock_) { return version_; }
   // Called after the value has been replaced; wakes the waiting callers.
@@ -46,7 +46,7 @@ class VersionCore {
 
 }  // namespace detail
 
-// A value of which only the latest version matters, such as a configuration; like tokio's watch. A
+// A value, such as a configuration, of which only the latest version matters; like tokio's watch. A
 // waiter receives the newest value. It may miss values in between, but never receives an older
 // value after a newer value.
 //
@@ -57,18 +57,18 @@ class VersionCore {
 //   });
 //   settings.set(read_settings());
 //
-// A set() wakes only waiters; readers do not wait for each other's copies. A T of more than 64
+// A set() wakes only waiters; readers do not wait for each other's copies. A T larger than 64
 // bytes, or whose copies may throw, is kept in shared memory.
-// Context: fibers and plain threads; calls named wait park.
+// Context: fibers and plain threads; calls whose names begin with wait park.
 // Throws: what copying T throws, if a T is returned; std::bad_alloc for a T in shared memory.
 // Ordering: a set() synchronizes with each call that returns its value or a later value.
-// Lifetime: it may be destroyed once every call has returned.
+// Lifetime: a LatestValue may be destroyed once every call has returned.
 template <class T>
 class LatestValue {
   static_assert(std::is_copy_constructible_v<T>, "each caller is given a copy");
 
  public:
-  // Holds `value`.
+  // Starts with `value`.
   explicit LatestValue(T value) : value_(detail::make_shared_value<T>(std::move(value))) {}
   LatestValue(const LatestValue&) = delete;
   LatestValue& operator=(const LatestValue&) = delete;
@@ -78,7 +78,7 @@ class LatestValue {
     Value kept = detail::make_shared_value<T>(std::move(value));
     replace(kept);
   }
-  // Returns the value.
+  // Returns the current value.
   [[nodiscard]] T get() {
     std::uint64_t seen = 0;
     return get(seen);
@@ -92,19 +92,19 @@ class LatestValue {
   }
 
   // Parks while the number of the value is `seen`. Returns the newest value and sets `seen` to its
-  // number. If `seen` is 0, it returns at once.
+  // number. If `seen` is 0, returns at once.
   [[nodiscard]] T wait_changed(std::uint64_t& seen) {
     (void)core_.wait_until(seen, {});
     return get(seen);
   }
-  // Waits as wait_changed() does. If `until` ended the wait, it returns nothing and keeps `seen`.
+  // Waits as wait_changed() does. If `until` ended the wait, returns nothing and keeps `seen`.
   [[nodiscard]] std::optional<T> wait_changed_until(std::uint64_t& seen, const Until& until) {
     if (!core_.wait_until(seen, until)) return std::nullopt;
     return get(seen);
   }
 
-  // Parks until `condition` holds for the value, and returns that value. The condition is called
-  // with copies, first of the present value, without a lock.
+  // Parks until `condition` holds for the value, and returns that value. `condition` is called
+  // without a lock, with copies of values, first of the current value.
   // Throws: also what `condition` throws.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] T wait(Condition condition) {
@@ -133,7 +133,7 @@ class LatestValue {
  private:
   using Value = detail::SharedValue<T>;
 
-  // The caller destroys the previous value, without the lock.
+  // `value` gets the previous value, which the caller destroys without the lock.
   void replace(Value& value) noexcept {
     core_.lock().lock();
     std::swap(value_, value);
@@ -181,9 +181,9 @@ class ChangeCase final : public SelectCase {
 
 }  // namespace detail
 
-// A select case that is ready if the number of the value is not `seen`. The handler takes a T, the
-// newest value; `seen` is set to its number first.
-// Context, Throws: as on_stop(); the select() throws what copying T throws.
+// A select case that is ready if the number of the value is not `seen`. The handler takes the
+// newest value, a T. Before the handler is called, `seen` is set to the number of that value.
+// Context, Throws: as for on_stop(); the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {
   return detail::ChangeCase<T, Handler>(value, seen, std::move(handler));

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <weft/net/address.hpp>
 
-// It is for browsers, weft-top, Prometheus and curl, and only reads and records. weft-http serves
-// it, see <weft/http/live_page.hpp>; any other server can call answer().
+// The page is for browsers, weft-top, Prometheus and curl; it only reads and records. weft-http
+// serves the page (<weft/http/live_page.hpp>); any other server can call answer().
 // Throws: std::bad_alloc.
 namespace weft::live {
 
@@ -28,30 +28,30 @@ struct Answer {
 //   /leaks       places where a growing number of fibers wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
-//   /heap        folded stacks with the bytes that they have allocated and that are not freed, from
-//                the allocator, if it has profiles (jemalloc, tcmalloc); also with format=pprof
+//   /heap        folded stacks and the bytes that they have allocated and not freed, if the
+//                allocator has profiles (jemalloc, tcmalloc); also with format=pprof
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
-//   /contention, /blocked  the same for weft::profile::contention() and blocked()
+//   /contention, /blocked  as /profile, with weft::profile::contention() and blocked()
 // Other paths get 404. If the system refuses a thread or a fork, the answer is 503 with the reason.
-// Recordings take 0.001 to 60 seconds, or 5 without a query. A second recording of the same kind
-// gets 409 meanwhile. The end of the caller's context ends a recording early, with 503.
-// Context: fibers and plain threads; blocks the thread for the time of a reading. A recording parks
-// the caller.
+// Recordings take 0.001 to 60 seconds, or 5 without a query. During a recording, another request of
+// the same kind gets 409. The end of the caller's context ends a recording early, with 503.
+// Context: fibers and plain threads; blocks the thread while it reads. A recording parks the
+// caller.
 [[nodiscard]] Answer answer(std::string_view target);
-// Returns whether answer() records for `target`, and so takes long.
+// Returns whether answer() makes a recording for `target`, which takes a long time.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool records(std::string_view target) noexcept;
 
-// Which clients receive answers. Other clients get 403: the page reveals much about a program.
+// Selects the clients that receive answers. Other clients get 403, because the page reveals much.
 enum class Readers {
-  // Clients with a loopback address; requests with another host name, which might be redirected
-  // here, are refused.
+  // Clients with a loopback address. Requests with another host name are refused, because they
+  // might be redirected here.
   this_machine,
   everybody,
 };
 // Returns whether a client with the address `peer` may receive an answer. `host` is the request's
-// Host header, or empty. The only name of this machine is localhost.
+// Host header, or empty. Only localhost counts as a name of this machine.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 

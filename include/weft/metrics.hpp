@@ -1,4 +1,4 @@
-// Figures of the runtimes and pools of a process.
+// Metrics of the runtimes and pools of a process.
 #pragma once
 
 #include <array>
@@ -25,34 +25,34 @@ struct Distribution {
   std::chrono::nanoseconds sum{};
   std::chrono::nanoseconds max{};
 
-  // Returns the value that `percent` of all do not exceed, accurate to a factor of 2; 0 if there is
-  // none.
+  // Returns the duration that `percent` % of all durations do not exceed, accurate to a factor of
+  // 2, or 0 without a duration.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
 struct WorkerMetrics {
   unsigned index = 0;
-  bool is_spare = false;            // A spare worker replaces a stuck worker when needed.
-  bool is_asleep = false;           // The current value.
-  std::chrono::nanoseconds busy{};  // The time that its thread was not asleep.
-  // The time that its thread was asleep, or rested as a spare.
+  bool is_spare = false;            // A spare worker replaces a stalled worker.
+  bool is_asleep = false;           // Whether the worker sleeps at the time of the reading.
+  std::chrono::nanoseconds busy{};  // The time for which the worker's thread was awake.
+  // The time for which the worker's thread was asleep, or idle as a spare worker.
   std::chrono::nanoseconds parked{};
-  // The longest run of a fiber here without a switch, accurate to 40 ms; 0 without a monitor.
+  // The longest run of a fiber on this worker without a switch, accurate to 40 ms; 0: no monitor.
   std::chrono::nanoseconds longest_run{};
-  std::uint64_t spawned = 0;    // Fibers spawned by fibers that ran here.
-  std::uint64_t finished = 0;   // Fibers that have ended here.
-  std::uint64_t switches = 0;   // The number of times that it switched to another fiber.
-  std::uint64_t steals = 0;     // The number of times that it took fibers from another worker.
-  std::uint64_t overflows = 0;  // The number of times that its queue of 256 was full.
-  std::uint64_t polls = 0;      // The number of times that it asked the kernel for events.
-  std::uint64_t timers = 0;     // The number of waits that it ended at their deadline.
-  std::uint64_t sleeps = 0;     // The number of times that it went to sleep.
-  std::uint64_t wakeups = 0;    // The number of times that it was woken for new work.
-  std::size_t queued = 0;       // Fibers that are runnable here now.
+  std::uint64_t spawned = 0;    // Fibers spawned by fibers on this worker.
+  std::uint64_t finished = 0;   // Fibers that have ended on this worker.
+  std::uint64_t switches = 0;   // How often the worker switched to another fiber.
+  std::uint64_t steals = 0;     // How often the worker took fibers from another worker.
+  std::uint64_t overflows = 0;  // How often the worker's queue of 256 was full.
+  std::uint64_t polls = 0;      // How often the worker polled the kernel for events.
+  std::uint64_t timers = 0;     // The number of waits that the worker ended at their deadline.
+  std::uint64_t sleeps = 0;     // How often the worker went to sleep.
+  std::uint64_t wakeups = 0;    // How often the worker was woken for new work.
+  std::size_t queued = 0;       // Runnable fibers of the worker now.
 };
 
 struct ParkedFibers {
-  const char* reason = "";  // The text of dumps: "channel receive".
+  const char* reason = "";  // The text in dumps, such as "channel receive".
   std::uint64_t count = 0;
 };
 
@@ -61,32 +61,32 @@ struct RuntimeMetrics {
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
   // Numbers of fibers at the time of the reading, counted one after another.
-  std::uint64_t runnable = 0;      // Ready, and not started or not running.
+  std::uint64_t runnable = 0;      // Ready to run, started or not.
   std::uint64_t running = 0;       // On a worker.
-  std::uint64_t inlining = 0;      // Waiting for a fiber that runs on their own stack.
+  std::uint64_t inlining = 0;      // Waiting for a fiber that runs on the waiter's stack.
   std::uint64_t parked_count = 0;  // The sum over `parked`.
   std::vector<ParkedFibers> parked;
   // Fibers known to have been parked for at least a minute, or at least an hour.
   std::uint64_t parked_for_minute = 0;
   std::uint64_t parked_for_hour = 0;
-  // False if the fibers could not be counted within 0.1 s, since another caller held their list.
+  // False if the fibers could not be counted within 0.1 s, because another caller held their list.
   bool is_counted = true;
-  // A sample of about a thousand fibers per second and worker. The latency ends at a fiber's first
-  // step after it becomes runnable, the run at its next switch.
+  // A sample of about a thousand fibers per second and worker. The latency is the time from when a
+  // fiber becomes runnable until it runs; the run time lasts until the fiber's next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes living pools with the same name: the smallest number, from 1, that was free at
-  // its construction.
+  // Distinguishes living pools with the same name: the smallest number from 1 on that was free when
+  // the pool was made.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
   bool is_paused = false;
   bool has_timings = false;  // PoolOptions::timings.
-  PoolStats stats;           // One consistent reading, under the pool's lock.
+  PoolStats stats;           // A consistent reading under the pool's lock.
   PoolTimings timings;
 };
 
@@ -96,7 +96,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 // One sample of a family: a number, or a distribution if the family is a histogram.
 struct Sample {
   Labels labels;
-  std::uint64_t value = 0;  // Nanoseconds in a family of seconds.
+  std::uint64_t value = 0;  // In nanoseconds if the family is in seconds.
   Distribution times = {};
 };
 
@@ -116,23 +116,23 @@ struct Reading {
   std::vector<Family> families;
 };
 
-// Returns the metrics. The time it takes is proportional to the largest number of fibers that have
-// lived at once, about 5 ms for a million. It takes locks that spawns sometimes need. Counters
-// never decrease, and ended fibers never outnumber spawned fibers. Apart from that, each figure is
-// exact if nothing runs, otherwise approximate.
+// Returns the metrics. Takes time in proportion to the largest number of fibers that have lived at
+// once, 5 ms for a million. The call takes locks that spawns sometimes need. Counters never
+// decrease, and ended fibers never outnumber spawned fibers. Other relations between the numbers
+// are exact only while no fiber runs.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();
 
-// Writes the text format of Prometheus, 0.0.4; docs/watching.md lists the names. Bytes of a pool's
+// Writes the text format 0.0.4 of Prometheus; docs/watching.md lists the names. Bytes of a pool's
 // name that are not UTF-8 become U+FFFD.
 // Context: fibers and plain threads; does not park.
-// Throws: what the stream throws, std::bad_alloc; without a reading also as read().
+// Throws: what the stream throws, std::bad_alloc; without a reading, also what read() throws.
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 
 // Writes a JSON object; durations are in nanoseconds.
-// Context, Throws: as write_prometheus().
+// Context, Throws: as for write_prometheus().
 void write_json(std::ostream& out, const Reading& reading);
 inline void write_json(std::ostream& out) { write_json(out, read()); }
 

@@ -11,21 +11,21 @@ namespace weft {
 // and unlock on another.
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
-// Lifetime: the caller that has locked and unlocked it last may destroy it.
-// Fairness: a running caller may overtake a waiter once; the next unlock() hands that waiter the
-// mutex.
+// Lifetime: the caller that has locked and unlocked the mutex last may destroy it.
+// Fairness: a running caller may overtake a waiter once; the next unlock() then passes the mutex to
+// that waiter.
 // Invariants
 //   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. With an owner, state_
 //       is kLocked, with or without kWaiters; within unlock() it may be kWaiters alone.
-//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set for
-//       an empty list, which costs the next unlock a check.
-//   I3  The caller that has locked and unlocked the mutex last may destroy it. An unlock() that has
-//       freed it, and wakes no waiter, does not access it any more. Unchecked: the absence of an
-//       access cannot be observed.
+//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; kWaiters may stay set
+//       for an empty list; the next unlock then checks the list.
+//   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. An unlock()
+//       that has freed the mutex, and wakes no waiter, does not access it any more. Unchecked: the
+//       absence of an access cannot be observed.
 //   I4  While locks record their owners, each caller that becomes the owner records itself in
 //       owner_, under waiters_lock_. So while a waiter is in the list, owner_ is the owner.
 //       Unchecked: only a reader of the process's own memory sees both.
-// So an unlock() is one subtraction, without a check before it: if there are waiters, only kWaiters
+// So an unlock() is one subtraction without a prior check: if there are waiters, only kWaiters
 // remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
 // by a check for waiters, would be cheaper still, but that check might come after the mutex's
 // destruction.
@@ -52,15 +52,15 @@ class WEFT_LOCK("mutex") Mutex {
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
   // Waits as lock() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
-      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // So is this.
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: as try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept
       WEFT_TRY_ACQUIRES(true) {
     return try_lock_until(Deadline::after(duration));
   }
-  // Gives up the caller's mutex. Unlocking a free mutex ends the process with a report.
+  // Unlocks the caller's mutex. Unlocking a free mutex ends the process with a report.
   void unlock() noexcept WEFT_RELEASES() {
-    // Written so that compilers use the flags of the subtraction, which is faster than an exchange.
+    // In this form, compilers test the subtraction's flags, which is faster than an exchange.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]
       unlock_contended();
     }
@@ -69,7 +69,7 @@ class WEFT_LOCK("mutex") Mutex {
  private:
   static constexpr std::uint32_t kLocked = 1;
   static constexpr std::uint32_t kWaiters = 2;
-  static constexpr std::uint32_t kOpen = 4;  // Free, even if kWaiters is set.
+  static constexpr std::uint32_t kOpen = 4;  // The mutex is free, even if kWaiters is set.
 
   [[nodiscard]] static bool is_free(std::uint32_t state) noexcept {
     return state == 0 || (state & kOpen) != 0;
@@ -77,7 +77,7 @@ class WEFT_LOCK("mutex") Mutex {
   void give_way_and_lock() noexcept;
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
-  // Returns true if the caller has locked it.
+  // Returns true if the caller has locked the mutex.
   [[nodiscard]] bool spin() noexcept;
   [[nodiscard]] bool take_if_free() noexcept;
   void note_owner() noexcept WEFT_REQUIRES(waiters_lock_);

@@ -10,12 +10,13 @@
 
 namespace weft {
 
-// A std::once_flag. The first caller runs its function; concurrent callers park until it has
-// finished. If it throws, its caller receives the exception, and the longest waiter runs its own
-// function. No wait can be ended early. A call on the same Once from within the function deadlocks.
+// Works like std::once_flag. The first caller runs its function; concurrent callers park until the
+// function has finished. If it throws, its caller receives the exception, and the longest waiting
+// caller runs its own. No wait can end early. A call on the same Once from within the function
+// deadlocks.
 // Context: fibers and plain threads; call() parks, done_hint() does not.
 // Ordering: the end of the function synchronizes with the return of every call().
-// Lifetime: it may be destroyed once every call() has returned.
+// Lifetime: a Once may be destroyed once every call() has returned.
 // Invariant: running_ is set while a caller runs its function, or has been chosen to run it.
 // Order
 //   [done]  finish stores done_ (release) -> done_hint loads it (acquire).
@@ -46,19 +47,19 @@ class Once {
     }
   };
 
-  // Returns true if the caller must run its function; false if it has already run.
+  // Returns true if the caller must run its function, false if a function has already run.
   [[nodiscard]] bool begin() noexcept;
   void finish() noexcept;
   void pass_on() noexcept;
 
-  detail::Atomic<bool> done_{false};  // Written under the lock, and read without it.
+  detail::Atomic<bool> done_{false};  // Written under the lock, and read without a lock.
   detail::SpinLock lock_;
   bool running_ WEFT_GUARDED_BY(lock_) = false;
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// Does the same as `once`.call(), in the form of std::call_once.
-// Context: as Once::call().
+// Calls `once`.call(), in the form of std::call_once.
+// Context: as for Once::call().
 // Throws: what the function throws.
 template <class F, class... Arguments>
 requires std::invocable<F, Arguments...>
@@ -66,7 +67,7 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
   once.call(std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
-// A value that its first use creates, once:
+// A value that is created once, by its first use:
 //
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
@@ -74,8 +75,8 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
 // If the creation throws, its caller receives the exception, and the next caller tries again.
 // Context: fibers and plain threads; a call parks while another caller creates the value.
 // Throws: what creating the value throws.
-// Ordering: creating the value synchronizes with each return of it.
-// Lifetime: it may be destroyed once every call has returned.
+// Ordering: the creation of the value synchronizes with each return of the value.
+// Lifetime: a OnceValue may be destroyed once every call has returned.
 template <std::invocable F>
 class OnceValue {
  public:
@@ -89,9 +90,9 @@ class OnceValue {
     once_.call([this] { value_.emplace(make_()); });
     return *value_;
   }
-  // Does the same as get().
+  // Accesses the value, as get() does.
   [[nodiscard]] const Value& operator*() { return get(); }
-  // Does the same as get().
+  // Accesses the value, as get() does.
   [[nodiscard]] const Value* operator->() { return &get(); }
 
  private:

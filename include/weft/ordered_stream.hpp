@@ -1,4 +1,4 @@
-// Work that runs concurrently and is delivered in order.
+// Runs tasks concurrently and delivers their results in order.
 #pragma once
 
 #include <cstddef>
@@ -30,25 +30,25 @@ namespace weft {
 // Runs tasks concurrently, each with a result R, and passes the results to one function, the sink,
 // in the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
 // undelivered result. An exception of a task or of the sink cancels the stream's context. Results
-// of earlier tasks are still delivered, later results are dropped.
+// of earlier tasks are still delivered; later results are dropped.
 //
-// A stream with a FiberPool runs its tasks, but not the sink, there; the pool must outlive it. A
-// task that the pool accepted and then dropped, by close(Close::discard), counts as a task that
-// threw std::errc::operation_canceled. A pool's task that waits for the stream frees its slot
-// meanwhile. A stop request of the pool cancels the stream's context while a task runs that takes
-// the context or a token.
-// Context: fibers and plain threads, one caller for submits and finish(), which park; so does the
-// destructor.
-// Ordering: a submit synchronizes with the start of its task. The task's end synchronizes with the
-// sink's call, and the call with the return of finish().
+// A stream with a FiberPool runs its tasks, but not the sink, in the pool; the pool must outlive
+// the stream. A task that the pool accepted and then dropped, by close(Close::discard), counts as a
+// task that threw std::errc::operation_canceled. While a pool's task waits for the stream, its slot
+// is free. While a task that takes the context or a token runs, a stop request of the pool cancels
+// the context.
+// Context: fibers and plain threads, one caller for submits and finish(). These and the destructor
+// park.
+// Ordering: a submit synchronizes with the start of its task. The end of the task synchronizes with
+// the call of the sink, and that call with the return of finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
 
  public:
-  // Delivers results to `sink`. `fibers` are the options of the sink's fiber, and of the tasks'
-  // fibers without a pool; the characters of the name must outlive the stream.
-  // Throws: std::invalid_argument for a limit of 0, and as go().
+  // Delivers results to `sink`. `fibers` has the options of the sink's fiber and, without a pool,
+  // of the tasks' fibers; the characters of its name must outlive the stream.
+  // Throws: std::invalid_argument for a limit of 0, and what go() throws.
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
       : OrderedStream(detail::GroupPool(), limit, std::move(sink), fibers) {}
@@ -57,7 +57,7 @@ class OrderedStream {
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink), fibers) {}
   // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
-    // Relaxed: how soon the sink sees it does not matter.
+    // Relaxed: it does not matter how soon the sink sees the store.
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
@@ -66,31 +66,32 @@ class OrderedStream {
   OrderedStream(const OrderedStream&) = delete;
   OrderedStream& operator=(const OrderedStream&) = delete;
 
-  // Starts a task, which takes nothing, a std::stop_token, or the stream's Context&. Parks while
-  // `limit` tasks are in progress; after that, a pool applies its on_full. Refuses the task, which
-  // is then unchanged, with Errc::cancelled after an exception, and as FiberPool::submit().
-  // Throws: as go().
+  // Starts a task, which takes no argument, a std::stop_token, or the stream's Context&. Parks
+  // while `limit` tasks are in progress; a pool then applies its on_full. After an exception,
+  // refuses tasks with Errc::cancelled; a pool refuses as FiberPool::submit(). Refused tasks are
+  // unchanged.
+  // Throws: as for go().
   template <class F>
   Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
   // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
-  // Throws: as go().
+  // Throws: as for go().
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
     return start(until, std::forward<F>(task), [&](detail::Task& member) {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Submits as above in a pool, with options as for TaskGroup::spawn(). A task that is dropped by
-  // its stop or deadline counts as a task that threw operation_canceled.
-  // Throws: as TaskGroup::spawn().
+  // Submits to a pool as above, with options as for TaskGroup::spawn(). A task that its stop
+  // request or deadline drops counts as a task that threw operation_canceled.
+  // Throws: as for TaskGroup::spawn().
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until(options, {}, std::forward<F>(task));
   }
   // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
-  // Throws: as TaskGroup::spawn().
+  // Throws: as for TaskGroup::spawn().
   template <class F>
   Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
     if (!pool_) {
@@ -105,20 +106,20 @@ class OrderedStream {
   }
 
   // Parks until every result has been delivered. Nothing can be submitted afterwards.
-  // Throws: the first exception; the earliest task's, if there are several.
+  // Throws: the first exception; if there are several, the exception of the earliest task.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});
     deliverer_.join();
   }
-  // Waits as finish() does, which must follow; returns false if `until` ended the wait.
+  // Waits as finish() does; returns false if `until` ended the wait. finish() must follow.
   // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
     return wait_for_deliverer(until);
   }
 
-  // Returns the scope of the tasks, which an exception of a task or of the sink cancels.
+  // Returns the context of the tasks; an exception of a task or of the sink cancels it.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:
@@ -127,7 +128,7 @@ class OrderedStream {
     WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0; must be at least 1"));
   }
 
-  // One of the places; the destructor gives it back unless it is kept.
+  // One of `limit` places; the destructor gives the place back, unless keep() was called.
   class Place {
    public:
     explicit Place(Semaphore& places) noexcept : places_(&places) {}
@@ -159,7 +160,7 @@ class OrderedStream {
     }
   };
 
-  // The outcome of a task of a pool, which may be dropped.
+  // The outcome of a pool's task; the pool may drop the task.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;
@@ -239,7 +240,7 @@ class OrderedStream {
       }
     }
     place.keep();
-    // The channel has as many places as there are permits, so this does not park.
+    // The channel has as many places as there are permits, so the send does not park.
     (void)in_order_.send(std::move(pending));
     return {};
   }
@@ -274,7 +275,7 @@ class OrderedStream {
   detail::Atomic<bool> is_abandoned_{false};
   Semaphore places_;
   Channel<Pending> in_order_;
-  JoinHandle<void> deliverer_;  // Destroyed first: its destructor waits.
+  JoinHandle<void> deliverer_;  // Destroyed first, because its destructor waits.
 };
 
 }  // namespace weft

@@ -15,17 +15,17 @@
 
 namespace weft {
 
-// Lets one caller through at a time, FIFO, each at least `spacing` after the previous caller; the
-// first at once. It spaces starts in one or more pools:
+// Lets callers through in FIFO order, each at least `spacing` after the previous caller; the first
+// passes at once. Use it to space starts in one or more pools:
 //
 //   Pacer pacer(100ms);
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
 //
-// Context: fibers and plain threads; next() and its _until and _for forms park.
-// Lifetime: it may be destroyed once every wait has returned.
+// Context: fibers and plain threads; next(), next_until() and next_for() park.
+// Lifetime: a Pacer may be destroyed once every wait has returned.
 class Pacer {
  public:
-  // Rounds `spacing` up to nanoseconds.
+  // Makes a pacer with `spacing`, rounded up to nanoseconds.
   // Throws: std::invalid_argument unless `spacing` is above 0.
   template <class Rep, class Period>
   explicit Pacer(std::chrono::duration<Rep, Period> spacing)
@@ -37,7 +37,7 @@ class Pacer {
 
   // Parks until the caller's turn.
   void next() noexcept { (void)next_until({}); }
-  // Waits as next() does; returns false if `until` ended the wait, so the next waiter has the turn.
+  // Waits as next() does; returns false if `until` ended the wait. The next waiter gets the turn.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
@@ -53,8 +53,8 @@ class Pacer {
     return next_until(Deadline::after(duration));
   }
 
-  // Returns a callable that waits for its turn and calls `callable`; the pacer must outlive it. In
-  // a pool, this wait holds a slot; call next() before the submit if that matters.
+  // Returns a callable that waits for its turn and calls `callable`; the pacer must outlive the
+  // result. In a pool, this wait occupies a slot; to avoid that, call next() before the submit.
   // Throws: what moving `callable` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
@@ -64,11 +64,11 @@ class Pacer {
     };
   }
 
-  // Lets no caller through until resume(); time passes meanwhile.
+  // Lets no caller through until resume(). The time of the pause counts for the spacing.
   void pause() noexcept { open_.reset(); }
-  // Ends a pause: waiters continue at the pace.
+  // Ends a pause; waiters continue with the spacing.
   void resume() noexcept { open_.set(); }
-  // Returns whether it is paused; may be stale.
+  // Returns whether the pacer is paused; may be stale.
   [[nodiscard]] bool is_paused_hint() const noexcept { return !open_.is_set_hint(); }
 
  private:
@@ -86,7 +86,7 @@ class Pacer {
   const std::chrono::nanoseconds spacing_;
   Event open_;
   Semaphore turn_{1};
-  Deadline due_ = Deadline::past();  // The time of the caller whose turn it is.
+  Deadline due_ = Deadline::past();  // When the caller that has the turn may pass.
 };
 
 }  // namespace weft

@@ -1,6 +1,6 @@
-// Loops with concurrent steps.
+// Loops whose steps run concurrently.
 // Context: fibers, and plain threads if there is a Runtime; calls park.
-// Ordering: the call synchronizes with each step, and each step with the return.
+// Ordering: the call synchronizes with each step, and each step with the return of the call.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 namespace weft {
 
 struct ParallelOptions {
-  // The largest number of concurrent steps. 0: the runtime's number of workers, which suits steps
-  // that compute, or a pool's capacity. Steps that wait need more.
+  // The largest number of concurrent steps. 0: the pool's capacity or, without a pool, the number
+  // of workers. That number suits steps that compute; steps that wait need more.
   std::size_t max_running = 0;
   // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
   // that the fibers finish together; 1 if `max_running` is given.
@@ -49,14 +49,14 @@ struct LoopPool {
   [[nodiscard]] Accepted spawn(TaskGroup& group, const F& task) const {
     return options == nullptr ? group.spawn_or_refuse(task) : group.spawn_or_refuse(*options, task);
   }
-  // A stop request of the options cancels the loop as long as `scope` lives.
+  // While `scope` lives, a stop request of the options cancels the loop.
   void follow_stop(StopRegistration<CancelContext>& scope, Context& context) const noexcept {
     if (options != nullptr) scope.add(options->stop, {&context});
   }
 };
 
-// Distributes the numbers below `count` in runs of `grain` to several fibers. Independent of the
-// elements' type, so that one loop serves all.
+// Distributes the numbers below `count` in runs of `grain` to several fibers. Does not depend on
+// the type of the elements, so one loop serves all types.
 template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
@@ -68,7 +68,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // A pool's task that calls a loop without a pool depends on all that the steps wait for.
+  // A pool's task that calls a loop without a pool depends on everything that the steps wait for.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool, {.fibers = options.fibers});
   StopRegistration<CancelContext> stop;
@@ -87,15 +87,15 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const auto call_work = [&work](Context& context) { work(context); };
   const Accepted first = where.spawn(group, call_work);
   if (!first) WEFT_THROW(std::system_error(first.error, "weft::for_each: refused by its pool"));
-  // The started tasks do all the work if a pool refuses others.
+  // If a pool refuses further tasks, the started tasks do all the work.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
     if (!where.spawn(group, call_work)) break;
   }
   group.wait();
-  // All elements are done, whatever tasks the pool may have dropped.
+  // All elements are done, even if the pool has dropped tasks.
   if (done.load(relaxed) == runs) return;
   group.join();
-  // Without an exception, elements are left out only if the caller's context has ended.
+  // Without an exception, elements are skipped only if the caller's context has ended.
   group.context().throw_if_over();
 }
 
@@ -138,25 +138,25 @@ concept MappingOf = StepOver<F, Range> &&
 
 // Calls `step(element)` for each element, several at once, and parks until all calls have returned.
 // `range` must be accessible by index; elements are taken in order. After an exception, and after
-// the end of the caller's context (context.hpp), no new step begins. A task of a pool may call it,
-// and steps may wait for that pool: the task's slot is free meanwhile. A step counts as part of the
-// task, so it cannot wait for that task's end.
-// Throws: the first exception of a step, the cause of the context's end or std::system_error with
-// its error, and as go().
+// the end of the caller's context (context.hpp), no new step begins. A task of a pool may call
+// for_each(), and steps may wait for that pool, because the task's slot is free meanwhile. A step
+// counts as part of the task, so it cannot wait for that task's end.
+// Throws: the first exception of a step; the cause of the context's end, or std::system_error with
+// its error; and what go() throws.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// Does the same by tasks of `pool`. The first task is submitted as on_full specifies; if later
-// tasks are refused, fewer tasks run. A calling task of the pool frees its slot while it waits.
+// Runs the steps in tasks of `pool`. The first task is submitted as on_full specifies; if later
+// tasks are refused, fewer tasks run. A calling task of the pool frees its slot meanwhile.
 // Throws: also std::system_error with the pool's code if the first task is refused.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
-// Does the same by tasks with `submit_options`. A stop request of these tasks or of the pool has
-// the same effect as the end of the caller's context. Tasks dropped at their deadline leave their
-// elements to other tasks.
+// Runs the steps in tasks of `pool` with `submit_options`. A stop request of these tasks or of the
+// pool has the same effect as the end of the caller's context. Tasks dropped at their deadline
+// leave their elements to other tasks.
 // Throws: also std::system_error if no task is left, and std::invalid_argument for a timeout.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
@@ -164,8 +164,8 @@ void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& rang
   detail::call_for_each({detail::group_pool(pool), &submit_options}, range, step, options);
 }
 
-// Does the same as for_each(), and returns the results of all calls in the order of the elements.
-// Throws: as for_each().
+// Runs the steps as for_each() does, and returns all results in the order of the elements.
+// Throws: as for_each() does.
 template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
   return detail::results_of({}, range, step, options);

@@ -1,4 +1,4 @@
-// The report of a task that threw, and its receiver.
+// The report about a task that threw, and the handler that receives it.
 #pragma once
 
 #include <concepts>
@@ -13,24 +13,24 @@
 
 namespace weft {
 
-// A task that threw. It is valid during the call that receives it.
+// Describes a task that threw. Valid only during the call that receives it.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // Its place, from 1, among the tasks that left the pool's queue to run or to be dropped. The
-  // number is also the task's place in the order of acceptance if tasks start in that order and
-  // OnFull::caller_runs runs none.
+  // The task's place, from 1, among the tasks that left the pool's queue to run or to be dropped.
+  // The number equals the place in the order of acceptance if tasks start in that order and none
+  // runs by OnFull::caller_runs.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // The type of the callable; null without RTTI.
-  std::uint64_t fiber = 0;               // this_fiber::id() of its runner; 0: a plain thread.
+  std::uint64_t fiber = 0;               // this_fiber::id() of the task's fiber; 0: a plain thread.
 };
 
-// Receives the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo, or only
-// of an exception_ptr. If it is empty, exceptions have no handler.
+// Receives the exceptions of a pool's tasks. The handler is a callable that takes an exception_ptr
+// and a TaskInfo, or only an exception_ptr. If it is empty, exceptions are not handled.
 // Context: plain value; its call parks, throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;
-  // Keeps `handler`; it is empty for an empty std::function or null.
+  // Keeps `handler`; the result is empty for an empty std::function or null.
   template <std::invocable<std::exception_ptr, const TaskInfo&> F>
   ExceptionHandler(F handler) {  // NOLINT(google-explicit-constructor): a callable is a handler.
     if (!detail::is_empty_callable(handler)) handler_ = std::move(handler);

@@ -1,4 +1,4 @@
-// The options of a pool, and its figures.
+// The options and the statistics of a pool.
 #pragma once
 
 #include <chrono>
@@ -17,37 +17,35 @@ namespace weft {
 
 class FiberPool;
 
-// The effect of submit() when every slot and every place in the queue is in use.
+// What submit() does if every slot and every place in the queue is in use.
 enum class OnFull : std::uint8_t {
-  block,        // Park until there is room; first come, first served.
+  block,        // Park until there is room, in FIFO order.
   reject,       // Return Errc::full.
   caller_runs,  // Run the task in the call to submit(), outside the pool's capacity.
   drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Callers that
-                // are parked in submit_until() do not get its place. Errc::full if nothing is
-                // queued and yet there is no room: after a resize(), while more tasks run than the
-                // new capacity.
+                // are parked in submit_until() do not get its place. Errc::full if there is no room
+                // but nothing is queued, as after a resize() to fewer slots than running tasks.
 };
 
-// What a close() does with tasks that have been accepted but not started.
+// What close() does with accepted tasks that have not started.
 enum class Close : std::uint8_t {
-  drain,    // They still run.
-  discard,  // They are dropped; a wait for such a task returns that it was cancelled.
-  cancel,   // Does the same as discard, and requests a stop of running tasks that have taken a
-            // token.
+  drain,    // The tasks still run.
+  discard,  // The tasks are dropped; waits for them report a cancellation.
+  cancel,   // As discard, and running tasks that have taken a token receive a stop request.
 };
 
-// Which idle worker gets the next task. The workers that retire are always the longest idle.
+// Which idle worker gets the next task. Workers that have been idle longest always retire first.
 enum class WakeOrder : std::uint8_t {
-  lifo,  // The worker that was used last: its stack is in the cache, and others can retire.
-  // The worker that has been idle longest, so that all are used in turn. This suits workers that
-  // hold, for example, a connection that must not stay unused for long. No worker retires while
-  // there is work.
+  lifo,  // The last used worker: its stack is in the cache, and other workers can retire.
+  // The worker that has been idle longest, so that all workers are used in turn. This order suits
+  // workers that hold, for example, a connection that must not stay unused for long. No worker
+  // retires while there is work.
   fifo,
 };
 
 struct PoolStats;
 
-// The receiver of a pool's figures, and the period of its calls.
+// The receiver of a pool's statistics, and the period of its calls.
 struct Tick {
   // The time from the return of a call to the next call. kNever: only the last call is made.
   std::chrono::nanoseconds period = kNever;
@@ -56,8 +54,8 @@ struct Tick {
 
 namespace detail {
 
-// Returns how many processors the process may use, by its affinity and its cgroup's quota,
-// determined once: a Runtime has that many workers by default.
+// Returns how many processors the process may use, by its affinity and its cgroup's quota, as read
+// once. This is the default number of workers of a Runtime.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
@@ -69,13 +67,13 @@ struct PoolOptions {
   GrowPolicy grow = GrowPolicy::on_demand();
   // The number of workers that never retire for idleness. At most `capacity`.
   std::size_t min_workers = 0;
-  // Whether the constructor and reopen() start `min_workers` workers at once, not on demand.
+  // Whether the constructor and reopen() start `min_workers` workers at once instead of on demand.
   bool prestart = false;
   // Whether the constructor and reopen() allocate the queue for all tasks that can be accepted.
-  // `capacity` + `queue_capacity` may then be at most 1048576. It does not affect workers.
+  // `capacity` + `queue_capacity` may then be at most 1048576. The option does not affect workers.
   bool prealloc = false;
   // The largest number of tasks that wait for a slot. 0: a task is accepted only if a slot is free.
-  // At least 1 with OnFull::drop_oldest.
+  // Must be at least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
   // The largest number of callers parked in submit; further callers get Errc::too_many_waiting.
@@ -86,39 +84,39 @@ struct PoolOptions {
   // that wait for unstarted tasks.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
-  // A worker retires after this idle time, at most twice as late. A pool may outlive the runtime of
-  // its workers; while the runtime is being destroyed, they retire within 20 ms.
+  // A worker retires after it has been idle for this time, or for up to twice this time. While the
+  // runtime of the workers is being destroyed, they retire within 20 ms; the pool may outlive the
+  // runtime.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives an exception of a submitted task and optionally a TaskInfo, on the worker, before the
-  // slot is freed. Several workers call it at once. Empty: the logger gets a line. If it throws,
-  // the logger gets a line, and the worker continues. Exceptions of async() and run() go to the
-  // waiter.
+  // slot is freed. Several workers may call it at once. If it is empty or throws, the logger gets a
+  // line, and the worker continues. Exceptions of async() and run() go to the waiting caller.
   ExceptionHandler on_exception = {};
   // Receives each line of the pool's log, without its end, from several workers at once and while a
   // task holds its slot. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
-  // Receives figures, in a fiber of the pool, one call at a time. It is called from the opening
-  // until the pool is closed and its tasks have ended. A last call has the final figures, and
-  // join() waits for it. Within a call join() throws as in a task. The logger gets a line for an
-  // exception of a call. The constructor and reopen() then also throw as weft::go().
+  // Receives statistics in a fiber of the pool, one call at a time, until the pool is closed and
+  // its tasks have ended. The last call has the final statistics, and join() waits for it. Within a
+  // call, join() throws as in a task. If a call throws, the logger gets a line. With this option,
+  // the constructor and reopen() also throw as weft::go().
   Tick on_tick = {};
   // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
-  // clock three more times for each task.
+  // clock three extra times for each task.
   bool timings = false;
   // A stop request calls close(Close::cancel) in the requesting call; the pool stays closed.
   std::stop_token stop = {};
-  // The parent of a sub-pool, which must outlive it. Tasks run in the parent's slots, on its
+  // The parent of a sub-pool; it must outlive the sub-pool. Tasks run in the parent's slots, on its
   // workers, at most `capacity` at once and within the parent's room. A sub-pool has no workers, so
   // min_workers, prestart, idle_timeout, wake_order, grow and stack_size must keep their defaults.
   FiberPool* parent = nullptr;
   // SpawnOptions::stack_size of every worker.
   std::size_t stack_size = 0;
-  // Appears in dumps and messages.
+  // The name of the pool in dumps and messages.
   std::string name = {};
 };
 
-// A consistent reading of a pool. Always: submitted + in_sub_pools = completed + failed + cancelled
-// + busy + released + in_callers + queued.
+// A consistent reading of a pool. It always holds that submitted + in_sub_pools = completed +
+// failed + cancelled + busy + released + in_callers + queued.
 struct PoolStats {
   std::size_t live = 0;  // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;  // Workers that run a task.
@@ -127,18 +125,18 @@ struct PoolStats {
   std::size_t idle = 0;
   std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
-  std::size_t queued = 0;      // Tasks accepted and not started.
+  std::size_t queued = 0;      // Tasks accepted but not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // The part of busy, released and queued that runs, or will run, tasks of sub-pools. These tasks
-  // are counted by their own pool.
+  // The part of busy, released and queued that runs, or will run, tasks of sub-pools. The sub-pools
+  // themselves count these tasks.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks accepted so far.
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.
   std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
-  std::uint64_t rejected = 0;   // Refusals, for whatever reason.
+  std::uint64_t rejected = 0;   // Refusals for any reason.
   std::uint64_t started = 0;    // Workers started so far.
-  std::uint64_t retired = 0;    // Workers that have given up their slot for good.
+  std::uint64_t retired = 0;    // Workers that have retired so far.
 };
 
 }  // namespace weft

@@ -17,18 +17,18 @@ enum class Balance : std::uint8_t {
   least_tasks,  // The pool with the fewest tasks, queued or running.
 };
 
-// A number of pools with the same options, among which tasks are divided. Each is an ordinary pool
-// with its own lock, queue and workers. A task stays in its pool, even if another pool has a free
-// slot later.
+// Several pools with the same options, among which tasks are divided. Each pool is an ordinary pool
+// with its own lock, queue and workers. A task stays in its pool, even if another pool later has a
+// free slot.
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
 //
-// Context, Throws, Ordering: as FiberPool.
+// Context, Throws, Ordering: as for FiberPool.
 class PoolSet : private detail::WrongPoolCalls {
  public:
   // Makes `count` pools.
-  // Throws: as FiberPool's constructor, and std::invalid_argument if `count` is 0.
+  // Throws: as for FiberPool's constructor, and std::invalid_argument if `count` is 0.
   PoolSet(std::size_t count, const PoolOptions& each, Balance balance = Balance::round_robin)
       : balance_(balance) {
     if (count == 0)
@@ -38,17 +38,17 @@ class PoolSet : private detail::WrongPoolCalls {
 
   // Returns the number of pools.
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
-  // Returns a pool; `i` is below size().
+  // Returns pool number `i`; `i` must be below size().
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
   // Iterates over all pools.
   [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
   // Returns the end of the pools.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
-  // Returns the pool for the next task: the next in turn, among pools with a free slot if there are
-  // any.
+  // Returns the pool for the next task, chosen by the Balance. round_robin takes the next pool with
+  // a free slot, if there is one.
   [[nodiscard]] FiberPool& next() noexcept {
-    // Relaxed: only a number.
+    // Relaxed: the number orders nothing.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
     FiberPool* best = &at(turn);
     std::uint64_t best_rank = rank(*best);
@@ -71,9 +71,10 @@ class PoolSet : private detail::WrongPoolCalls {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return next().submit(options, std::forward<F>(callable));
   }
-  using WrongPoolCalls::submit;  // Its compiler errors state which arguments a callable must take.
+  using WrongPoolCalls::submit;  // Compiler errors state which arguments a callable must take.
 
-  // Calls FiberPool::wait_idle() of each pool in turn: parks until each has been idle for a moment.
+  // Calls FiberPool::wait_idle() of each pool in turn: parks until each pool has been idle for a
+  // moment.
   // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of these pools.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
@@ -82,8 +83,8 @@ class PoolSet : private detail::WrongPoolCalls {
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
-  // Parks until each pool has been closed and its fibers have ended.
-  // Throws: as wait_idle().
+  // Parks until every pool has been closed and the fibers of all pools have ended.
+  // Throws: as for wait_idle().
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }
@@ -92,7 +93,7 @@ class PoolSet : private detail::WrongPoolCalls {
   [[nodiscard]] FiberPool& at(std::uint64_t turn) noexcept {
     return pools_[static_cast<std::size_t>(turn % pools_.size())];
   }
-  // Returns a smaller number for a better pool; 0 for the best possible pool.
+  // Returns a smaller number for a better pool, and 0 for the best possible pool.
   [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
     if (balance_ == Balance::round_robin) return pool.available_hint() > 0 ? 0 : 1;
     const PoolStats stats = pool.stats();

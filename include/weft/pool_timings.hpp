@@ -6,15 +6,15 @@
 
 namespace weft {
 
-// Measurements of all tasks that have begun and ended since the pool's construction, in a
-// consistent reading of 8 KB. All are zero without PoolOptions::timings.
+// Measurements of all tasks that have begun and ended since the pool's construction; a consistent
+// reading of 8 KB. All values are 0 without PoolOptions::timings.
 struct PoolTimings {
-  // The time from the submitting call to the start of the task, including a park for room.
+  // The time from the submitting call to the start of the task, including the wait for room.
   Histogram queue_wait;
   // The time from the start of a task to its end, including parks.
   Histogram run_time;
-  // The time from the first submitting call to the first end of a task, and to the last end. The
-  // average time per task is the latter, divided by the number of tasks.
+  // The times from the first submitting call to the first and to the last end of a task. `total`
+  // divided by the number of tasks is the average time per task.
   std::chrono::nanoseconds first{};
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds average{};

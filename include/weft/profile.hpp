@@ -6,16 +6,16 @@
 #include <string>
 #include <weft/result.hpp>
 
-// Each call records for a while, and returns its samples stack by stack. A stack begins with the
-// fiber's name and its callable, as far as dumps show them. The live page offers the same
-// (live_page.hpp).
+// Each call records for Options::duration, and returns the samples by stack. A stack begins with
+// the fiber's name and its callable, as far as dumps show them. The live page offers the same
+// recordings (live_page.hpp).
 //
 //   const auto [text, error] = weft::profile::processor({.duration = 10s});
 namespace weft::profile {
 
 enum class Format : std::uint8_t {
-  // A line for each stack, outermost call first: `GET /users;handler;...;parse 120000000`. Pass it
-  // through weft-symbolize for the names of functions. flamegraph.pl and speedscope read it.
+  // One line for each stack, the outermost call first: `GET /users;handler;...;parse 120000000`.
+  // weft-symbolize adds the names of functions. flamegraph.pl and speedscope read this format.
   folded,
   // The uncompressed profile.proto of pprof: `go tool pprof program file`, and speedscope.
   pprof,
@@ -26,11 +26,11 @@ struct Options {
   Format format = Format::folded;
 };
 
-// Records what the workers compute: a sample for each 10 ms of processor time that a worker's
+// Records what the workers compute. Takes a sample for each 10 ms of processor time that a worker's
 // thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds of
 // processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
-// blocking() and of the program itself are not sampled. Each sample is a SIGPROF to the thread,
-// whose handler stays installed; it takes no lock and ends no wait of a fiber.
+// blocking() and of the program itself are not sampled. Each sample sends SIGPROF to the thread.
+// Its handler stays installed, takes no lock and ends no wait of a fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
 // Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
@@ -39,17 +39,17 @@ struct Options {
 [[nodiscard]] Result<std::string> processor(const Options& options = {});
 
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
-// channels, selects, a Once, and room in a pool. A stack ends with the reason, `[mutex]`. Folded
-// stacks count nanoseconds from the park until the fiber runs again; a wait that still lasts counts
-// until the end of the recording. Waits that began before the recording are not sampled. If there
-// are many waits, a worker samples one wait in n, up to 1024, and counts it n times. Waits of plain
-// threads are not sampled. contention() also excludes a concurrent blocked().
-// Context, Errors, Throws: as processor(), without device_or_resource_busy.
+// channels, selects, a Once, and room in a pool. A stack ends with the reason, such as `[mutex]`.
+// Folded stacks count nanoseconds from the park until the fiber runs again; a wait that still lasts
+// counts until the end of the recording. Waits that began before the recording are not sampled. If
+// there are many waits, a worker samples one wait in n, up to 1024, and counts it n times. Waits of
+// plain threads are not sampled. contention() and blocked() cannot record at the same time.
+// Context, Errors, Throws: as for processor(), without device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 
-// Does the same for all waits: also for sleeps, timers, descriptors, joins, events and blocking().
-// Only pool workers without a task are left out.
-// Context, Errors, Throws: as contention().
+// Records all waits as contention() does: also sleeps, timers, descriptors, joins, events and
+// blocking(). Only waits of pool workers without a task are not recorded.
+// Context, Errors, Throws: as for contention().
 [[nodiscard]] Result<std::string> blocked(const Options& options = {});
 
 }  // namespace weft::profile

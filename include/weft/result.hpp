@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// A value, or the error that ended the call. If the call's comment says so, `value` also counts
-// after an error, as its progress. An error belongs to the system (std::system_category) or the
-// library (weft::Errc).
+// A value, or the error that ended the call. After an error, `value` is the progress of the call,
+// if the call's documentation defines it. An error belongs to the system (std::system_category) or
+// the library (weft::Errc).
 // Context: plain value.
 template <class T>
 struct [[nodiscard]] Result {
@@ -19,8 +19,8 @@ struct [[nodiscard]] Result {
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
 };
 
-// The result of a call without a value: true after success, as any Result. It compares with codes
-// and conditions, and converts from and to std::error_code:
+// The result of a call without a value: true after success, as any Result. It can be compared with
+// codes and conditions, and converts from and to std::error_code:
 //
 //   if (!stream.wait_readable(1s)) stream.close();
 //   if (files::write_file(path, text) == std::errc::permission_denied) path += ".new";
@@ -33,9 +33,9 @@ struct Result<void> {
 
   // Makes a success.
   Result() noexcept = default;
-  // Makes a failure with this error, or a success if the error's value is 0.
+  // Makes a failure with the error `code`, or a success if the value of `code` is 0.
   Result(const std::error_code& code) noexcept : error(code) {}  // NOLINT: an error is a result.
-  // Makes a failure for this reason, such as an Errc.
+  // Makes a failure with an error code such as an Errc.
   template <class Code>
   requires std::is_error_code_enum_v<Code> Result(Code code)
   noexcept  // NOLINT(google-explicit-constructor): as above.
@@ -43,7 +43,7 @@ struct Result<void> {
 
   // Returns true if there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
-  // Converts for callers that store errors; a condition uses operator bool().
+  // Converts to the error, for callers that store errors; a condition uses operator bool().
   operator std::error_code() const noexcept { return error; }  // NOLINT: on purpose.
 
   [[nodiscard]] friend bool operator==(const Result& result, const std::error_code& code) noexcept {

@@ -1,4 +1,4 @@
-// Fibers that end together, with their results.
+// Runs fibers that end together, and collects their results.
 #pragma once
 
 #include <deque>
@@ -18,31 +18,31 @@
 
 namespace weft {
 
-// A TaskGroup whose tasks each return an R; join() returns them in the order of the spawns.
-// Context, Throws, Ordering: as TaskGroup; each spawn() may also park briefly, for a mutex.
+// A TaskGroup whose tasks each return an R. join() returns the results in the order of the spawns.
+// Context, Throws, Ordering: as for TaskGroup; each spawn() may also park briefly, for a mutex.
 template <class R>
 class ResultGroup : private detail::WrongGroupCalls {
   static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");
 
  public:
-  // Makes the group as TaskGroup's constructors do.
+  // Creates a group, as TaskGroup's constructors do.
   explicit ResultGroup(const TaskGroupOptions& options = {}) : group_(options) {}
   explicit ResultGroup(const Context* parent, const TaskGroupOptions& options = {})
       : group_(parent, options) {}
   explicit ResultGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : group_(pool, options) {}
 
-  // Does the same as TaskGroup::spawn().
+  // Starts a task, as TaskGroup::spawn() does.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     group_.spawn(with_place(std::forward<F>(task)));
   }
-  // Does the same as TaskGroup::spawn() with options.
+  // Starts a task with options, as TaskGroup::spawn() does.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
   }
-  using WrongGroupCalls::spawn;  // Its messages state what a task has to take.
+  using WrongGroupCalls::spawn;  // Compiler errors state what a task must take.
 
   // Parks until every task has ended. Returns the results and leaves the group empty.
   // Throws: the first exception of a task; the results are then dropped.
@@ -52,7 +52,7 @@ class ResultGroup : private detail::WrongGroupCalls {
     std::vector<R> results;
     results.reserve(places_.size());
     for (std::optional<R>& place : places_) {
-      // Empty if the spawn threw.
+      // The place is empty if the spawn threw.
       if (place) results.push_back(std::move(*place));
     }
     return results;
@@ -61,7 +61,7 @@ class ResultGroup : private detail::WrongGroupCalls {
   // Waits for every task, so that join() does not park; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
-  // Does the same as TaskGroup::context().
+  // Returns the context of the group, as TaskGroup::context() does.
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
   // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { group_.cancel(); }

@@ -18,12 +18,12 @@
 
 namespace weft {
 
-// Bounds the retries of all callers that share it, so they do not multiply the load of a failing
-// service. Each retry takes one retry from the budget, which begins full.
+// Limits the retries of all callers that share the budget, so that retries do not multiply the load
+// of a failing service. Each retry takes one retry from the budget, which is full at first.
 // Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:
-  // Adds `per_call` retries with each call, up to `burst`.
+  // Makes a budget to which each call adds `per_call` retries, up to `burst`.
   // Throws: std::invalid_argument for a `per_call` that is below 0, above 1000 or not a number, and
   // for a `burst` of 0.
   explicit RetryBudget(double per_call = 0.1, std::uint32_t burst = 10);
@@ -32,7 +32,7 @@ class RetryBudget {
 
   // Counts a call, whether it is retried or not.
   void count_call() noexcept;
-  // Takes a retry; returns false if there is none, so the caller gives up.
+  // Takes a retry. Returns false if there is none; the caller must then give up.
   [[nodiscard]] bool try_take() noexcept;
   // Returns the number of retries left, rounded down; it may be stale.
   [[nodiscard]] std::uint32_t left_hint() const noexcept {
@@ -42,33 +42,34 @@ class RetryBudget {
  private:
   const std::int64_t per_call_;  // Thousandths of a retry.
   const std::int64_t most_;      // Thousandths of a retry.
-  // Relaxed: a count that orders nothing.
+  // Relaxed: the count orders nothing.
   detail::Atomic<std::int64_t> thousandths_;
 };
 
 struct RetryOptions {
   // The largest number of attempts, including the first. At least 1.
   std::uint32_t attempts = 4;
-  // The bound of the delay before the second attempt; the bound doubles for each further attempt.
-  // The delay is uniform between 0 and the bound ("full jitter"), so callers that failed together
-  // do not return together. Not below 0.
+  // The maximum delay before the second attempt; the maximum doubles for each further attempt. The
+  // delay is random between 0 and the maximum ("full jitter"), so callers that failed together do
+  // not try again together. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
-  // The largest bound. Not below 0.
+  // The limit of the maximum delay. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // No attempt begins later than this after the start of the first; running attempts continue.
+  // No attempt begins later than this after the first attempt's start; running attempts continue.
   std::chrono::nanoseconds total = kNever;
-  // Null: none. It must outlive the call.
+  // Null: no budget. Must outlive the call.
   RetryBudget* budget = nullptr;
 };
 
-// Makes retry() repeat an attempt that throws it. If no attempt follows, retry() throws the
-// contained exception, or this exception if it contains none.
+// An attempt throws a TryAgain to make retry() repeat the attempt. If no attempt follows, retry()
+// throws the contained exception, or the TryAgain if it contains none.
 // Context: plain value.
 class TryAgain : public std::runtime_error {
  public:
-  // Has a text and no contained exception.
+  // Makes a TryAgain with a text and without a contained exception.
   explicit TryAgain(const std::string& reason) : std::runtime_error(reason) {}
-  // Contains `cause`, for catch (...) { throw TryAgain(std::current_exception()); }.
+  // Makes a TryAgain that contains `cause`: catch (...) { throw TryAgain(std::current_exception());
+  // }
   explicit TryAgain(std::exception_ptr cause)
       : std::runtime_error("weft::TryAgain"), cause_(std::move(cause)) {}
 
@@ -79,7 +80,7 @@ class TryAgain : public std::runtime_error {
   std::exception_ptr cause_;
 };
 
-// The return value of an attempt that has a result even when it fails.
+// The return value of an attempt that has a result even if the attempt fails.
 template <class T>
 struct Attempt {
   T value;
@@ -88,8 +89,8 @@ struct Attempt {
 
 namespace detail {
 
-// Returns the delay before the next attempt, after `made` attempts, at least 1. `random`: 64
-// uniform bits.
+// Returns the delay before the next attempt, after `made` attempts, at least 1. `random` has 64
+// random bits.
 [[nodiscard]] std::chrono::nanoseconds backoff_delay(const RetryOptions& options,
                                                      std::uint32_t made,
                                                      std::uint64_t random) noexcept;
@@ -131,8 +132,8 @@ struct AttemptResult<Attempt<T>> {
 
 // Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt
 // decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
-// may_try_again. Other results and exceptions end the loop at once. The value of the last attempt
-// is returned, or its exception thrown.
+// may_try_again. Other results and exceptions end the loop at once. The call returns the value of
+// the last attempt, or throws its exception.
 //
 //   const Response response = retry_until({.attempts = 3, .budget = &budget}, context, [&] {
 //     Response answer = ask();
@@ -140,7 +141,7 @@ struct AttemptResult<Attempt<T>> {
 //     return Attempt<Response>{std::move(answer), is_busy};
 //   });
 //
-// `until` ends the delays, and after it no further attempt begins. The attempts themselves must
+// `until` ends the delays, and no further attempt begins afterwards. The attempts themselves must
 // observe `until`.
 // Context: fibers and plain threads; parks for the delays, outside of attempts.
 // Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
@@ -167,8 +168,8 @@ auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
     if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
   }
 }
-// Does the same as retry_until(), without a limit besides the options.
-// Context, Throws: as retry_until().
+// Works as retry_until(), limited only by the options.
+// Context, Throws: as for retry_until().
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
   return retry_until(options, {}, std::move(attempt));

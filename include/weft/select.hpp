@@ -1,6 +1,6 @@
-// Waiting for the first of several operations.
-// Context: fibers and plain threads; select() and select_among() park, making a case does not.
-// Throws: what moving the handler, or the value of a send, throws.
+// Waits for the first of several operations.
+// Context: fibers and plain threads; select() and select_among() park; making a case does not park.
+// Throws: exceptions from moving the handler or the value of a send.
 // Ordering: select() synchronizes as the chosen operation does.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace weft {
 
 namespace detail {
 
-// A receive from `channel`; null: the case is never ready.
+// A receive from `channel`; if it is null, the case is never ready.
 template <class T, class Handler>
 class ReceiveCase final : public SelectCase {
  public:
@@ -41,7 +41,7 @@ class ReceiveCase final : public SelectCase {
   }
   // The select holds the channel's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
-  // The value was transferred, or the channel was closed; then there is no value.
+  // The value was transferred, or the channel was closed and there is no value.
   bool conclude() noexcept override { return true; }
 
   Channel<T>* const channel_;
@@ -49,7 +49,7 @@ class ReceiveCase final : public SelectCase {
   Handler handler_;
 };
 
-// A send to `channel`; null: the case is never ready.
+// A send to `channel`; if it is null, the case is never ready.
 template <class T, class Handler>
 class SendCase final : public StatusCase<Handler> {
  public:
@@ -89,7 +89,7 @@ class JoinCase final : public SelectCase {
   Handler handler_;
 };
 
-// A stop request, which a callback passes to the case's own list.
+// A stop request, which a callback passes to the list of this case.
 template <class Handler>
 class StopCase final : public SelectCase {
  public:
@@ -147,7 +147,7 @@ struct Assign {
 template <class Case>
 inline constexpr bool kCanBeReady = std::derived_from<std::remove_cvref_t<Case>, SelectCase>;
 
-// Sorts the arguments of a select into cases and limits, and remembers their positions.
+// Sorts the arguments of a select into cases and limits, and stores their positions.
 template <std::size_t kCases>
 struct SelectPlan {
   std::array<SelectCase*, kCases> cases{};
@@ -170,12 +170,12 @@ struct SelectPlan {
 
 }  // namespace detail
 
-// The cases of a select(). Each case is made in the call of select(), which calls the handler of
-// the chosen case. All locks are released by then, so the handler may do anything. A case with a
-// null channel is never ready, as with a nil channel in Go, so a case can be switched off.
+// The cases of a select(). Make each case in the call of select(), which calls the handler of the
+// chosen case. No lock is held then, so the handler may do anything. A case with a null channel is
+// never ready, as with a nil channel in Go, so a null channel disables a case.
 
 // Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
-// closed and drained. The case is then ready forever.
+// closed and drained. The case then stays ready.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Channel<T>* channel, Handler handler) {
   return detail::ReceiveCase<T, Handler>(channel, std::move(handler));
@@ -190,7 +190,7 @@ template <class T>
 }
 
 // Sends `value`, which is moved from only if the case is chosen and the channel is open. The
-// handler takes nothing, or a ChannelStatus: ok or closed.
+// handler takes no argument, or a ChannelStatus that is ok or closed.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Channel<T>* channel, std::type_identity_t<T> value,
                            Handler handler = {}) {
@@ -215,8 +215,8 @@ template <std::invocable Handler = detail::Nothing>
   return detail::StopCase<Handler>(std::move(token), std::move(handler));
 }
 
-// Makes a case that is chosen at the deadline if no other case has been ready. The earliest
-// on_timeout() counts.
+// Makes a case that is chosen at the deadline if no other case has been ready. If there are several
+// on_timeout() cases, the earliest counts.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));
@@ -225,16 +225,16 @@ template <class Rep, class Period, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> duration, Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::after(duration), std::move(handler));
 }
-// Makes a case that is chosen if no case is ready now, so select() does not park. It corresponds
-// to Go's default.
+// Makes a case that is chosen if no other case is ready, so select() does not park. The case
+// corresponds to Go's default.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto otherwise(Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::past(), std::move(handler));
 }
 
-// Parks until one of the cases can be performed, performs it and calls its handler. The choice
-// among several ready cases is random and uniform; the other cases have no effect. If no case can
-// ever be ready, it parks forever. Up to 8 cases need no allocation.
+// Parks until a case is ready, performs its operation and calls its handler. The choice among
+// several ready cases is random and uniform; the other cases have no effect. If no case can ever be
+// ready, the call parks forever. Up to 8 cases need no allocation.
 //
 //   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),
 //          on_send(results, result),
@@ -258,13 +258,13 @@ std::size_t select(Cases&&... cases) {
   return result;
 }
 
-// A case by reference, for select_among().
+// The base of all cases, for select_among().
 using SelectCase = detail::SelectCase;
 inline constexpr std::size_t kNoCase = detail::kNoCase;
-// Does the same as select() for a number of cases that is known only at run time. A case belongs to
+// Works as select(), for a number of cases that is known only at run time. A case may be in only
 // one select at a time.
 // Returns: the position in `cases`, or kNoCase if `until` ended the wait.
-// Throws: as select().
+// Throws: as for select().
 inline std::size_t select_among(std::span<SelectCase* const> cases,
                                 const Until& until = Until::ambient()) {
   const std::size_t chosen = detail::select_one(cases, until);

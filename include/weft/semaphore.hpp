@@ -9,19 +9,19 @@
 
 namespace weft {
 
-// A weighted counting semaphore. A demand that exceeds all permits blocks every later waiter until
-// permits are added or the demand is withdrawn.
+// A weighted counting semaphore. A request for more permits than exist blocks all later waiters
+// until permits are added or its wait ends.
 // Context: fibers and plain threads; acquire(), try_acquire_until() and try_acquire_for() park.
-// Ordering: release() synchronizes with the return of the acquire() that it lets through.
-// Lifetime: it may be destroyed once every acquire has returned and no release will begin. The last
-// release need not have returned.
-// Fairness: FIFO; no caller overtakes a waiter, not even with a smaller demand.
+// Ordering: release() synchronizes with the return of the acquire() that gets its permits.
+// Lifetime: the semaphore may be destroyed once every acquire has returned and no release will
+// begin. The last release need not have returned.
+// Fairness: FIFO; no caller overtakes a waiter, even if the caller needs fewer permits.
 class Semaphore {
  public:
-  // The largest number of permits.
+  // The maximum number of permits.
   static constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-  // Has `permits` free permits, at most kMost.
+  // Makes a semaphore with `permits` free permits, at most kMost.
   explicit Semaphore(std::uint64_t permits) noexcept : size_(clamp(permits)), available_(size_) {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
@@ -33,19 +33,19 @@ class Semaphore {
   }
   // Takes `count` permits without waiting. Returns false if fewer are free, or if a caller waits.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
-  // Waits as acquire() does. Returns false if `until` ended the wait; it then takes no permit.
+  // Waits as acquire() does. Returns false, without a permit, if `until` ended the wait.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::uint64_t count = 1) noexcept {
     return try_acquire_until(Deadline::after(duration), count);
   }
-  // Frees `count` permits. More may be released than were acquired, so a semaphore of 0 can signal.
-  // At most kMost permits are ever free.
+  // Frees `count` permits. Callers may release more than they acquired, so a semaphore of 0 can
+  // signal. At most kMost permits are ever free.
   void release(std::uint64_t count = 1) noexcept;
-  // Changes the number of permits to `permits`; the difference is added to the free permits or
-  // taken from them. If the result is negative, returned permits cover the debt before a caller
-  // gets a permit.
+  // Changes the number of permits to `permits`, and the number of free permits by the difference.
+  // If the number of free permits becomes negative, callers get no permit until it is positive
+  // again.
   void resize(std::uint64_t permits) noexcept;
   // Returns the number of free permits, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() const noexcept;
@@ -57,7 +57,7 @@ class Semaphore {
   // Changes the number of free permits, within the allowed range.
   void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
-  // Takes out every waiter that the free permits can serve, in order.
+  // Removes, in order, every waiter that the free permits can serve.
   [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
   mutable detail::SpinLock lock_;

@@ -1,4 +1,4 @@
-// Exclusion between one writer and many readers.
+// A lock for one writer or many readers.
 #pragma once
 
 #include <chrono>
@@ -7,24 +7,24 @@
 
 namespace weft {
 
-// A std::shared_timed_mutex owned by one writer or by any number of readers. std::unique_lock,
-// std::shared_lock and std::scoped_lock work, and a ConditionVariable takes either lock. It is not
-// recursive: a reader that locks again deadlocks if a writer has come in between. An owner may lock
-// on one thread and unlock on another.
-// Context: fibers and plain threads; lock(), lock_shared() and the _until and _for calls park.
+// Works like std::shared_timed_mutex: one writer or any number of readers own it. std::unique_lock,
+// std::shared_lock and std::scoped_lock work, and ConditionVariable accepts them. The mutex is not
+// recursive: a reader that locks again deadlocks if a writer has begun to wait in between. An owner
+// may lock on one thread and unlock on another.
+// Context: fibers and plain threads; lock(), lock_shared() and the _until and _for forms park.
 // Ordering: an unlock synchronizes with the lock of each owner that it excluded.
-// Lifetime: it may be destroyed once all other lock calls have returned and all other owners have
-// called unlock; these unlocks need not have returned.
-// Fairness: FIFO, also for readers. The mutex is handed over, so no caller overtakes a waiter;
-// neighbouring readers in the queue enter together.
+// Lifetime: the mutex may be destroyed once all other lock calls have returned and all other owners
+// have called unlock. These unlock calls need not have returned.
+// Fairness: FIFO, also for readers. An unlock passes the mutex to waiters, so no caller overtakes a
+// waiter. Adjacent readers in the queue enter together.
 // Invariants
 //   I1  state_ = kWriter or a multiple of kReader, one for each owner, + kWaiters + kNoted.
-//   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner. It
-//       changes under waiters_lock_ only.
+//   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner.
+//       kWaiters changes under waiters_lock_ only.
 //   I3  While kWaiters is set, a caller becomes an owner, and the last owner ceases to be one, only
 //       under waiters_lock_.
-//   I4  An unlock that has freed the mutex, and wakes no waiter, does not access it any more.
-//       Unchecked: the absence of an access cannot be observed.
+//   I4  An unlock that has freed the mutex, and wakes no waiter, does not access the mutex any
+//       more. Unchecked: the absence of an access cannot be observed.
 //   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
 //       kNoted is set. So each recorded owner removes its record before it leaves. The last owner
 //       clears kNoted.
@@ -61,13 +61,13 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));
   }
-  // Gives up the caller's ownership as the writer. Without a writer the process ends with a report.
+  // Ends the caller's ownership as the writer. Without a writer, the process ends with a report.
   void unlock() noexcept {
     if (!leave(kWriter)) [[unlikely]]
       unlock_contended(kWriter);
   }
 
-  // Parks until the caller is one of the readers.
+  // Parks until the caller owns the mutex as a reader.
   void lock_shared() noexcept {
     if (detail::is_turn_over()) [[unlikely]]
       return give_way_and_lock(kReader);
@@ -89,7 +89,7 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_shared_until(Deadline::after(duration));
   }
-  // Gives up the caller's ownership as a reader. Without a reader the process ends with a report.
+  // Ends the caller's ownership as a reader. Without a reader, the process ends with a report.
   void unlock_shared() noexcept {
     if (!leave(kReader)) [[unlikely]]
       unlock_contended(kReader);
@@ -100,22 +100,22 @@ class SharedMutex {
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
-  // An owner is recorded, for reports of deadlocks. This bit makes the state negative.
+  // An owner is recorded, for reports of deadlocks. The bit makes the state negative.
   static constexpr std::uint32_t kNoted = 1U << 31;
 
   // Requires a state without kNoted.
   [[nodiscard]] static bool is_owned_by(std::uint32_t state, std::uint32_t owner) noexcept {
     return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
   }
-  // Returns whether an unlock may take the fast path: it hands the mutex to no waiter, and removes
-  // no record.
+  // Returns whether an unlock may take the fast path, on which it passes the mutex to no waiter and
+  // removes no record.
   [[nodiscard]] static bool may_leave(std::uint32_t state, std::uint32_t owner) noexcept {
     if (owner == kWriter) return state == kWriter;
     return static_cast<std::int32_t>(state) >= static_cast<std::int32_t>(kReader) &&
            state != (kReader | kWaiters);
   }
-  // Becomes an owner if that needs no wait. Relaxed loads of state_, here and elsewhere, are only
-  // checks before a compare-exchange decides.
+  // Makes the caller an owner if that requires no wait. Relaxed loads of state_, here and
+  // elsewhere, are only checks before a compare-exchange decides.
   [[nodiscard]] bool take(std::uint32_t owner) noexcept {
     const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
     std::uint32_t state = owner == kWriter ? 0 : state_.load(detail::relaxed);
@@ -127,7 +127,7 @@ class SharedMutex {
     }
     return false;
   }
-  // Gives up the caller's ownership, unless the mutex must be handed to a waiter.
+  // Ends the caller's ownership, unless the mutex must be passed to a waiter.
   [[nodiscard]] bool leave(std::uint32_t owner) noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
     while (may_leave(state, owner)) {

@@ -1,4 +1,4 @@
-// Simulation: whole services in one process and one thread, in virtual time, reproducible by a
+// Simulates whole services in one process and one thread, in virtual time, reproducibly from a
 // seed.
 //
 //   weft::sim::explore({.seeds = 1000}, [](weft::sim::World& world) {
@@ -11,9 +11,9 @@
 //     weft::sim::check(payments("bank") == orders("shop"), "each order is paid once");
 //   });
 //
-// The simulated code is the program's own. A failure names its seed. WEFT_SIM_SEED=<seed> makes
-// every explore() run only that seed; WEFT_SIM_TRACE=<file> stores a failure's story for Perfetto.
-// docs/simulation.md is the guide.
+// The simulated code is the code of the program. A failure reports its seed. WEFT_SIM_SEED=<seed>
+// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> stores a failure's story, its
+// list of events, for Perfetto. docs/simulation.md is the guide.
 // Context: fibers of the simulation; calls do not park.
 // Throws: functions of this namespace throw std::logic_error outside of a simulation.
 #pragma once
@@ -31,16 +31,16 @@
 
 namespace weft::sim {
 
-// How the simulation chooses the next of the ready fibers.
+// How the simulation chooses the ready fiber that runs next.
 enum class Strategy : std::uint8_t {
-  // Each ready fiber has the same chance. Turns sometimes end early; each run has its own chance
-  // for an early end.
+  // Each ready fiber has the same chance. Turns sometimes end early, with a probability that each
+  // run chooses.
   random,
   // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
   // that priority at Options::depth - 1 places. The probability of finding a fault that needs at
-  // most that many changes of order can be computed.
+  // most that many changes of order has a known lower bound.
   priorities,
-  // The runs are all schedules with at most Options::max_preemptions preemptions, for small bodies.
+  // Runs all schedules with at most Options::max_preemptions preemptions; for small bodies.
   exhaustive,
 };
 
@@ -56,30 +56,30 @@ struct Options {
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
   // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
-  // begins when one of them waits, or has had turns for 10 ms. 0: all fibers interleave.
+  // begins when one of these fibers waits, or has had turns for 10 ms. 0: all fibers interleave.
   unsigned workers = 0;
-  // The time of each turn of a fiber, so that loops that wait for time make progress.
+  // The time that each turn of a fiber takes, so that loops that wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
-  // A world that exceeds these limits fails, since it seems not to end.
+  // A run that exceeds one of these limits fails, because it seems not to end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
-  // A fiber that is ready and gets no turn for this time starves, and the run fails. 64 turn_time
-  // for each ready fiber are added, because by chance a fiber may be passed over. 0: no limit.
+  // If a ready fiber gets no turn for this time, it starves, and the run fails. 64 turn_time for
+  // each ready fiber are added, because a fiber may be passed over by chance. 0: no limit.
   std::chrono::nanoseconds starvation = std::chrono::seconds(10);
   // The real time after which a fiber that runs without a wait is reported on stderr with its
   // calls.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  // The time for which fibers may continue after the end of the body; fibers left then are leaks.
+  // The time for which fibers may continue after the end of the body; later fibers are leaks.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // The bytes of a fiber's stack. The default exceeds that of a Runtime, because the calls of
   // weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether a failing run is repeated with fewer and earlier faults, and with fewer preemptions, as
-  // long as it still fails.
+  // Whether explore() repeats a failing run with fewer and earlier faults, and with fewer
+  // preemptions, while the run still fails.
   bool shrinks = true;
   // The number of rows of a failure's story.
   std::size_t story_rows = 60;
-  // explore() calls it after each run, for test frameworks that count failures. Empty: no call.
+  // Called by explore() after each run, for test frameworks that count failures. Empty: no call.
   std::function<bool()> has_failed = {};
 };
 
@@ -88,14 +88,14 @@ struct Report {
   std::uint64_t runs = 0;                 // Seeds, or schedules of the exhaustive strategy.
   std::uint64_t turns = 0;                // Turns of fibers in all runs.
   std::chrono::nanoseconds simulated{0};  // Virtual time of all runs.
-  bool is_complete = true;                // Exhaustive: there is no other schedule.
+  bool is_complete = true;                // False if max_schedules left schedules out.
 };
 
-// A run that failed. what() has the seed, the reason, how to repeat it, and the story.
+// A run that failed. what() has the seed, the reason, the way to repeat the run, and the story.
 // Context: plain value; no call throws.
 class Failure : public std::runtime_error {
  public:
-  // Keeps the facts, for explore().
+  // Creates a failure, for explore().
   Failure(std::uint64_t seed, std::string reason, std::string story);
 
   // Returns the failing seed.
@@ -113,8 +113,8 @@ class Failure : public std::runtime_error {
 
 class Core;
 
-// The network between the hosts. Streams (TCP) lose no bytes: a lost part arrives late, after a
-// repetition. Settings affect later sends.
+// The network between the hosts. Streams (TCP) lose no bytes: a lost part is sent again and arrives
+// late. Settings affect later sends.
 // Context: fibers of the simulation; no call parks.
 // Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
 class Network {
@@ -128,7 +128,7 @@ class Network {
   Network& loss(double chance);
   // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
-  // Bounds the bytes that each host sends. 0, the default, is no bound.
+  // Limits the bytes that each host sends. 0, the default, means no limit.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
@@ -139,9 +139,9 @@ class Network {
 struct Disturbance {
   // The largest number of faults of each kind, at random moments in [0, within) from now.
   unsigned partitions = 0;
-  unsigned restarts = 0;  // Crashes, each followed by a restart.
+  unsigned restarts = 0;  // Crashes; a restart follows each crash.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
-  // Each power cut is followed by a restart: unsynced data may be lost.
+  // Power cuts, which may lose unsynced data; a restart follows each power cut.
   unsigned power_cuts = 0;
   std::chrono::nanoseconds within = std::chrono::minutes(1);
   // The range of the faults' random durations.
@@ -149,22 +149,22 @@ struct Disturbance {
   std::chrono::nanoseconds longest = std::chrono::seconds(10);
 };
 
-// Chances that calls of a host's fibers fail, as in docs/faults.md.
+// Probabilities that calls of a host's fibers fail, as in docs/faults.md.
 struct CallFaults {
-  // The chance of each socket call to fail: no descriptors, addresses, names or memory; an aborted
-  // or reset connection.
+  // The probability that a socket call fails: no descriptors, addresses, names or memory; an
+  // aborted or reset connection.
   double sockets = 0;
-  // The chance of each file call to fail: no descriptors, no room, an unreadable or unwritable
-  // disk. With the same chance, reads and writes transfer only a part.
+  // The probability that a file call fails: no descriptors, no room, an unreadable or unwritable
+  // disk. With the same probability, a read or a write transfers only a part.
   double files = 0;
-  // The chance of each `operator new` of an unaligned type: std::bad_alloc.
+  // The probability that `operator new` of an unaligned type throws std::bad_alloc.
   double memory = 0;
 };
 
 // The hosts and their faults. The body is a fiber of the host "world", which hosts reach by name.
 // Context: fibers of the simulation; run_for() and run_until() park.
 // Throws: std::invalid_argument for an unknown name, and for a new host's name that is empty or
-// used; for an end or a stop of the world; for disturb() without hosts.
+// used; if a call ends or stops the world; for disturb() without hosts.
 class World {
  public:
   // Refers to the core of explore().
@@ -173,71 +173,72 @@ class World {
   World& operator=(const World&) = delete;
 
   // Runs `main` in a fiber of a new host, now and after each restart. net::dial() and
-  // net::resolve() resolve the name. A fiber belongs to the host of the fiber that spawned it, and
+  // net::resolve() resolve `name`. A fiber belongs to the host of the fiber that spawned it, and
   // may outlive `main`. An exception that leaves a fiber fails the run.
   void host(std::string_view name, std::function<void()> main);
   // Ends the host's process as SIGKILL does: its fibers never run again, and no object is
-  // destroyed. The system closes its sockets, with a reset if unread bytes are left.
+  // destroyed. The system closes its sockets, with a reset if a socket has unread bytes.
   void crash(std::string_view name);
-  // Ends the host as crash() does, but peers notice only when they send to the next process. The
-  // files lose unsynced data, as a journaling file system may.
+  // Ends the host as crash() does, but peers detect the end only when they send to the next
+  // process. Files lose unsynced data, as on a journaling file system.
   void power_off(std::string_view name);
-  // Starts `main` again, after a crash if the host still runs.
+  // Starts `main` again; if the host still runs, it crashes first.
   void restart(std::string_view name);
   // Suspends the host's fibers until go_on(); its sockets still receive.
   void stop(std::string_view name);
-  // Ends stop().
+  // Lets the host's fibers run again after stop().
   void go_on(std::string_view name);
-  // Waits until `main` and all fibers of the host have ended; parks. Fails the run if a fiber is
-  // left after Options::grace, or if sockets or files of the host are still open: a leak. The
-  // caller then does not return. A host that has crashed leaks nothing.
+  // Waits until `main` and all fibers of the host have ended; parks. Fails the run if a fiber still
+  // lives after Options::grace, or if the host leaks open sockets or files. The caller then does
+  // not return. A host that has crashed leaks nothing.
   void check_end(std::string_view name);
   // Returns whether the host has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
   // Drops all packets between the two hosts, in both directions, until heal().
   void partition(std::string_view one, std::string_view other);
-  // Drops all packets that the first host sends to the second.
+  // Drops all packets that `from` sends to `to`.
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
   // Ends partitions between the two hosts.
   void heal(std::string_view one, std::string_view other);
-  // Bounds the number of the host's sockets. A further socket fails with too_many_files_open, and
+  // Limits the number of the host's sockets. A further socket fails with too_many_files_open, and
   // open sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
-  // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow if the
-  // number is negative, in (-1'000'000, 1'000'000]. Limits and timers follow these clocks, but a
-  // begun wait keeps its end. Throws: std::invalid_argument for other numbers, and for the world.
+  // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow for a
+  // negative number. The range is (-1'000'000, 1'000'000]. Limits and timers follow these clocks,
+  // except in waits that have begun. Throws: std::invalid_argument for other numbers, and for the
+  // world.
   void clock_drift(std::string_view name, double parts_per_million);
-  // Makes calls of the host's fibers fail by chance, as shown in the story.
+  // Makes calls of the host's fibers fail at random. The story shows each fault.
   // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
   // program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
-  // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP show it.
+  // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP then
+  // change.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Makes or replaces a file on the host's disk. Even relative paths begin at the root.
+  // Creates or replaces a file on the host's disk. Relative paths also begin at the root.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
-  // Returns a file as the host's processes would read it; std::nullopt if there is none.
+  // Returns a file as the host's processes would read it, or std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
   // Crashes the host and removes all its files, before a restart().
   void replace_disk(std::string_view name);
-  // Bounds the total bytes of the host's files. A write beyond this bound fails with
-  // no_space_on_device, and existing files remain.
+  // Limits the total size of the host's files in bytes. A write beyond this limit fails with
+  // no_space_on_device, and existing files stay.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for the system's descriptors of this kind; otherwise such a wait fails the
-  // run. `kind` is the beginning of their link in /proc/self/fd: "pipe", "socket",
-  // "anon_inode:[eventfd]", "/dev/tty". The kind "thread" lets plain threads wake fibers. Such
-  // events take real time and no virtual time, and the seed does not decide them. While such an
-  // event may happen, each step of the virtual time waits up to 1 ms of real time for it, and no
-  // deadlock is found.
+  // Lets fibers wait for real descriptors of this kind; otherwise such a wait fails the run. `kind`
+  // is the beginning of their links in /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]",
+  // "/dev/tty". The kind "thread" lets plain threads wake fibers. Events from outside take real
+  // time and no virtual time, and do not depend on the seed. While such an event may happen, each
+  // step of the virtual time waits up to 1 ms of real time for it, and deadlocks are not detected.
   void let_in(std::string_view kind);
 
-  // Lets fibers connect to a real host, by TCP or a connected UDP socket. net::dial() and
+  // Lets fibers connect to a real host, with TCP or a connected UDP socket. net::dial() and
   // net::resolve() then accept `name`, and return simulated addresses. The system resolves
   // `address`, a name or an IP address; if it is empty, the system resolves `name`. After each call
   // on such a connection the virtual time stands still for up to `patience` of real time. A crash
@@ -249,18 +250,18 @@ class World {
   // Returns latency, loss and other settings.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults at random moments, between and at the present hosts, as shown in the story.
+  // Injects faults at random moments, in and between the current hosts. The story shows them.
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` after this delay, in a fiber of the world that does not count as a leak.
+  // Calls `action` after `delay`, in a fiber of the world that does not count as a leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Lets time pass; parks.
   void run_for(std::chrono::nanoseconds time);
-  // Lets time pass until `condition` returns true, and calls it after each pause; parks. Returns
-  // false if the limit was reached first.
+  // Lets time pass until `condition` returns true; parks. Calls `condition` after each pause.
+  // Returns false if the limit was reached first.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
-  // Returns the time since the beginning.
+  // Returns the virtual time since the run began.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   // Returns the seed of this run.
   [[nodiscard]] std::uint64_t seed() const noexcept;
@@ -270,21 +271,21 @@ class World {
   Network network_;
 };
 
-// Runs `body` once for each seed, each in its own world, and returns when all runs have passed. A
-// process may make one call of explore() at a time. A run fails if a check() is false, an exception
-// leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. It fails if fibers
-// or descriptors of the body, or descriptors of a host without fibers, are left after
-// Options::grace. A deadlock, a refused call and a limit of the options also fail it. Fibers of a
-// finished world never run again, and their objects are not destroyed.
+// Runs `body` once for each seed, each in its own world, and returns when all runs have passed.
+// Only one call of explore() may run in a process. A run fails if a check() is false, an exception
+// leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if
+// fibers or descriptors of the body, or descriptors of a host without fibers, remain after
+// Options::grace. A deadlock, a refused call or an exceeded limit of the options also fails the
+// run. Fibers of a finished world never run again, and their objects are not destroyed.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
-// Does the same as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
-// Context, Throws: as explore().
+// Runs `body`, which has no hosts, as explore() does, with one seed or WEFT_SIM_SEED.
+// Context, Throws: as for explore().
 void run(const std::function<void()>& body, Options options = {});
-// Does the same as explore(), but runs each seed twice. A Failure describes the first decision that
+// Works as explore(), but runs each seed twice. A Failure describes the first decision that
 // differs, and the calls of all fibers at that moment.
-// Context, Throws: as explore().
+// Context, Throws: as for explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
 // Calls for fibers of a simulation.
@@ -292,24 +293,24 @@ Report check_determinism(const Options& options, const std::function<void(World&
 // Returns whether the caller is a fiber of a simulation.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Parks until every other fiber waits for time or for the caller. One caller at a time.
+// Parks until every other fiber waits for time or for the caller. Only one caller at a time.
 // Context: fibers of the simulation; parks.
 void settle();
-// Fails the run unless `holds`; the caller then does not return.
+// Fails the run unless `holds` is true; the caller then does not return.
 void check(bool holds, std::string_view sentence);
 // Fails the run. The caller never runs again.
 [[noreturn]] void fail(std::string_view sentence);
-// Adds a row to the story, in the column of the caller's host. Has no effect elsewhere.
+// Adds a row to the story, in the column of the caller's host. No effect outside of a simulation.
 void note(std::string_view text);
 // Returns a random number in [0, bound) from the seed; `bound` is at least 1.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
 // Returns true with this probability, from the seed.
 [[nodiscard]] bool chance(double probability);
-// Lets other fibers run first, if the strategy decides so. Call it between two accesses to data
-// that fibers share without weft. Has no effect elsewhere.
+// Lets other fibers run first, if the strategy chooses that. Call it between two accesses to data
+// that fibers share without weft. No effect outside of a simulation.
 void point();
-// Charges the caller for a computation: `time` of virtual time passes, and the caller keeps its
-// worker (Options::workers). Has no effect elsewhere. Context: fibers and plain threads; parks
+// Simulates a computation: `time` of virtual time passes, and the caller keeps its worker
+// (Options::workers). No effect outside of a simulation. Context: fibers and plain threads; parks
 // fibers of a simulation.
 void compute(std::chrono::nanoseconds time);
 

@@ -1,4 +1,4 @@
-// One run of a callable for all callers that need its result.
+// Runs a callable once for all callers that need its result.
 #pragma once
 
 #include <concepts>
@@ -20,15 +20,15 @@
 
 namespace weft {
 
-// Go's singleflight: concurrent calls for one key share a run of the callable, and its result or
-// exception. A call after the end of the run begins another run: nothing is cached.
+// Works like Go's singleflight: concurrent calls for one key share one run of the callable, and its
+// result or exception. Nothing is cached: a call after the end of the run begins another run.
 //
 //   SingleFlight<std::string, Page> pages;
 //   const Page page = pages.run("start", [] { return load("start"); });
 //
-// The run has its own fiber, without the context of the call that began it. A caller that gives up
-// ends only its wait, so the callable must own what it uses. The callable must not call the same
-// SingleFlight for its own key; `Hash` and `Equal`, called under a mutex, must not call it at all.
+// The run has its own fiber, without the context of the call that began it. A caller that stops
+// waiting does not end the run, so the callable must own what it uses. The callable must not call
+// the SingleFlight for its own key. `Hash` and `Equal` run under a mutex and must not call it.
 // Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
@@ -39,22 +39,22 @@ class SingleFlight {
 
  public:
   SingleFlight() = default;
-  // Runs have fibers with these options; the characters of the name must outlive the object.
+  // Runs use fibers with these options; the characters of the name must outlive the object.
   explicit SingleFlight(const SpawnOptions& fibers) : fibers_(fibers) {}
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
   // Waits until every run has ended.
   ~SingleFlight() { runs_.wait(); }
 
-  // Parks until the run for `key` has ended; if needed, this call begins it. Returns a copy of its
+  // Parks until the run for `key` has ended; begins a run if there is none. Returns a copy of the
   // result.
-  // Throws: also what the run and copies throw, as go() if it cannot begin, std::bad_alloc.
+  // Throws: also what the run and copies of its result throw; std::bad_alloc; what go() throws.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
     return *run_until(key, {}, std::forward<F>(callable));
   }
   // Waits as run() does. Returns nothing if `until` ended the wait; the run continues.
-  // Throws: as run().
+  // Throws: as for run().
   template <std::invocable F>
   [[nodiscard]] std::optional<Value> run_until(const Key& key, const Until& until, F&& callable) {
     const std::shared_ptr<Flight> flight = join_or_begin(key, std::forward<F>(callable));
@@ -62,15 +62,15 @@ class SingleFlight {
     if (flight->failure != nullptr) std::rethrow_exception(flight->failure);
     return std::optional<Value>(*flight->result);
   }
-  // Makes the next call for `key` begin a new run, even if a run is in progress. Returns false
-  // without such a run. Parks for the mutex at most.
+  // Makes the next call for `key` begin a new run, even if a run is in progress. Returns false if
+  // no run is in progress. Parks only for the mutex.
   bool forget(const Key& key) {
     const detail::Guard guard(mutex_);
     return flights_.erase(key) > 0;
   }
 
  private:
-  // One run. Its members are plain: the event orders their accesses.
+  // One run. Its members are not atomic, because the event orders all accesses.
   struct Flight {
     Event ended;
     std::optional<Value> result;
@@ -113,7 +113,7 @@ class SingleFlight {
   void end(Flight& flight, const Key& key) {
     {
       const detail::Guard guard(mutex_);
-      // It is another flight if this flight was forgotten.
+      // The map has another flight if this flight was forgotten.
       const auto found = flights_.find(key);
       if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
     }

@@ -10,14 +10,14 @@ struct SpawnOptions {
   // Bytes, rounded up to 16 KiB times a power of two; 0 means the runtime's default (64 KiB). At
   // most 16 MiB; a spawn with a larger size throws std::system_error (Errc::invalid_stack_size). A
   // fiber of the default size may run on the stack of a fiber that waits for it, with as much room;
-  // see JoinHandle::join(). A fiber of another size never does.
+  // see JoinHandle::join(). A fiber of another size always has its own stack.
   std::size_t stack_size = 0;
-  // Appears in dumps and overflow reports; the spawn copies the first 31 characters.
+  // The name in dumps and overflow reports; the spawn copies the first 31 characters.
   std::string_view name = {};
-  // Whether one worker thread runs the fiber from beginning to end. It suits libraries that store
-  // data per thread. The worker is the spawning fiber's. A spawning plain thread gets one of the
-  // runtime's `workers` in turn, never a spare worker. A worker that no longer takes part still
-  // runs it. While another fiber blocks that worker, this fiber cannot run.
+  // Whether one worker thread runs the fiber from beginning to end. Use it for libraries that store
+  // data per thread. If a fiber spawns, its worker is used. If a plain thread spawns, one of the
+  // runtime's `workers` is used in turn, never a spare worker. A worker that no longer takes part
+  // still runs the fiber. While another fiber blocks the worker, the pinned fiber cannot run.
   bool pinned = false;
 };
 

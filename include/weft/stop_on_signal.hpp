@@ -1,4 +1,4 @@
-// The end of a program by a signal, as a stop token.
+// Turns a signal that ends the program into a stop request.
 #pragma once
 
 #include <csignal>
@@ -10,33 +10,34 @@
 
 namespace weft {
 
-// Requests a stop when the process gets one of some signals, as Go's signal.NotifyContext ends a
-// context. A server takes the token in its options:
+// Requests a stop when the process receives one of the given signals, as Go's signal.NotifyContext
+// ends a context. A server takes the token in its options:
 //
 //   weft::StopOnSignal stop;  // Ctrl-C, or a container that ends.
 //   weft::http::Server server(handler, {.grace = 5s, .stop = stop.get_token()});
 //   const std::error_code error = server.serve(listener);
 //
-// The first signal requests the stop. After that, and after the object's end, the signals have
-// their former effect again: a second Ctrl-C ends a program whose shutdown takes too long. A signal
-// belongs to one object at a time, and at least one thread must leave it unblocked, as for
-// io::SignalSet. The object has a fiber, which waits for the signal.
+// The first signal requests the stop. The signals then have their former effect again, as after the
+// destructor: a second Ctrl-C ends a program whose shutdown takes too long. A signal belongs to one
+// object at a time, and at least one thread must not block the signal, as for io::SignalSet. The
+// object has a fiber, which waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
-// Ordering: the receipt of a signal synchronizes with signal(); the stop request comes after it.
+// Ordering: the receipt of a signal synchronizes with signal(); the stop request follows the
+// receipt.
 // Order
 //   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire).
 class StopOnSignal {
  public:
-  // Throws: std::system_error with an error of io::SignalSet::watch(), and as go().
+  // Throws: std::system_error with an error of io::SignalSet::watch(), and what go() throws.
   explicit StopOnSignal(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
-  // Waits for the end of its fiber.
+  // Waits for the end of the object's fiber.
   ~StopOnSignal();
 
   // Returns the token of the stop request.
   [[nodiscard]] std::stop_token get_token() const noexcept { return stop_.get_token(); }
-  // Returns the signal that requested the stop; 0: none yet.
+  // Returns the signal that requested the stop, or 0 if none has arrived.
   [[nodiscard]] int signal() const noexcept {
     return signal_.load(detail::acquire);  // [signal]
   }

@@ -15,15 +15,15 @@ namespace weft {
 
 enum class Priority : std::uint8_t { high, normal, low };
 
-// Identifies the tasks of one customer, file or host: a number, a string, or any type of std::hash.
-// Only its hash is kept: in the rare case that two keys have the same hash, tasks of one key wait
-// for tasks of the other.
+// Identifies the tasks of one customer, file or host: a number, a string, or any type with
+// std::hash. Only the hash is kept. In the rare case that two keys have the same hash, tasks of one
+// key wait for tasks of the other key.
 // Context: plain value.
 class TaskKey {
  public:
-  // Has no key: the task waits for no other task.
+  // Makes an empty key: the task waits for no other task.
   TaskKey() noexcept = default;
-  // Hashes texts, numbers, and types of std::hash. Equal keys have equal hashes.
+  // Hashes a text, a number, or a value of a type with std::hash. Equal keys have equal hashes.
   template <class T>
   requires(!std::same_as<T, TaskKey> && (std::convertible_to<const T&, std::string_view> ||
                                          std::is_default_constructible_v<std::hash<T>>))
@@ -52,25 +52,26 @@ struct SubmitOptions {
   // in a row. Callers blocked in submit keep their order.
   Priority priority = Priority::normal;
   // Tasks with equal keys run one after another, in the order of acceptance. A task that must wait
-  // takes a place in the queue and no slot, and then starts as if no key had delayed it. It must
-  // not wait for a task of its own key. With OnFull::caller_runs a task with a key waits for room
-  // instead.
+  // takes a place in the queue but no slot, and then starts as if no key had delayed it. A task
+  // must not wait for a task of the same key. With OnFull::caller_runs a task with a key waits for
+  // room instead.
   TaskKey key = {};
-  // The slots that the task takes, and the room that its acceptance needs; at least 1.
-  // Errc::too_heavy refuses more than the capacity. Tasks after a task that does not fit yet also
-  // wait, so it is never passed over. If the capacity shrinks below it, the task runs alone. In a
-  // sub-pool it takes as many slots of each parent, after earlier waiters; a parent with fewer
-  // slots runs it alone.
+  // The number of slots that the task takes, and the room that it needs to be accepted; at least 1.
+  // A weight above the capacity is refused with Errc::too_heavy. Tasks after a task that does not
+  // fit yet also wait, so no task overtakes it. If the capacity shrinks below the weight, the task
+  // runs alone. In a sub-pool, the task takes as many slots of each parent, after earlier waiters.
+  // A parent with fewer slots runs the task alone.
   std::size_t weight = 1;
-  // A stop request drops a task that has not begun, as PoolTask::cancel() does; otherwise the
-  // task's own token passes the request on. The request also ends a wait for room
-  // (Errc::cancelled), as does the call's own Until.
+  // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
+  // receives the request through its token. The request also ends a wait for room
+  // (Errc::cancelled), as does the Until of the call.
   std::stop_token stop = {};
-  // A task that has not begun by then never begins. PoolStats::cancelled counts it at its turn.
-  // Its waiters continue at the deadline, and get() throws Errc::timed_out. The deadline also ends
-  // a wait for room.
+  // A task that has not begun by this deadline never begins. PoolStats::cancelled counts the task
+  // at its turn. Waiters of the task continue at the deadline, and get() throws Errc::timed_out.
+  // The deadline also ends a wait for room.
   Deadline deadline = Deadline::never();
-  // A task that has run for this long receives a stop request; it must take a std::stop_token.
+  // A task that has run for this long receives a stop request; the task must take a
+  // std::stop_token.
   std::chrono::nanoseconds timeout = kNever;
 };
 

@@ -35,38 +35,38 @@
 
 namespace weft {
 
-// Fibers that end before their scope is left; Go's errgroup. A task takes nothing, a
+// Fibers that end before their scope is left, as in Go's errgroup. A task takes no argument, a
 // std::stop_token, or the group's Context&. The first exception cancels the group's context, and
-// join() throws it. Tasks may start tasks. The group can be used again after join(), but a
-// cancelled context stays cancelled.
+// join() throws the exception. Tasks may start tasks. The group can be used again after join(), but
+// a cancelled context stays cancelled.
 //
-// A group with a FiberPool runs its tasks there; groups may share a pool. A spawn that the pool
-// refuses throws std::system_error with the pool's code, and has no effect. A task that the pool
-// accepted and then dropped, by close(Close::discard) or its options, makes join() throw
-// std::errc::operation_canceled, unless there is another exception. A pool's task that waits for
-// the group frees its slot meanwhile. A stop request of the pool, by close(Close::cancel) or
-// PoolOptions::stop, cancels the group's context while a task that takes it or a token runs.
-// Context: fibers and plain threads; join(), waits and the destructor park. Spawns except
+// A group with a FiberPool runs its tasks in the pool; groups may share a pool. A spawn that the
+// pool refuses throws std::system_error with the pool's code, and has no effect. A task that the
+// pool accepted and then dropped, by close(Close::discard) or its options, makes join() throw
+// std::errc::operation_canceled, unless there is another exception. While a pool's task waits for
+// the group, its slot is free. While a task runs that takes the context or a token, a stop request
+// of the pool, by close(Close::cancel) or PoolOptions::stop, cancels the context.
+// Context: fibers and plain threads; join(), waits and the destructor park. All spawns except
 // try_spawn() and spawn_after() park at the limit, or while the pool has no room.
-// Throws: std::bad_alloc; spawns also as weft::go(), or in a pool as FiberPool::submit().
+// Throws: std::bad_alloc; spawns also throw as weft::go(), or in a pool as FiberPool::submit().
 // Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
 class TaskGroup : private detail::WrongGroupCalls {
  public:
-  // Makes the context a child of the caller's, if there is one.
+  // Makes the group's context a child of the caller's context, if there is one.
   // Throws: std::bad_alloc, and std::invalid_argument for a limit of 0, as all constructors do.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
-  // Makes the context a child of `parent`, which must outlive the group. Null: without a parent.
+  // Makes the context a child of `parent`, which must outlive the group. Null means no parent.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
-  // Runs its tasks in `pool`, which must outlive it; its context is as in the first constructor.
+  // Runs tasks in `pool`, which must outlive the group. The context is as in the first constructor.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
   // For classes that are built on groups, with or without a pool.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels the remaining tasks and waits for them. After 5 s it lists the remaining fibers on
-  // stderr, once. Exceptions that no join() has thrown are dropped.
+  // Cancels the remaining tasks and waits for them. After 5 s, lists the remaining fibers on stderr
+  // once. Drops exceptions that no join() has thrown.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -76,34 +76,33 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `max_running` tasks run, FIFO; after that, a pool applies its
+  // Starts a task. Parks, in FIFO order, while `max_running` tasks run; then a pool applies its
   // on_full. A spawn by a task of the group never waits for the limit, because that task holds a
-  // place: the new task is queued. When a task of the group ends, its fiber runs a queued task
-  // before waiting spawns continue. Tasks of groups made by these tasks are treated the same way.
-  // Throws: as weft::go() or FiberPool::go(). If it throws, no task has been started; a refused
-  // task is unchanged.
+  // place. The new task is queued instead. When a task of the group ends, its fiber runs a queued
+  // task before waiting spawns continue. This also applies to tasks of nested groups.
+  // Throws: as weft::go() or FiberPool::go(); no task is then started. A refused task is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Does the same, but returns a refusal of the pool.
+  // Works as spawn(), but returns a refusal of the pool.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Does the same as spawn() in a pool, with the options of the task. A task that takes a
-  // std::stop_token receives its own token, for its options' stop and timeout and the group's end.
-  // A task that is queued at the group's limit is not in the pool's queue, whatever its options.
-  // Throws: also std::invalid_argument for a group without a pool, and as FiberPool::submit().
+  // Works as spawn() in a pool, with options for the task. A task that takes a std::stop_token
+  // receives a token for the stop and the timeout of its options and for the group's end. A task
+  // that is queued at the group's limit is not in the pool's queue, regardless of its options.
+  // Throws: also std::invalid_argument for a group without a pool; what FiberPool::submit() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Does the same, but returns a refusal of the pool.
+  // Works as spawn(), but returns a refusal of the pool.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
@@ -114,27 +113,28 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
   }
-  // Does the same in a pool with options; throws as spawn().
+  // Works as above in a pool, with options; throws as spawn().
   template <detail::GroupTask F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
-  // Waits for a place until `until`, also in the pool. Refuses the task with Errc::timed_out or
-  // cancelled, or as FiberPool::submit_until(). A task of the group does not wait for the limit.
+  // Starts a task; `until` may end the wait for a place in the group and the pool. Refuses with
+  // Errc::timed_out or cancelled, or as FiberPool::submit_until(). A task of the group does not
+  // wait for the limit.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
   }
-  // Does the same in a pool with options; throws as spawn().
+  // Works as above in a pool, with options; throws as spawn().
   template <detail::GroupTask F>
   Accepted spawn_until(const SubmitOptions& options, const Until& until, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
-  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for it;
-  // the end of the context drops it. The delay uses no place of the limit. Does not park. join()
-  // throws what the start throws, and a refusal of the pool.
-  // Throws: as weft::go().
+  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for the
+  // task; the end of the context drops it. The delay uses no place of the limit. Does not park. If
+  // the start throws or the pool refuses the task, join() throws.
+  // Throws: as for weft::go().
   template <class Rep, class Period, detail::GroupTask F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
     running_.go([this, due = Deadline::after(delay),
@@ -143,7 +143,7 @@ class TaskGroup : private detail::WrongGroupCalls {
       WEFT_CATCH_ALL { keep(std::current_exception()); }
     });
   }
-  // Their messages state what a task has to take.
+  // Compiler errors of these overloads state what a task must take.
   using WrongGroupCalls::spawn, WrongGroupCalls::spawn_or_refuse, WrongGroupCalls::try_spawn;
   using WrongGroupCalls::spawn_after, WrongGroupCalls::spawn_until;
 
@@ -164,12 +164,12 @@ class TaskGroup : private detail::WrongGroupCalls {
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // Returns the tasks' scope. It ends by cancel(), at its deadline, with its parent, or if a task
-  // throws.
+  // Returns the context of the tasks. The context ends by cancel(), at its deadline, with its
+  // parent, or if a task throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
-  // Takes the kept exceptions, in the order in which they came. Call it after wait().
+  // Returns and removes the kept exceptions, in the order of the throws. Call it after wait().
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
     Errors errors = take();
     if (errors.first) errors.others.insert(errors.others.begin(), errors.first);
@@ -182,7 +182,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_THROW(
         std::invalid_argument("weft: TaskGroupOptions::max_running = 0; must be at least 1"));
   }
-  // The first exception needs no memory, because it has a reserved place; others need memory.
+  // The first exception has a reserved place; further exceptions need memory.
   struct Errors {
     std::exception_ptr first;
     std::vector<std::exception_ptr> others;
@@ -210,7 +210,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     Place(Place&& other) noexcept
         : group(std::exchange(other.group, nullptr)), has_permit(other.has_permit) {}
     Place& operator=(Place&&) = delete;
-    // The last access to the group.
+    // This is the last access to the group.
     ~Place() {
       if (group == nullptr) return;
       if (has_permit && group->is_limited()) group->permits_.release();
@@ -219,8 +219,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup* group;
     bool has_permit = true;
   };
-  // A task and its place, which is given up after the task, its captures and a fiber's FiberLocals
-  // are destroyed: a joiner then continues. A pool's worker keeps its FiberLocals.
+  // A task and its place. The place is given up, and a joiner continues, after the task, its
+  // captures and a fiber's FiberLocals are destroyed. A pool's worker keeps its FiberLocals.
   template <class F>
   class Member {
    public:
@@ -246,7 +246,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
 
    private:
-    Place place_;  // Goes last.
+    Place place_;  // Destroyed last.
     std::optional<F> task_;
   };
   // A task that a task of the group started at the limit.
@@ -259,8 +259,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup& group;
     std::optional<F> task;
   };
-  // Surrounds a submit. A member that is destroyed without having run was either refused or, later,
-  // dropped; only this call can distinguish the two. The group keeps its count until then.
+  // Lives during a submit. A member that is destroyed without having run was refused or, later,
+  // dropped; only this object can distinguish the cases. It keeps a unit of the group's count.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Submits with a permit, for which it waits as `room` specifies; a task of the group queues it.
+  // Submits with a permit, for which it waits as `room` specifies; the group's tasks queue instead.
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -313,7 +313,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // For a task of the group, or of a group nested in it, if there was no permit.
+  // Used if there was no permit and the caller is a task of the group or of a nested group.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;
@@ -356,7 +356,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     if (pool_) dropped_.fetch_add(1, detail::relaxed);
   }
 
-  // Runs on the fiber of a task.
+  // Runs `task`; called on the fiber of the task.
   template <class F>
   void run(F& task) {
     const ContextScope scope(context_);
@@ -365,7 +365,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  // Does the same; afterwards the task and the values that it leaves to its fiber are destroyed.
+  // Works as run(), then destroys the task and the values that it leaves to its fiber.
   template <class F>
   void run_to_end(std::optional<F>& task) {
     run(*task);
@@ -386,11 +386,11 @@ class TaskGroup : private detail::WrongGroupCalls {
   }
 
   const TaskGroupOptions options_;
-  const detail::GroupPool pool_;  // Null: a fiber for each task.
+  const detail::GroupPool pool_;  // Null: each task has a fiber.
   Semaphore permits_;
   detail::GroupQueue queue_{permits_};
   WaitGroup running_;
-  // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
+  // Tasks that the pool accepted and dropped. Relaxed: the wait for running_ orders the counts.
   detail::Atomic<std::int64_t> dropped_{0};
   Mutex mutex_;
   Errors errors_ WEFT_GUARDED_BY(mutex_);

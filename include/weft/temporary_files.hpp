@@ -12,12 +12,12 @@ namespace weft::files {
 struct TemporaryOptions {
   // The directory of the new path. Empty: TMPDIR of the environment, or "/tmp".
   std::string folder = {};
-  // The name begins and ends with these; random letters are between them.
+  // The name is `prefix`, random letters and `suffix`.
   std::string prefix = "weft-";
   std::string suffix = {};
 };
 
-// Owns a path that was made for its owner, such as the two classes below.
+// Owns the path of a new file or directory, and removes it. Used by the two classes below.
 // Context: plain value; the destructor and an assignment park if there is a path.
 class TemporaryPath {
  public:
@@ -25,15 +25,15 @@ class TemporaryPath {
   // Owns `path`.
   explicit TemporaryPath(std::string path) noexcept : path_(std::move(path)) {}
   TemporaryPath(TemporaryPath&& other) noexcept : path_(other.release()) {}
-  // Removes its own path and takes that of `other`.
+  // Removes the current path and takes the path of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
-  // Removes the path with all that is below it, whatever the caller's context. Errors are dropped.
-  // A thread of file_group() removes it; if none can be started, the calling thread does.
+  // Removes the path with everything below it, regardless of the caller's context. Errors are
+  // ignored. A thread of file_group() removes it; if none can start, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
   [[nodiscard]] const std::string& get() const noexcept { return path_; }
-  // Gives the path to the caller, and no longer removes it.
+  // Gives the path to the caller, and no longer removes the path.
   [[nodiscard]] std::string release() noexcept { return std::exchange(path_, {}); }
 
  private:
@@ -42,32 +42,32 @@ class TemporaryPath {
   std::string path_;
 };
 
-// A new, empty file with a name of its own, open for reads and writes; only its owner may read it.
-// The destructor removes it; a process that is killed leaves it.
+// A new, empty file with a unique name, open for reads and writes; only its owner may read it. The
+// destructor removes the file; if the process is killed, the file remains.
 //
 //   auto [upload, error] = files::TemporaryFile::create({.folder = "/srv/uploads"});
 //   if (!error && upload.file().write_all(text, 0)) (void)upload.keep_as("/srv/uploads/7");
 //
 // Context: fibers and plain threads, one caller at a time; create(), keep_as(), the destructor and
 // an assignment park.
-// Errors: as File::open(); invalid_argument for a slash in the options' prefix or suffix.
+// Errors: as for File::open(); invalid_argument for a slash in the options' prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryFile {
  public:
   TemporaryFile() noexcept = default;
 
-  // Makes a file. If `until` ends the wait, no file is left.
+  // Creates a file. If `until` ends the wait, no file remains.
   static Result<TemporaryFile> create(const TemporaryOptions& options = {},
                                       const Until& until = Until::ambient());
 
-  // Returns the open file. A copy of the file may outlive the name.
+  // Returns the open file. A copy of the File may outlive the name.
   [[nodiscard]] File& file() noexcept { return file_; }
   // Returns the path; empty without a file.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
-  // Keeps the file under another name, as rename() does; sync() it before, so that a power cut does
-  // not leave the name without the data. After an error it stays temporary, unless `until` has
-  // ended the wait: then the file may have either name.
-  // Errors: also as rename(); Errc::closed without a file.
+  // Keeps the file under another name, as rename() does. Call sync() before, so that a power cut
+  // does not leave the name without the data. After an error the file stays temporary, unless
+  // `until` ended the wait: then it may have either name.
+  // Errors: also the errors of rename(); Errc::closed if there is no file.
   [[nodiscard]] Result<void> keep_as(std::string path, const Until& until = Until::ambient());
   // Keeps the file where it is, and returns its path.
   [[nodiscard]] std::string keep() noexcept { return path_.release(); }
@@ -77,17 +77,17 @@ class TemporaryFile {
   TemporaryPath path_;
 };
 
-// A new, empty directory with a name of its own; only its owner may enter it. The destructor
-// removes it with all that is in it; a process that is killed leaves it.
+// A new, empty directory with a unique name; only its owner may enter it. The destructor removes it
+// and its contents; if the process is killed, the directory remains.
 // Context: fibers and plain threads, one caller at a time; create(), the destructor and an
 // assignment park.
-// Errors: as create_directory(); invalid_argument for a slash in the options' prefix or suffix.
+// Errors: as for create_directory(); invalid_argument for a slash in the options' prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
 
-  // Makes a directory. If `until` ends the wait, no directory is left.
+  // Creates a directory. If `until` ends the wait, no directory remains.
   static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
                                            const Until& until = Until::ambient());
 

@@ -1,4 +1,4 @@
-// Timers that callers wait for, move and stop.
+// Timers that callers can wait for, move and stop.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ namespace detail {
 
 // The clock of a Timer or Ticker: a time after which one wait succeeds, or one wait in each period.
 // Nothing runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
-// a timer without waiters costs nothing, and a move leaves no trace of the old time.
-// Invariant: waiters_ contains the waiters; a caller that moves due_ wakes them all to check again.
+// a timer without waiters costs nothing, and a move requires no clean-up.
+// Invariant: waiters_ contains all waiters; a caller that moves due_ wakes them all to check again.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -72,29 +72,29 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Go's time.Timer: it expires once, at a time that can be moved or withdrawn. One waiter receives
-// each expiry. After stop() or reset() has returned, the earlier time lets no wait succeed.
-// Context: fibers and plain threads; wait() and its _until and _for forms park.
-// Lifetime: it may be destroyed once no caller waits.
+// Works like Go's time.Timer: it expires once, at a time that can be moved or withdrawn. One waiter
+// receives each expiry. After stop() or reset() has returned, the earlier time ends no wait.
+// Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
+// Lifetime: the object may be destroyed once no caller waits.
 class Timer {
  public:
-  // Begins unset, or set to a deadline.
+  // Makes a timer that is not set, or that is set to a deadline.
   Timer() noexcept : Timer(Deadline::never()) {}
   explicit Timer(Deadline deadline) noexcept : clock_(deadline, {}) {}
   template <class Rep, class Period>
   explicit Timer(std::chrono::duration<Rep, Period> duration) noexcept
       : Timer(Deadline::after(duration)) {}
 
-  // Parks until it has expired, forever while it is not set. It is then no longer set.
+  // Parks until the timer has expired, and unsets it. Parks forever while it is not set.
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Takes the expiry, if there is one; returns false otherwise.
+  // Takes the expiry and returns true, or returns false if there is none.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
   // Withdraws the time; waiters keep waiting. Returns true if it was set and no wait had succeeded.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
-  // Sets it anew. Returns what stop() would have returned.
+  // Sets a new time. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
   template <class Rep, class Period>
   bool reset(std::chrono::duration<Rep, Period> duration) noexcept {
@@ -108,18 +108,18 @@ class Timer {
   detail::ClockSource clock_;
 };
 
-// Go's time.Ticker: one wait succeeds in each period. It keeps one tick while there is no waiter. A
-// late waiter receives that tick at once and skips the ticks in between.
-// Context, Lifetime: as Timer.
+// Works like Go's time.Ticker: one wait succeeds in each period. A ticker keeps one tick while
+// there is no waiter. A late waiter receives that tick at once and skips the ticks in between.
+// Context, Lifetime: as for Timer.
 class Ticker {
  public:
-  // Ticks after each `period`, rounded up to nanoseconds.
+  // Makes a ticker that ticks after each `period`, rounded up to nanoseconds.
   // Throws: std::invalid_argument unless `period` is above 0.
   template <class Rep, class Period>
   explicit Ticker(std::chrono::duration<Rep, Period> period)
       : Ticker(Checked{detail::saturated_nanoseconds(period)}) {}
 
-  // Parks until the next tick; forever after stop().
+  // Parks until the next tick; parks forever after stop().
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false, and takes no tick, if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
@@ -128,8 +128,8 @@ class Ticker {
 
   // Ends the ticks until a reset().
   void stop() noexcept { (void)clock_.set(Deadline::never(), {}); }
-  // Makes the next tick come one period from now.
-  // Throws: as the constructor.
+  // Sets the next tick to one period from now.
+  // Throws: as for the constructor.
   template <class Rep, class Period>
   void reset(std::chrono::duration<Rep, Period> period) {
     const Checked checked{detail::saturated_nanoseconds(period)};
@@ -156,27 +156,27 @@ class Ticker {
 };
 
 // A select case that is ready when the timer expires.
-// Context, Throws: as on_stop().
+// Context, Throws: as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
-// A select case that takes a tick.
-// Context, Throws: as on_stop().
+// A select case that is ready at a tick, and takes it.
+// Context, Throws: as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
 }
 
-// A call that a timer makes in a new fiber; Go's time.AfterFunc. Destroying this object does not
-// affect the call, which has no stack before its time.
+// A call that a timer makes in a new fiber, as Go's time.AfterFunc. The destructor does not affect
+// the call, which has no stack before its time.
 // Context: fibers and plain threads; does not park.
 class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // Prevents the call, whose fiber then destroys it. Returns false if there is no call, or if it
-  // has begun or was stopped before.
+  // Prevents the call; its fiber then destroys the callable. Returns false if there is no call, or
+  // if the call has begun or was stopped before.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
@@ -188,30 +188,30 @@ class DelayedCall {
 };
 
 // Starts a detached fiber that runs `callable`, at `deadline`. The destructor of a runtime waits
-// for all calls that are set and not stopped.
-// Context, Throws: as go().
+// for all pending calls that are not stopped.
+// Context, Throws: as for go().
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// Does the same, `duration` from now.
-// Context, Throws: as go().
+// Makes the call `duration` from now.
+// Context, Throws: as for go().
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// Does the same as call_at() in a fiber with these options, which another fiber starts at
-// `deadline`. The characters of the name must stay valid until then.
-// Context, Throws: as go(). If that start throws, the exception is treated as a detached fiber's.
+// Works as call_at(), in a fiber with `options`, which another fiber starts at `deadline`. The
+// characters of the name must stay valid until then.
+// Context, Throws: as go(). If the later start throws, the exception counts as a detached fiber's.
 template <std::invocable F>
 DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable) {
   return call_at(deadline, [options, late = std::decay_t<F>(std::forward<F>(callable))]() mutable {
     go(options, std::move(late));
   });
 }
-// Does the same, `duration` from now.
-// Context, Throws: as go(); as that call_at() if the start throws.
+// Makes the call `duration` from now.
+// Context, Throws: as for call_at() with options.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(const SpawnOptions& options, std::chrono::duration<Rep, Period> duration,
                        F&& callable) {

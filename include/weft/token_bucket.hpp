@@ -1,4 +1,4 @@
-// A rate that bursts may exceed.
+// Limits a rate, but permits bursts.
 #pragma once
 
 #include <chrono>
@@ -15,49 +15,48 @@ namespace weft {
 struct TokenBucketOptions {
   // The number of tokens that arrive in `per`, evenly. At least 1.
   std::uint64_t tokens = 1;
-  // Nanoseconds; above 0.
+  // The period, in nanoseconds. Above 0.
   std::chrono::nanoseconds per = std::chrono::seconds(1);
-  // The largest number of tokens that are kept for later, and that one call may take. At least 1.
+  // The largest number of tokens that the bucket holds, and that one call may take. At least 1.
   std::uint64_t burst = 1;
 };
 
-// Limits an average rate: tokens arrive at the rate, up to `burst` are kept, and each call takes
-// tokens. The bucket begins full. It suits requests, bytes or messages that may come in bursts:
+// Limits an average rate: tokens arrive at the rate, the bucket holds up to `burst`, and each call
+// takes tokens. The bucket is full at first, and suits requests, bytes or messages in bursts:
 //
 //   TokenBucket bytes({.tokens = 1'000'000, .per = 1s, .burst = 64'000});
 //   bytes.take(length);
 //
-// A Pacer keeps single starts apart and can be paused. A TokenBucket bounds their number over time,
-// with weights, and can refuse. Time is that of Deadline, in whole nanoseconds; a rate is exact
-// over any time.
-// Context: fibers and plain threads; take() and its _until and _for forms park.
-// Throws: takes throw std::invalid_argument for a `count` above `burst`, which never arrives.
-// Lifetime: it may be destroyed once every call has returned.
+// A Pacer keeps single starts apart and can be paused. A TokenBucket limits the number of starts
+// over time, with weights, and can refuse. Both use the clock of Deadline; rates are exact.
+// Context: fibers and plain threads; take(), take_until() and take_for() park.
+// Throws: takes throw std::invalid_argument for a `count` above `burst`.
+// Lifetime: the bucket may be destroyed once every call has returned.
 // Fairness: FIFO; try_take() does not overtake waiters.
 class TokenBucket {
  public:
-  // Begins full.
+  // Makes a full bucket.
   // Throws: std::invalid_argument for an option out of its range.
   explicit TokenBucket(const TokenBucketOptions& options);
   TokenBucket(const TokenBucket&) = delete;
   TokenBucket& operator=(const TokenBucket&) = delete;
 
-  // Takes `count` tokens without waiting. Returns false if fewer are there, or if a caller waits.
+  // Takes `count` tokens without waiting. Returns false if there are fewer, or if a caller waits.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
-  // Parks until `count` tokens are there and the caller's turn has come, and takes them.
+  // Parks until the caller's turn has come and there are `count` tokens; takes them.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
-  // Waits as take() does. Returns false if `until` ended the wait; it then takes no token.
+  // Waits as take() does. Returns false, and takes no token, if `until` ended the wait.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);
   template <class Rep, class Period>
   [[nodiscard]] bool take_for(std::chrono::duration<Rep, Period> duration,
                               std::uint64_t count = 1) {
     return take_until(Deadline::after(duration), count);
   }
-  // Returns the number of tokens now, which may be stale.
+  // Returns the current number of tokens, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() const noexcept;
 
  private:
-  // Parts of a token: in each nanosecond `tokens` parts come, and a token has `per` parts. So no
+  // Parts of a token. A token has `per` parts, and `tokens` parts arrive in each nanosecond, so no
   // rate is rounded. Below 2^126.
   using Parts = detail::WideNanoseconds;
 
@@ -65,7 +64,7 @@ class TokenBucket {
   [[nodiscard]] Parts parts_of(std::uint64_t count) const noexcept {
     return static_cast<Parts>(count) * options_.per.count();
   }
-  // `now`: nanoseconds, read before the lock; another caller may have passed a later time.
+  // `now`, in nanoseconds, was read before the lock, so other callers may have passed a later time.
   [[nodiscard]] Parts parts_at(std::int64_t now) const noexcept WEFT_REQUIRES(lock_);
   void refill(std::int64_t now) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take_at(std::int64_t now, std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
@@ -73,7 +72,7 @@ class TokenBucket {
   [[nodiscard]] Deadline due(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
 
   const TokenBucketOptions options_;
-  Semaphore turn_{1};  // The turn of the waiting callers: its holder is the next caller.
+  Semaphore turn_{1};  // Its holder is the next waiting caller.
   mutable detail::SpinLock lock_;
   Parts parts_ WEFT_GUARDED_BY(lock_);            // The number of parts at the time refilled_.
   std::int64_t refilled_ WEFT_GUARDED_BY(lock_);  // Nanoseconds, by the clock of Deadline.

@@ -1,4 +1,4 @@
-// The actions of fibers and workers over time, for trace viewers.
+// Records the actions of fibers and workers over time, for trace viewers.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 #include <string>
 #include <weft/result.hpp>
 
-// A trace of the process: fibers that are spawned, run, wait and are woken; workers that steal,
-// sleep and poll descriptors; tasks of named pools. Each worker writes to its own ring, which keeps
-// the newest events. docs/watching.md shows a trace and its costs.
+// A trace has the spawns, runs, waits and wakes of fibers; the steals, sleeps and polls of workers;
+// and the tasks of named pools. Each worker writes to its own ring, which keeps the newest events.
+// docs/watching.md shows a trace and its costs.
 //
 //   weft::trace::start();
 //   ...
@@ -19,32 +19,32 @@
 namespace weft::trace {
 
 struct Options {
-  // Events kept per worker, rounded up to a power of two, of 48 bytes each. A park and its wake
-  // make three events. Events of ended runtimes are kept: a program that makes many runtimes needs
-  // memory for all their workers.
+  // The number of events kept per worker, rounded up to a power of two; an event takes 48 bytes. A
+  // park and its wake make three events. Events of ended runtimes are kept, so a program that makes
+  // many runtimes needs memory for all their workers.
   std::size_t events_per_worker = std::size_t{1} << 16;
 };
 
 // Drops old records and begins to record. The calling worker begins at once. Other workers begin
-// within a millisecond or two, unless a fiber computes there. A worker without memory for its ring
+// within a millisecond or two, unless their fiber computes. A worker without memory for its ring
 // records nothing.
 // Throws: std::bad_alloc.
 void start(const Options& options = {});
 // Ends recording. Records are kept for write(), even after their runtime ends.
 void stop() noexcept;
-// Returns whether it records.
+// Returns whether a trace is being recorded.
 [[nodiscard]] bool is_on() noexcept;
 
 // Writes the JSON of Chrome's trace events: a track per worker, a slice per run of a fiber, an
 // arrow from each wake to the next run. If events were overwritten, arrows begin at the first
-// moment from which the events of all workers are left. It may be called while recording.
+// moment from which the events of all workers are kept. May be called during a recording.
 // Context: fibers and plain threads; blocks the thread, for about a microsecond per event.
 // Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses a
 // thread for a fiber's call.
 void write(std::ostream& out);
-// Replaces a file by write()'s output. Returns the error of opening or writing the file; a part of
-// it may have been written.
-// Context, Throws: as write().
+// Replaces a file with the output of write(). Returns the error of opening or writing the file;
+// after an error, a part may have been written.
+// Context, Throws: as for write().
 [[nodiscard]] Result<void> write_file(const std::string& path);
 
 }  // namespace weft::trace

@@ -1,4 +1,4 @@
-// The value that means "no bound".
+// The value that means "no limit".
 // Context: plain value.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// The value of a bound on a number, such as ServerOptions::max_connections, that means no bound.
+// Means no limit, as the value of an option such as ServerOptions::max_connections.
 inline constexpr std::size_t kUnlimited = SIZE_MAX;
 
 }  // namespace weft

@@ -10,7 +10,7 @@
 namespace weft {
 
 // A limit for a wait: a deadline, a stop request, both, or nothing. Almost every call that waits
-// has a form with a limit; blocking(), Once::call(), await() and await_future() have none:
+// has a form with a limit, except blocking(), Once::call(), await() and await_future():
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -20,18 +20,18 @@ namespace weft {
 //
 // An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
 // passed deadline. Each later wait then ends at once. A duration counts from the construction of
-// the Until. Use it for parameters. It holds a stop_token that is moved in, such as
-// source.get_token(). It refers to any other token, which must outlive the call.
+// the Until. Use the type for parameters. An Until holds a stop_token that is moved in, such as
+// source.get_token(). An Until refers to any other token, which must outlive the call.
 // Context: plain value.
 class Until {
  public:
-  // Never ends the wait early.
+  // Makes a limit that never ends the wait.
   Until() noexcept = default;
-  // Returns a limit that never ends the wait. It makes a call wait even beyond the end of the
-  // caller's context.
+  // Returns a limit that never ends the wait. With this limit, a call waits even beyond the end of
+  // the caller's context.
   [[nodiscard]] static Until never() noexcept { return {}; }
-  // Returns the limit of the caller's context (context.hpp), or never() if there is none. It is the
-  // default of calls that report why they ended. It refers to the context.
+  // Returns the limit of the caller's context (context.hpp), or never() if there is none. This
+  // limit is the default of calls that report why they ended. The result refers to the context.
   // Context: fibers and plain threads; does not park.
   [[nodiscard]] static Until ambient() noexcept;
   // Ends the wait at a deadline, a moment, a duration from now or a stop request, whichever is
@@ -50,14 +50,14 @@ class Until {
   Until(Deadline deadline, std::stop_token&& token) noexcept
       : deadline_(deadline), held_(std::move(token)) {}
 
-  // Returns the deadline; never() if there is none.
+  // Returns the deadline, or Deadline::never() if there is none.
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // Returns the stop token, or null if there is none.
   [[nodiscard]] const std::stop_token* token() const noexcept {
     if (token_ != nullptr) return token_;
     return held_.stop_possible() ? &held_ : nullptr;
   }
-  // Returns a copy whose deadline is at the latest `other`.
+  // Returns a copy whose deadline is `other` if that is earlier.
   [[nodiscard]] Until but_before(Deadline other) const noexcept {
     Until earlier = *this;
     if (other < deadline_) earlier.deadline_ = other;
@@ -72,9 +72,9 @@ class Until {
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }
-  // Returns whether it can never end a wait.
+  // Returns whether this limit can never end a wait.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
-  // Returns why it ended a wait. A passed deadline counts as first, as in a Context.
+  // Returns why this limit ended a wait. A passed deadline takes precedence, as in a Context.
   [[nodiscard]] Errc reason() const noexcept {
     return deadline_.passed() ? Errc::timed_out : Errc::cancelled;
   }

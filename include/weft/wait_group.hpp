@@ -1,4 +1,4 @@
-// Waiting until a number of operations are done.
+// Waits until a number of operations are done.
 #pragma once
 
 #include <concepts>
@@ -11,17 +11,17 @@
 
 namespace weft {
 
-// Counts unfinished work, as Go's sync.WaitGroup. Call go() and wait(), or call add() before each
+// Counts unfinished work, like Go's sync.WaitGroup. Call go() and wait(), or call add() before each
 // spawn and done() at the end of the work.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: done() synchronizes with the return of the wait() that it ends.
-// Lifetime: it may be destroyed, or used again, as soon as wait() has returned.
+// Lifetime: the group may be destroyed, or used again, as soon as wait() has returned.
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
 //   I3  A caller that brings the count to 0 with the bit set locks waiters_lock_, wakes all waiters
-//       and clears the bit; while the bit is set, at least one waiter remains, which keeps the
-//       group alive. Unchecked: a check needs the state of both the waiter and the waker.
+//       and clears the bit. While the bit is set, at least one waiter remains and keeps the group
+//       alive. Unchecked: a check needs the state of both the waiter and the waker.
 // Order
 //   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
 class WaitGroup {
@@ -30,11 +30,11 @@ class WaitGroup {
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
-  // Adds `count` to the number of awaited done() calls. Relaxed: the spawn that follows publishes
-  // it to the fiber that calls done().
+  // Adds `count` to the number of awaited done() calls. Relaxed: the later spawn publishes the
+  // count to the fiber that calls done().
   void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
 
-  // Counts one down. More calls than were added end the process with a report.
+  // Subtracts 1 from the count. If the count is 0 already, the process ends with a report.
   void done() noexcept {
     const std::uint64_t before = word_.fetch_sub(2, detail::acq_rel);  // [count]
     if (before - 2 <= 1 || before < 2) [[unlikely]]
@@ -42,8 +42,8 @@ class WaitGroup {
   }
 
   // Starts a detached fiber that is counted until `callable` and its captures have been destroyed.
-  // Exceptions of `callable` are treated as by weft::go().
-  // Throws: as weft::go(); the count is then unchanged.
+  // Exceptions of `callable` are handled as by weft::go().
+  // Throws: as for weft::go(); the count is then unchanged.
   template <std::invocable F>
   void go(F&& callable) {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
@@ -80,7 +80,7 @@ class WaitGroup {
  private:
   static constexpr std::uint64_t kWaiters = 1;
 
-  // Counts one unit while it lives.
+  // Counts one unit while the object lives.
   class Count {
    public:
     explicit Count(WaitGroup& group) noexcept : group_(&group) { group.add(); }
@@ -106,7 +106,7 @@ class WaitGroup {
     void operator()() { callable(); }
   };
 
-  // Relaxed: it only shows whether a check is worthwhile.
+  // Relaxed: the value only shows whether a check is worthwhile.
   [[nodiscard]] std::uint64_t count_hint() const noexcept {
     return word_.load(detail::relaxed) / 2;
   }

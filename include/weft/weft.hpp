@@ -1,4 +1,4 @@
-// Everything that weft offers.
+// Includes everything that weft offers.
 #pragma once
 
 #include <weft/accepted.hpp>

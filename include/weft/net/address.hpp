@@ -1,4 +1,4 @@
-// The IP address and the port of an end of a connection.
+// The IP address and the port of one end of a connection.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class Address {
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;
 
   // Parses "127.0.0.1:8080", "[::1]:80" or "[fe80::1%2]:80"; a scope is an interface's number or
-  // name. Returns std::errc::invalid_argument for other texts.
+  // name. Returns std::errc::invalid_argument for any other text.
   static Result<Address> parse(std::string_view text);
   // Returns a text that parse() reads, with a numeric scope.
   [[nodiscard]] std::string to_string() const;
@@ -45,14 +45,14 @@ class Address {
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // Converts back. Returns std::errc::address_family_not_supported for other families.
+  // Converts a sockaddr. Returns std::errc::address_family_not_supported for other families.
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;
 
  private:
-  // As large as a sockaddr_in6, which the source file checks.
+  // As large as a sockaddr_in6; the source file checks this.
   static constexpr std::size_t kStorage = 28;
 
-  // Zeros, to be overwritten.
+  // Makes storage of zeros that the caller overwrites.
   struct Blank {};
   explicit Address(Blank) noexcept {}
 

@@ -1,4 +1,4 @@
-// Reads by lines and sizes, and writes in large pieces, for any stream of bytes.
+// Reads lines and blocks from any stream of bytes, and writes to it in large pieces.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace weft::detail {
 
-// A stream of any type that can be read, or written, by its address.
+// A stream of any type, represented by its address and its functions.
 struct ByteSource {
   void* stream = nullptr;
   Result<std::size_t> (*read)(void* stream, std::span<std::byte> buffer,
@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// A type without such members has free functions, as io::Watch does.
+// A type without such members must have free functions, as io::Watch does.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -74,7 +74,7 @@ enum class ReadErrc {
 // Context: plain value.
 [[nodiscard]] const std::error_category& read_category() noexcept;
 
-// Converts a ReadErrc, so that codes compare: `result.error == ReadErrc::too_long`.
+// Converts a ReadErrc, so that codes can be compared: `result.error == ReadErrc::too_long`.
 // Context: plain value.
 [[nodiscard]] inline std::error_code make_error_code(ReadErrc code) noexcept {
   return {static_cast<int>(code), read_category()};
@@ -94,26 +94,26 @@ struct ReaderOptions {
 };
 
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
-// tls::Stream, io::Watch, or any type with such a read_some(). The caller owns it; it must not
-// move, and must outlive the reader. All reads of it go through the reader, which reads ahead.
-// Another caller may write to it. After an error of the stream a call may be repeated, since
-// received bytes stay in the buffer. Views are valid until the next call. The first read allocates
-// the buffer, which grows up to `longest` for long lines.
+// tls::Stream, io::Watch, or any type with a read_some() like TcpStream's. The caller owns the
+// stream, which must not move and must outlive the reader. All reads must use the reader, because
+// it reads ahead. Another caller may write to the stream. After an error of the stream a call may
+// be repeated, because received bytes stay in the buffer. Views are valid until the next call. The
+// first read allocates the buffer, which grows up to `longest` for long lines.
 // Context: fibers and plain threads, one caller at a time; reads park as the stream's reads do, if
-// the buffer does not hold enough.
-// Errors: Errc::end_of_stream if nothing is left. ReadErrc::truncated: the stream ended within the
-// line or the requested bytes; `value` has the part, which counts as read. ReadErrc::too_long: it
-// exceeds `longest`; nothing is read. The stream's.
+// the buffer does not hold enough bytes.
+// Errors: Errc::end_of_stream if no byte is left. ReadErrc::truncated: the stream ended within the
+// line or the requested bytes; `value` has the part, which counts as read. ReadErrc::too_long: the
+// line or the size exceeds `longest`; nothing is read. Errors of the stream.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:
-  // Refers to `stream`; reads nothing yet.
+  // Makes a reader of `stream`, which reads nothing yet.
   template <class Stream>
   explicit BufferedReader(Stream& stream, const ReaderOptions& options = {}) noexcept
       : BufferedReader(detail::source_of(stream), options) {}
   BufferedReader(const BufferedReader&) = delete;
   BufferedReader& operator=(const BufferedReader&) = delete;
-  // Drops bytes read ahead.
+  // Drops bytes that were read ahead.
   ~BufferedReader() = default;
 
   // Returns the next line without its end, which is "\n" or "\r\n".
@@ -122,15 +122,15 @@ class BufferedReader {
   Result<std::string_view> read_until(char delimiter, const Until& until = Until::ambient());
   // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = Until::ambient());
-  // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes are read.
+  // Fills `buffer`, which may exceed `longest`. After an error, its first `value` bytes are filled.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
   // Reads at least one byte: from the buffer or, if it is empty, by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Returns the next `size` bytes without reading them. After an error `value` has a part of them.
+  // Returns the next `size` bytes, which stay unread. After an error, `value` has a part of them.
   Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
 
-  // Returns the bytes read ahead.
+  // Returns the bytes that were read ahead.
   [[nodiscard]] std::string_view buffered() const noexcept;
 
  private:
@@ -146,26 +146,26 @@ class BufferedReader {
 };
 
 // Gathers small writes to a stream of any type with a write_all() like TcpStream's. The caller owns
-// the stream, which must not move, and must outlive the writer. Another caller may read from it.
-// After an error, bytes that it has not taken stay in the buffer, so a call may be repeated.
+// the stream, which must not move, and must outlive the writer. Another caller may read from the
+// stream. After an error, unwritten bytes stay in the buffer, so a call may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
-// Errors: the stream's.
+// Errors: errors of the stream.
 // Throws: std::bad_alloc.
 class BufferedWriter {
  public:
-  // Refers to `stream` and buffers `capacity` bytes; with 0 each write goes to the stream.
+  // Makes a writer to `stream` with a buffer of `capacity` bytes. With 0, writes are not buffered.
   template <class Stream>
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 4096) noexcept
       : BufferedWriter(detail::sink_of(stream), capacity) {}
   BufferedWriter(const BufferedWriter&) = delete;
   BufferedWriter& operator=(const BufferedWriter&) = delete;
-  // Drops unflushed bytes, since it could not report an error.
+  // Drops unflushed bytes, because a destructor cannot report an error.
   ~BufferedWriter() = default;
 
   // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least the
-  // capacity goes to the stream without a copy. After an error `value` bytes have been accepted.
+  // capacity goes to the stream without a copy. After an error, `value` bytes have been accepted.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
-  // Does the same for text.
+  // Writes text, as the overload for bytes does.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());
   // Writes the buffer to the stream.
   [[nodiscard]] Result<void> flush(const Until& until = Until::ambient());

@@ -15,17 +15,16 @@ namespace weft::net {
 
 enum class Shutdown : std::uint8_t { read, write, both };
 
-// A connected stream of bytes: a TcpStream or a UnixStream. It is move-only and closes in the
-// destructor; it must not outlive its runtime. One caller may read and one write at a time. A
-// second reader that must wait ends the process with a report. close(), shutdown() and the
-// deadlines may come from any caller at any time. A fiber that never has to wait yields now and
-// then. A call waits only if the kernel is not ready. Two deadlines bound a wait, after which the
-// stream stays usable:
-// - the call's own; with Deadline::past() it only polls;
-// - the stream's (set_read_deadline, set_write_deadline), for later calls and a waiting call. Once
-//   it has passed, all calls fail at once.
+// A connected stream of bytes: a TcpStream or a UnixStream. It is move-only, is closed by the
+// destructor, and must not outlive its runtime. One caller may read while another writes. A second
+// reader that must wait ends the process with a report. Any caller may call close() and shutdown()
+// and set the deadlines at any time. A fiber that never has to wait yields regularly. A call waits
+// only if the kernel is not ready. Two deadlines limit a wait; the stream stays usable after them:
+// - the deadline of the call; with Deadline::past() the call only polls;
+// - the deadline of the stream (set_read_deadline, set_write_deadline), for later calls and a
+//   waiting call. Once it has passed, all calls fail at once.
 // Context: fibers and plain threads; calls that take an Until park.
-// Errors: Errc::timed_out, cancelled, closed; the system's.
+// Errors: Errc::timed_out, cancelled, closed; errors of the system.
 // Throws: std::bad_alloc.
 class ByteStream {
  public:
@@ -33,58 +32,59 @@ class ByteStream {
   // Takes a socket that is connected and registered.
   explicit ByteStream(Socket socket) noexcept : socket_(std::move(socket)) {}
 
-  // Gives the descriptor, open and non-blocking, to the caller. The stream is then empty. Returns
-  // -1 if it was closed. No caller may be using the stream.
+  // Gives the descriptor, open and non-blocking, to the caller; the stream is then empty. Returns
+  // -1 if the stream was closed. No caller may be using the stream.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor for calls that weft does not wrap, or -1. It must stay open and
-  // non-blocking.
+  // Returns the descriptor for calls that weft does not wrap, or -1. The caller must leave it open
+  // and non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
 
-  // Waits until a read would not park: there are bytes, the end or an error. An idle connection
-  // therefore needs no buffer.
+  // Waits until a read would not park, because of bytes, the end or an error. With it, an idle
+  // connection needs no buffer.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
-  // Reads at least one byte. At the end: Errc::end_of_stream. An empty buffer gives 0 at once.
+  // Reads at least one byte. Returns Errc::end_of_stream at the end, and 0 for an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Fills the buffer. After an error its first `value` bytes have been read.
+  // Fills the buffer. After an error, its first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
-  // Reads as read_some() does, into up to 64 buffers by one system call, each filled before the
-  // next.
+  // Reads as read_some() does, into up to 64 buffers with one system call. Fills each buffer before
+  // the next.
   Result<std::size_t> read_scattered(std::span<const std::span<std::byte>> buffers,
                                      const Until& until = Until::ambient());
-  // Writes at least one byte, and as much as the kernel takes. If the peer is gone, returns the
-  // system's broken_pipe or connection_reset; there is no signal.
+  // Writes at least one byte, and as many as the kernel accepts. If the peer is gone, returns the
+  // system's broken_pipe or connection_reset; no signal is sent.
   Result<std::size_t> write_some(std::span<const std::byte> data,
                                  const Until& until = Until::ambient());
-  // Writes all. After an error the kernel has taken `value` bytes.
+  // Writes all bytes. After an error, the kernel has accepted `value` bytes.
   Result<std::size_t> write_all(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
-  // Does the same for text.
+  // Writes all bytes of `text`.
   Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Writes several pieces in order without joining them, up to 64 by each system call.
+  // Writes several pieces in order without joining them, up to 64 with each system call.
   Result<std::size_t> write_gathered(std::span<const std::span<const std::byte>> pieces,
                                      const Until& until = Until::ambient());
-  // Writes `size` bytes of an open file from `offset` on, without copies to the process. The file's
-  // position stays. A thread of file_group() (weft/files.hpp) reads bytes that are not in memory,
-  // so the worker never waits for a disk. After an error the kernel has taken `value` bytes.
+  // Writes `size` bytes of an open file from `offset` on, without copies to the process. The
+  // position of the file stays unchanged. A thread of file_group() (weft/files.hpp) reads bytes
+  // that are not in memory, so the worker never waits for a disk. After an error, the kernel has
+  // accepted `value` bytes.
   // Errors: also Errc::end_of_stream if the file ends early.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,
                                   const Until& until = Until::ambient());
 
-  // Sets the deadline for reads; Deadline::never() lifts it.
+  // Sets the deadline for reads; Deadline::never() removes it.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Sets the deadline for writes; Deadline::never() lifts it.
+  // Sets the deadline for writes; Deadline::never() removes it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends one direction or both: reads of the peer, or reads here, find the end of the stream.
-  // Waiting calls end.
+  // Ends one direction or both: reads of the peer, or reads of this end, report the end of the
+  // stream. Waiting calls end.
   [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
-  // Sets the size of the kernel's buffer of unconfirmed bytes. The kernel doubles the figure for
-  // its own needs, and caps it (net.core.wmem_max, rmem_max).
+  // Sets the size of the kernel's buffer of unconfirmed bytes. The kernel doubles the number for
+  // its own needs, and limits it (net.core.wmem_max, rmem_max).
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Sets the size of the kernel's buffer of unread bytes, in the same way.
+  // Sets the size of the kernel's buffer of unread bytes, as set_send_buffer() does.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
 
   // Ends all waiting and later calls with Errc::closed.

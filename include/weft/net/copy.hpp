@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// A stream of any type. The kernel can move bytes between two streams that have handles.
+// A stream of any type. If two streams have handles, the kernel can move bytes between them.
 struct CopySource {
   ByteSource bytes;
   io::IoHandle* handle = nullptr;
@@ -21,7 +21,7 @@ struct CopySource {
 struct CopySink {
   ByteSink bytes;
   io::IoHandle* handle = nullptr;
-  Result<void> (*finish)(void* stream, const Until& until) = nullptr;  // Null: not needed.
+  Result<void> (*finish)(void* stream, const Until& until) = nullptr;  // Null if not needed.
 };
 
 template <class Stream>
@@ -35,7 +35,7 @@ template <class Stream>
   }
 }
 
-// Ends the direction of writing, so that the peer reads the end.
+// Ends the writing direction, so that the peer reads the end of the stream.
 template <class Stream>
 Result<void> finish_writing(void* object, const Until& until) {
   Stream& stream = *static_cast<Stream*>(object);
@@ -65,12 +65,12 @@ Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Unt
 
 namespace weft::net {
 
-// Copies until the end of `from`, and returns the number of bytes that `to` has taken, even after
-// an error. The streams are of kinds that BufferedReader and BufferedWriter take; neither is closed
-// or shut down. Between sockets or pipes, bytes do not enter the process (splice(2)). Otherwise
-// they pass through a buffer of 32 KiB. `until` bounds the whole call. After an error, bytes may
-// have been read that `to` has not taken.
-// Errors: as `from` and `to`.
+// Copies until the end of `from`, and returns the number of bytes that `to` has accepted, even
+// after an error. The streams are of types that BufferedReader and BufferedWriter take; neither is
+// closed or shut down. Between sockets or pipes, bytes do not enter the process (splice(2)).
+// Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole call. After an error,
+// some bytes may have been read but not written.
+// Errors: as reads of `from` and writes of `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {
   return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);
@@ -96,10 +96,10 @@ namespace weft::net {
 
 // Copies in both directions at once, as a proxy does; a new fiber copies in one direction. If a
 // stream ends, the other stream is shut down for writing, and the other direction continues. The
-// relay ends when both directions have ended, or one has failed and so stopped the other. The
-// streams (TcpStream, UnixStream, tls::Stream) remain open.
-// Errors: as the direction that failed first.
-// Throws: also as spawn().
+// relay ends when both directions have ended, or when one has failed and thereby stopped the other
+// direction. The streams (TcpStream, UnixStream, tls::Stream) remain open.
+// Errors: the error of the direction that failed first.
+// Throws: also what spawn() throws.
 template <class First, class Second>
 Result<Relayed> relay(First& first, Second& second, const Until& until = Until::ambient()) {
   return detail::relay(detail::copy_source(first), detail::relay_sink(first),

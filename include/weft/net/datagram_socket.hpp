@@ -13,7 +13,7 @@
 
 namespace weft::net {
 
-// The facts about a received datagram.
+// The properties of a received datagram.
 template <class Where>
 struct Received {
   std::size_t size = 0;  // The number of bytes in the buffer.
@@ -35,25 +35,25 @@ struct Outgoing {
 };
 
 // A socket that sends and receives whole datagrams: UdpSocket or UnixDatagramSocket. It may be
-// connected to one peer, which spares the system a route lookup each time. It then receives only
-// from that peer; a later call reports connection_refused if no socket listens there. It is
-// move-only and closes in the destructor; it must not outlive its runtime. One caller may receive
-// and one send at a time; close() may come at any time.
+// connected to one peer, so that the system need not look up a route for each datagram. A connected
+// socket receives only from its peer; a later call reports connection_refused if no socket listens
+// there. A socket is move-only, is closed by the destructor, and must not outlive its runtime. One
+// caller may receive while another sends; close() may be called at any time.
 // Context: fibers and plain threads; calls that take an Until park, after a first try.
-// Errors: Errc::timed_out, cancelled, closed, no_runtime; the system's (message_size, ...).
+// Errors: Errc::timed_out, cancelled, closed, no_runtime; errors of the system (message_size, ...).
 // Throws: std::bad_alloc.
 template <class Where>
 class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Receives datagrams to `address`. UDP: port 0 requests a free port.
+  // Makes a socket that receives datagrams to `address`. For UDP, port 0 requests a free port.
   // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
-  // Makes a socket that can only send until it is bound, to peers of the family of `like`.
+  // Makes an unbound socket that can only send, to peers of the address family of `like`.
   static Result<DatagramSocket> open(const Where& like);
-  // Does the same as open(), and connects to `peer`. The system chooses its own address. A Unix
-  // socket gets no address, so its peer cannot answer.
+  // Makes a socket as open() does, and connects it to `peer`. The system chooses the local address.
+  // A Unix socket gets no address, so its peer cannot answer.
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] Result<void> connect(const Where& peer) noexcept;
@@ -63,46 +63,46 @@ class DatagramSocket {
   // Receives the next datagram, which may be empty.
   Result<Received<Where>> receive(std::span<std::byte> buffer,
                                   const Until& until = Until::ambient());
-  // Receives all available datagrams, at least one, by one system call (recvmmsg). Fills the first
-  // slots, at most 64, and returns their number.
+  // Receives all available datagrams, at least one, with one system call (recvmmsg). Fills the
+  // first slots, at most 64, and returns their number.
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots,
                                     const Until& until = Until::ambient());
 
-  // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. If it
-  // is not connected, it polls after pauses of up to 50 ms, since the system has no better way.
+  // Sends a datagram to `to`. UDP drops the datagram if the receiver has no room. A Unix socket
+  // waits. If it is not connected, it polls with pauses of up to 50 ms, for lack of a better way.
   [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
                                      const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
   [[nodiscard]] Result<void> send(std::span<const std::byte> data,
                                   const Until& until = Until::ambient());
-  // Sends all datagrams in order, up to 64 by each system call (sendmmsg). After an error the first
-  // `value` datagrams have been sent.
+  // Sends all datagrams in order, up to 64 with each system call (sendmmsg). After an error, the
+  // first `value` datagrams have been sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = Until::ambient());
-  // Sends all datagrams to the peer of a connected socket, in the same way.
+  // Sends all datagrams to the peer of a connected socket, as send_batch_to() does.
   Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
                                  const Until& until = Until::ambient());
 
-  // Returns its own address, with the port that the system chose.
+  // Returns the socket's address, with the port that the system chose.
   Result<Where> local_address() const noexcept;
   // Returns the peer's address.
   // Errors: also std::errc::not_connected.
   Result<Where> peer_address() const noexcept;
-  // Bounds unsent bytes, as ByteStream::set_send_buffer() does; further bytes are dropped.
+  // Limits unsent bytes, as ByteStream::set_send_buffer() does.
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Bounds received and unread bytes, in the same way.
+  // Limits received but unread bytes, as set_send_buffer() does. Further UDP datagrams are dropped.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
   // Sets whether UDP datagrams may go to broadcast addresses.
   [[nodiscard]] Result<void> set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
-  // Ends all waiting and later calls with Errc::closed. It may be called at any time.
+  // Ends all waiting and later calls with Errc::closed. May be called at any time.
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
   // Gives the caller the open descriptor, or -1. No caller may be using the socket.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor, for setsockopt, or -1. It must stay open and non-blocking.
+  // Returns the descriptor, for setsockopt, or -1. Leave the descriptor open and non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
   // Returns the socket, for select cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }

@@ -12,20 +12,20 @@
 namespace weft::net {
 
 // The addresses of networks: "10.0.0.0/8", "2001:db8::/32", "192.0.2.1", and "unix:" for peers over
-// Unix sockets, which have no address. An IPv4 address in the form of IPv6 ("::ffff:192.0.2.1") is
-// that IPv4 address. No other IPv4 address is in a network of IPv6. Scopes are ignored.
+// Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1") counts as
+// IPv4. An IPv6 network contains no IPv4 address. Scopes are ignored.
 // Context: plain value.
 class Networks {
  public:
-  // Contains no address.
+  // Makes an empty set.
   Networks() noexcept = default;
-  // Contains these networks.
+  // Makes a set of these networks.
   // Throws: std::bad_alloc, std::invalid_argument for a text that add() refuses.
   Networks(std::initializer_list<std::string_view> texts);
 
   // Adds a network.
-  // Errors: std::errc::invalid_argument for another text, and for an address with bits beyond the
-  // length of its prefix: "10.1.0.0/8".
+  // Errors: std::errc::invalid_argument for any other text, and for an address with bits beyond its
+  // prefix, such as "10.1.0.0/8".
   // Throws: std::bad_alloc.
   [[nodiscard]] Result<void> add(std::string_view text);
 
@@ -33,12 +33,12 @@ class Networks {
   [[nodiscard]] bool empty() const noexcept { return networks_.empty() && !has_unix_; }
   // Returns whether the address is in one of the networks.
   [[nodiscard]] bool contains(const Address& address) const noexcept;
-  // Does the same for a result of peer_address(): the error address_family_not_supported stands for
-  // a peer over a Unix socket.
+  // Checks a result of peer_address(). The error address_family_not_supported means a peer over a
+  // Unix socket.
   [[nodiscard]] bool contains(const Result<Address>& peer) const noexcept;
 
  private:
-  // Sixteen bytes as in IPv6, and how many of their bits all addresses of a network share.
+  // An address in 16 bytes as in IPv6, and the number of leading bits that all addresses share.
   using Bytes = std::array<std::byte, 16>;
   struct Network {
     Bytes prefix;

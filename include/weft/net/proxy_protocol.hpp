@@ -1,4 +1,4 @@
-// The PROXY protocol, versions 1 and 2, by which a proxy of TCP connections reports the client's
+// The PROXY protocol, versions 1 and 2, with which a proxy of TCP connections reports the client's
 // address.
 #pragma once
 
@@ -12,31 +12,31 @@
 
 namespace weft::net {
 
-// The first bytes of a connection that such a proxy has made.
+// The header that such a proxy sends at the beginning of a connection.
 struct ProxyHeader {
-  // The client's address. Nothing: the proxy does not report it, or it has made the connection for
-  // itself, such as a health check.
+  // The client's address. Empty if the proxy does not report it, or made the connection itself, for
+  // example for a health check.
   std::optional<Address> source = {};
-  // The address that the client has connected to.
+  // The address to which the client has connected.
   std::optional<Address> destination = {};
   // Whether the client uses TLS, which ends at the proxy; only version 2 reports it (PP2_TYPE_SSL).
   bool is_secure = false;
 };
 
-// The connections of a server that begin with a header.
+// Selects the connections of a server that begin with a header.
 struct ProxyProtocol {
-  // The addresses of the proxies. A connection of a proxy without a valid header is closed. Other
-  // connections have no header: there, such bytes belong to the server's own protocol.
+  // The addresses of the proxies. A proxy's connection without a valid header is closed. Other
+  // connections have no header; such bytes are then part of the server's protocol.
   Networks networks = {};
-  // The time within which the whole header must come.
+  // The time within which the whole header must arrive.
   std::chrono::nanoseconds wait = std::chrono::seconds(10);
 };
 
 // Reads the header of a connection, and no byte beyond it. A header of version 2 may have 4 KiB; of
-// its extensions, only PP2_TYPE_SSL is used. A server with ServerOptions::proxy_protocol calls it
-// itself. Call it only for trusted peers: any client can send a header.
+// its extensions, only PP2_TYPE_SSL is used. A server with ServerOptions::proxy_protocol makes this
+// call itself. Call it only for trusted peers, because any client can send a header.
 // Context: fibers and plain threads; parks.
-// Errors: std::errc::protocol_error for other bytes; as ByteStream::read_some().
+// Errors: std::errc::protocol_error without a valid header; errors of ByteStream::read_some().
 // Throws: std::bad_alloc.
 [[nodiscard]] Result<ProxyHeader> read_proxy_header(ByteStream& stream,
                                                     const Until& until = Until::ambient());

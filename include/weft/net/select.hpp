@@ -1,5 +1,5 @@
 // Sockets as cases of a select().
-// Context, Throws: as on_stop().
+// Context, Throws: as for on_stop().
 #pragma once
 
 #include <concepts>
@@ -18,8 +18,8 @@ concept HasSocket = requires(const T& owner) {
 
 // A select case that is ready when a read would return at once: with bytes, the end or an error,
 // even after a close or a passed deadline. A listener is ready when accept() would return. The wait
-// counts as a call in its direction: no other caller may read (or write) meanwhile, and a select
-// names each direction once. The handler runs after the wait and may read (or write).
+// counts as a read (or write): no other caller may read (or write) meanwhile, and a select may have
+// one case per direction. The handler runs after the wait and may read (or write).
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,

@@ -1,4 +1,4 @@
-// Serves connections: the accept loop, its limits, and its end.
+// Serves connections: accepts them, limits their number, and ends them.
 #pragma once
 
 #include <chrono>
@@ -34,19 +34,19 @@ namespace weft::net {
 // What happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there is something to read. ServerOptions::run starts that
-  // call and may refuse the connection. Until then it has no running fiber and no stack. The
-  // handler must have processed the bytes that it read ahead, or keep the rest of them in
+  // The handler is called again when there are bytes to read. ServerOptions::run starts that call
+  // and may refuse the connection. Until then the connection has no running fiber and no stack. The
+  // handler must have processed all bytes that it read ahead, or keep the rest in
   // Connection::state().
   idle,
 };
 
-// A connection of a Server, as its handler sees it; valid during the call.
+// A connection of a Server, as passed to its handler; valid during the call.
 // Context: the handler; wait_readable() parks.
-// Throws: only std::bad_variant_access, and as state().
+// Throws: std::bad_variant_access, and what state() throws.
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the drain
-//               also leaves an edge in each connection, which makes it visible to a waiting call.
+//               also leaves an edge in each connection, which wakes a waiting call.
 class Connection {
  public:
   // The stream of a connection.
@@ -57,7 +57,7 @@ class Connection {
     virtual ~AnyState() = default;
   };
 
-  // Refers to the parts of the server that makes it.
+  // Refers to parts of the server.
   Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
              std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
       : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
@@ -67,23 +67,23 @@ class Connection {
     return std::visit([](auto& stream) -> ByteStream& { return stream; }, stream_);
   }
   // Returns the TCP stream.
-  // Throws: std::bad_variant_access if a UnixListener accepted it.
+  // Throws: std::bad_variant_access if a UnixListener accepted the connection.
   [[nodiscard]] TcpStream& stream() { return std::get<TcpStream>(stream_); }
   // Returns the Unix socket's stream.
-  // Throws: std::bad_variant_access if a TcpListener accepted it.
+  // Throws: std::bad_variant_access if a TcpListener accepted the connection.
   [[nodiscard]] UnixStream& unix_stream() { return std::get<UnixStream>(stream_); }
-  // Returns whether a UnixListener accepted it.
+  // Returns whether a UnixListener accepted the connection.
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
   // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
   // Returns the source in the PROXY header; without a header, the address of the other end.
-  // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
+  // Errors: std::errc::address_family_not_supported for a Unix socket; errors of the system.
   [[nodiscard]] Result<Address> peer_address() const noexcept;
-  // Returns the state of the connection; the first call creates it from `arguments`. It survives
-  // Next::idle and is destroyed before the stream, in a fiber that serves the connection.
-  // Throws: std::bad_cast if the state has another type; std::bad_alloc, and as T's constructor.
+  // Returns the state of the connection; the first call creates it from `arguments`. The state is
+  // kept during Next::idle and destroyed before the stream, in a fiber of the connection.
+  // Throws: std::bad_cast for a state of another type; std::bad_alloc; what T's constructor throws.
   template <class T, class... Arguments>
   requires std::constructible_from<T, Arguments...>
   [[nodiscard]] T& state(Arguments&&... arguments) {
@@ -92,17 +92,17 @@ class Connection {
     }
     return dynamic_cast<State<T>&>(*state_).value;
   }
-  // Takes the stream from the server, whose drain and grace no longer affect it. They may close a
-  // stream that is moved out of stream(). The handler may use the stream, or give it to a fiber and
-  // return.
+  // Takes the stream from the server; the drain and the grace of the server then do not affect it.
+  // The server may close a stream that is moved out of stream(). The handler may use the result, or
+  // pass it to a fiber and return.
   [[nodiscard]] AnyStream take() noexcept;
-  // Returns whether the server is about to end: the handler should complete the present work and
+  // Returns whether the server is stopping. If so, the handler should complete its current work and
   // return.
   [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
-  // Does the same as ByteStream::wait_readable(), between two requests: a drain ends it with
-  // Errc::cancelled, unless the next request has come.
+  // Waits as ByteStream::wait_readable(), between two requests. A drain ends the wait with
+  // Errc::cancelled, unless the next request has arrived.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
 
  private:
@@ -124,7 +124,7 @@ class Connection {
 // Context: plain value.
 class AnyListener {
  public:
-  // Refers to `listener`, which must outlive it.
+  // Refers to `listener`, which must outlive the AnyListener.
   AnyListener(TcpListener& listener) noexcept : listener_(&listener) {}   // NOLINT: on purpose.
   AnyListener(UnixListener& listener) noexcept : listener_(&listener) {}  // NOLINT: on purpose.
 
@@ -133,7 +133,7 @@ class AnyListener {
     return std::visit([](auto* listener) -> const Socket& { return listener->socket(); },
                       listener_);
   }
-  // Closes the listener: a waiting accept() returns Errc::closed. It may be called at any time.
+  // Closes the listener; a waiting accept() returns Errc::closed. May be called at any time.
   void close() const noexcept {
     std::visit([](auto* listener) { listener->close(); }, listener_);
   }
@@ -149,8 +149,8 @@ class AnyListener {
 
 // What happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
-  wait,    // They wait in the system's queue (ListenOptions::backlog) until a connection ends.
-  refuse,  // They are accepted and refused.
+  wait,    // Clients wait in the system's queue (ListenOptions::backlog) until a connection ends.
+  refuse,  // Clients are accepted and refused.
 };
 
 struct ServerOptions {
@@ -159,50 +159,50 @@ struct ServerOptions {
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
   // Receives connections that are not served, for a last answer before the close. The accepting
-  // fiber, or the fiber that gave the connection up, calls it. It must not wait or throw; it may
-  // move the stream into a fiber. Empty: they are closed.
+  // fiber, or the fiber that refused the connection, calls it. The function must not wait or throw;
+  // it may move the stream into a fiber. Empty: the server closes these connections.
   std::function<void(ByteStream)> on_refused = {};
   // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
-  // Several fibers call it at once; it may park. If the task is destroyed without a run, even after
-  // a std::system_error or std::bad_alloc, the connection is refused. Any other exception drains
-  // the server, and Server::serve() throws it. Empty: a fiber of `stack_size` bytes (0: the
-  // default).
+  // Several fibers may call the function at once; it may park. If the task is destroyed without a
+  // run, even by a std::system_error or std::bad_alloc, the connection is refused. Any other
+  // exception drains the server, and Server::serve() throws the exception. Empty: a fiber of
+  // `stack_size` bytes (0: the default).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
-  // Receives an exception of a handler, in the connection's fiber, before the close; it may park.
-  // Empty: the server writes a line to stderr.
+  // Receives an exception of a handler, in the connection's fiber, before the close; the function
+  // may park. Empty: the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection may be idle after Next::idle; it is closed a few milliseconds later.
+  // How long a connection may be idle after Next::idle; the server closes it a few ms later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may continue once the server stops; then they are closed.
+  // How long connections may continue once the server stops; then the server closes them.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A stop request of this token, for example StopOnSignal::get_token(), works as Server::stop().
   std::stop_token stop = {};
   // Which connections begin with a PROXY header. The connection's fiber reads the header before the
-  // handler's first call. Without a header, or if the server stops before it comes, the connection
-  // is refused. No networks: none.
+  // handler's first call. Without a header, or if the server stops before it arrives, the
+  // connection is refused. With no networks, no connection has a header.
   ProxyProtocol proxy_protocol = {};
   // The server's label in the metrics and, without `run`, the name of the fibers of its
   // connections. Empty: no metrics, no name.
   std::string name = {};
 };
 
-// Sums since the beginning, which may be stale.
+// Statistics since the server's construction, which may be stale.
 struct ServerStats {
   std::uint64_t accepted = 0;  // Accepted connections, including refused connections.
   // Accepted connections that were closed without calling the handler.
   std::uint64_t refused = 0;
   std::uint64_t open = 0;  // The number of open connections.
-  // Times that the system had no resources for the next connection, or a firewall refused it.
+  // How often the system had no resources for the next connection, or a firewall refused it.
   std::uint64_t pauses = 0;
   std::uint64_t timed_out = 0;    // Idle connections that idle_timeout ended.
   std::uint64_t closed_late = 0;  // Connections that were still open at the end of the grace.
 };
 
-// Makes a ServerOptions::run whose connections the pool's fibers serve while their handlers run. A
-// refusal of the pool (OnFull::reject) refuses the connection. With OnFull::block new connections
-// wait in the system's queue, and each readable idle connection waits in a fiber. The pool must
-// outlive the server.
+// Makes a ServerOptions::run that runs handlers as tasks of `pool`. If the pool refuses a task
+// (OnFull::reject), the connection is refused. With OnFull::block, new connections wait in the
+// system's queue, and each readable idle connection waits in a fiber. The pool must outlive the
+// server.
 // Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
@@ -210,17 +210,17 @@ struct ServerStats {
   };
 }
 
-// A handler of any form that a Server takes. It gets the stream (a ByteStream&, TcpStream& or
-// UnixStream&), or a Connection& to see the server's end, and may return a Next. Several calls may
-// be concurrent.
+// A handler of any form that a Server takes. A handler receives the stream (a ByteStream&,
+// TcpStream& or UnixStream&), or a Connection& to detect the server's end, and may return a Next.
+// Several calls may be concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
-// Accepts connections and calls a handler for each. It retries after a lack of descriptors or
-// memory, or a refusing firewall, with pauses from 1 ms to 1 s. A reserved descriptor serves to
-// refuse waiting clients. An exception of a handler goes to ServerOptions::on_exception and closes
-// its connection.
+// Accepts connections and calls a handler for each connection. If descriptors or memory are
+// missing, or a firewall refuses a connection, retries after pauses from 1 ms to 1 s. The server
+// uses a reserved descriptor to refuse waiting clients. An exception of a handler goes to
+// ServerOptions::on_exception and closes the connection.
 // Context: fibers and plain threads; serve() and shutdown() park.
 // Throws: std::bad_alloc.
 class Server {
@@ -228,8 +228,8 @@ class Server {
   using Handler = std::function<Next(Connection&)>;
   class Core;  // Private to the server.
 
-  // Serves nothing yet; serve() does.
-  // Throws: also std::invalid_argument for a max_connections of 0.
+  // Makes a server, which serves nothing before serve().
+  // Throws: also std::invalid_argument if max_connections is 0.
   explicit Server(Handler handler, ServerOptions options = {});
   // Takes a handler of any form, even a move-only handler.
   template <ConnectionHandler H>
@@ -244,34 +244,34 @@ class Server {
                   "weft::net::Server: the handler must take a Connection&, ByteStream&, TcpStream& "
                   "or UnixStream&");
   }
-  // serve(), stop() and shutdown() must have returned.
+  // All calls of serve(), stop() and shutdown() must have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
-  // It then accepts connected clients, closes the listeners, ends idle connections, gives the
-  // remaining connections the grace, and returns after every handler. Call it once. Listeners that
-  // share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
+  // The call then accepts connected clients, closes the listeners, ends idle connections, gives the
+  // other connections the grace, and returns after every handler. Call serve() only once. Listeners
+  // that share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
-  // Throws: as spawn(), and as ServerOptions::run; every handler has then also returned.
+  // Throws: what spawn() and ServerOptions::run throw; every handler has then also returned.
   Result<void> serve(std::span<const AnyListener> listeners);
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
-  // repeatedly, even before serve().
+  // Makes serve() end, within ServerOptions::grace, and returns at once. May be called repeatedly,
+  // even before serve().
   void stop() noexcept;
-  // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
-  // which replaces ServerOptions::grace, it closes the remaining connections, and waits for the
-  // handlers. It may be called repeatedly. In a handler it returns at the deadline, and spares
+  // Makes serve() end as stop() does, and waits until the connections have ended. At the deadline,
+  // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
+  // handlers. May be called repeatedly. In a handler, returns at the deadline, and spares the
   // connections whose handlers have called shutdown(). It does not wait for clients that are
-  // accepted after its call; serve() closes them at the deadline.
-  // Returns: true if the deadline was not needed.
+  // accepted after the call; serve() closes their connections at the deadline.
+  // Returns: true if all connections ended before the deadline.
   bool shutdown(Deadline grace);
-  // Returns whether the end has begun.
+  // Returns whether the server is stopping.
   [[nodiscard]] bool is_stopping() const noexcept;
-  // Returns sums that may be stale.
+  // Returns statistics, which may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
  private:
@@ -318,8 +318,8 @@ Server::Handler Server::to_handler(H handler) {
 template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
-// Runs a Server. ServerOptions::stop or listener.close() begins its end.
-// Context, Errors, Throws: as Server::serve().
+// Runs a Server until ServerOptions::stop requests a stop or a listener is closed.
+// Context, Errors, Throws: as for Server::serve().
 template <Listener L, ConnectionHandler H>
 Result<void> serve(std::span<L> listeners, ServerOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);
@@ -358,7 +358,7 @@ requires(!ConnectionHandler<H>) Result<void> serve(L&, H) {
 
 // Returns `count` listeners that share a port; the system spreads connections over them.
 // Context: fibers and plain threads; does not park.
-// Errors: as TcpListener::listen().
+// Errors: as for TcpListener::listen().
 // Throws: std::bad_alloc.
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options = {});

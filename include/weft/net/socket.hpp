@@ -9,8 +9,8 @@ class IoHandle;
 
 namespace weft::net {
 
-// Owns a socket that is registered with its runtime's poller; streams and listeners contain one. It
-// is move-only and closes in the destructor; it must not outlive its runtime.
+// Owns a socket that is registered with its runtime's poller; streams and listeners contain a
+// Socket. A Socket is move-only, is closed by the destructor, and must not outlive its runtime.
 // Context: fibers and plain threads; no call parks or throws.
 class Socket {
  public:
@@ -18,7 +18,7 @@ class Socket {
   // Takes a handle of the poller, or the socket of `other`, which is then empty.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  // Closes its own socket and takes that of `other`. No caller may be using either.
+  // Closes the current socket and takes the socket of `other`. No caller may be using either one.
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
       reset();
@@ -26,19 +26,20 @@ class Socket {
     }
     return *this;
   }
-  // Closes it. No caller may be using it.
+  // Closes the socket. No caller may be using it.
   ~Socket() { reset(); }
 
-  // Ends all waits with Errc::closed. The descriptor closes when its last call has ended. It may be
-  // called during calls of other callers, and repeatedly.
+  // Ends all waits with Errc::closed. The descriptor is closed when its last call has ended.
+  // close() may be called during calls of other callers, and repeatedly.
   void close() noexcept;
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept;
-  // Returns the descriptor, for setsockopt, or -1. It must stay open and non-blocking.
+  // Returns the descriptor, for setsockopt, or -1. Leave the descriptor open and non-blocking.
   [[nodiscard]] int descriptor() const noexcept;
-  // Gives the caller the open descriptor, or -1, and is then empty. No caller may be using it.
+  // Gives the open descriptor, or -1, to the caller; the socket is then empty. No call may be using
+  // it.
   [[nodiscard]] int release() noexcept;
-  // Returns the poller's handle, for select cases; null for an empty socket.
+  // Returns the poller's handle, for select cases; null if the socket is empty.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:

@@ -10,39 +10,39 @@
 namespace weft::net {
 
 struct ListenOptions {
-  // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
+  // The maximum of connections that wait for accept(); the system caps it (net.core.somaxconn).
   int backlog = 4096;
-  // Whether to listen although connections of an earlier listener on this port are still closing.
+  // Whether to listen even if connections of an earlier listener on this port are still closing.
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;
-  // The largest number of clients that wait to be accepted by TCP Fast Open, with early bytes; 0:
-  // none. Such bytes may arrive twice, so use it only for protocols that tolerate that. Has no
-  // effect if the system does not support it (net.ipv4.tcp_fastopen).
+  // The maximum number of clients that wait for accept() with early bytes, by TCP Fast Open; 0:
+  // none. Early bytes may arrive twice, so the protocol must tolerate repeated bytes. Has no effect
+  // if the system does not support it (net.ipv4.tcp_fastopen).
   int fast_open_queue = 0;
 };
 
-// A listening socket. It is move-only and closes in the destructor; it must not outlive its
-// runtime. One caller accepts at a time; close() may come at any time.
+// A listening socket. It is move-only, is closed by the destructor, and must not outlive its
+// runtime. One caller accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
-// Errors: Errc::closed; the system's.
+// Errors: Errc::closed; errors of the system.
 // Throws: std::bad_alloc.
 class TcpListener {
  public:
   TcpListener() noexcept = default;
 
   // Listens at `address`.
-  // Errors: also Errc::no_runtime from a plain thread without a runtime; address_in_use,
+  // Errors: also Errc::no_runtime on a plain thread without a runtime; address_in_use,
   // permission_denied.
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended
-  // while they waited are skipped. While the system lacks descriptors or memory, it retries after
-  // pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP is returned after eight tries.
-  // Errors: also Errc::timed_out, cancelled, or the last try's, such as too_many_files_open.
+  // while they waited are skipped. While the system lacks descriptors or memory, the call retries
+  // after pauses from 1 ms to 1 s. It returns a firewall's EPERM or EOPNOTSUPP after eight tries.
+  // Errors: also Errc::timed_out, cancelled, or the last error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 
-  // Returns its address, with the port that the system chose.
+  // Returns the local address, with the port that the system chose.
   Result<Address> local_address() const noexcept;
   // Ends a waiting accept() with Errc::closed.
   void close() noexcept { socket_.close(); }

@@ -14,29 +14,29 @@ namespace weft::net {
 
 // When to probe whether the peer of a silent connection still responds.
 struct KeepAlive {
-  std::chrono::seconds idle{60};      // The silence before the first probe.
-  std::chrono::seconds interval{10};  // The time between two probes. Both are at least 1 s.
+  std::chrono::seconds idle{60};      // The silence before the first probe; at least 1 s.
+  std::chrono::seconds interval{10};  // The time between two probes; at least 1 s.
   int probes = 6;                     // The number of unanswered probes that ends the connection.
 };
 
 struct ConnectOptions {
-  // The local address to bind, if it matters; port 0: any.
+  // The local address to bind, if any; port 0 means any port.
   std::optional<Address> local = {};
-  // TCP Fast Open: with a known peer, connect() returns at once, and the first write travels with
-  // the connection request. That write may then report connect()'s error. Has no effect if the
-  // system or the peer does not support it.
+  // Whether to use TCP Fast Open: with a known peer, connect() returns at once, and the first write
+  // is sent with the connection request. That write may then report the error of connect(). Has no
+  // effect if the system or the peer does not support it.
   bool fast_open = false;
 };
 
 // A ByteStream over TCP.
-// Context, Errors, Throws: as ByteStream.
+// Context, Errors, Throws: as for ByteStream.
 class TcpStream : public ByteStream {
  public:
   using ByteStream::ByteStream;
 
   // Connects, with TCP_NODELAY set; parks.
-  // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without a runtime; the
-  // system's (connection_refused, ...).
+  // Errors: Errc::timed_out, cancelled; Errc::no_runtime on a plain thread without a runtime;
+  // errors of the system (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const ConnectOptions& options,
                                    const Until& until = Until::ambient());
   static Result<TcpStream> connect(const Address& address, const Until& until = Until::ambient()) {
@@ -48,23 +48,23 @@ class TcpStream : public ByteStream {
   // Errors: also Errc::no_runtime, already_watched.
   static Result<TcpStream> adopt(int descriptor);
 
-  // Sets whether small writes are sent at once (the default) or gathered.
+  // Sets whether small writes are sent at once (the default) or are combined.
   [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
-  // Sets the probes of a silent peer. Without a value, which is the default, no probes are sent.
+  // Sets the probes of a silent peer. Without a value, as by default, no probes are sent.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
-  // default the system sends these bytes in the background. A longer linger would block the closing
-  // thread, so it is not offered.
+  // default the system sends these bytes in the background. A longer linger time is not offered,
+  // because it would block the closing thread.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may be unconfirmed until the connection fails with timed_out
-  // (TCP_USER_TIMEOUT). The time is in whole milliseconds, capped at 2^31 - 1 (24 days). 0: the
-  // system's default, about 15 minutes.
+  // (TCP_USER_TIMEOUT). The time is in whole milliseconds, capped at 2^31 - 1 (24 days). 0 means
+  // the system's default, about 15 minutes.
   [[nodiscard]] Result<void> set_user_timeout(std::chrono::milliseconds time) noexcept;
-  // Returns this end's address.
+  // Returns the address of this end.
   Result<Address> local_address() const noexcept;
-  // Returns the other end's address.
+  // Returns the address of the other end.
   Result<Address> peer_address() const noexcept;
 };
 

@@ -1,4 +1,4 @@
-// The facts about a connection's encryption, as plain values; weft-tls fills them in.
+// Describes the encryption of a connection, in plain values; weft-tls provides them.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct PeerCertificate {
   std::string subject;  // "CN = name"
   std::vector<std::string>
       names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
-  std::vector<std::byte> der;  // The whole certificate, encoded.
-  bool verified = false;       // Whether this end trusts the chain's authority.
+  std::vector<std::byte> der;  // The whole certificate, in DER.
+  bool verified = false;       // Whether this end trusts the authority of the chain.
 };
 
 struct TlsInfo {

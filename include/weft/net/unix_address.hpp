@@ -1,4 +1,4 @@
-// The address of an end of a connection within this machine.
+// The address of one end of a connection within this machine.
 #pragma once
 
 #include <array>
@@ -14,25 +14,25 @@ namespace weft::net {
 // Context: plain value.
 class UnixAddress {
  public:
-  // Makes no address, as an unbound socket has.
+  // Makes an unnamed address, as of an unbound socket.
   UnixAddress() noexcept = default;
 
-  // Names a file.
+  // Makes the address of a socket file.
   // Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an empty path, or a
   // path with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // Makes a name that needs no file and disappears with its socket. Any process of the network
-  // namespace may connect to it. It may contain any bytes.
+  // Makes an abstract name, which needs no file and disappears with its socket. Any process of the
+  // network namespace may connect to it. The name may contain any bytes.
   // Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
-  // Returns whether it has no path and no abstract name, as usual for a connecting end.
+  // Returns whether there is no path and no abstract name, as usual for a connecting end.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
-  // Returns whether it is a name without a file.
+  // Returns whether the address is an abstract name.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }
   // Returns the path or the abstract name.
   [[nodiscard]] std::string_view name() const noexcept;
-  // Returns the path, '@' and the abstract name, or nothing.
+  // Returns the path, or '@' and the abstract name, or an empty text.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const UnixAddress& left, const UnixAddress& right) noexcept {
@@ -43,11 +43,11 @@ class UnixAddress {
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // Converts back. Returns std::errc::address_family_not_supported for other families.
+  // Converts a sockaddr. Returns std::errc::address_family_not_supported for other families.
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;
 
  private:
-  // As large as a sockaddr_un, which the source file checks: a family of 2 bytes, then the name.
+  // As large as a sockaddr_un (a family of 2 bytes, then the name); the source file checks this.
   static constexpr std::size_t kStorage = 110;
 
   static UnixAddress of(std::string_view name, std::size_t at) noexcept;

@@ -11,34 +11,34 @@
 namespace weft::net {
 
 struct UnixListenOptions {
-  // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
+  // The maximum of connections that wait for accept(); the system caps it (net.core.somaxconn).
   int backlog = 4096;
   // Whether to remove an existing socket file whose server has ended without removing it. If
-  // servers start together on a stale file, each may listen, but only the last is found. Use a lock
-  // (flock on another file) if that can happen.
+  // several servers start on a stale file at once, each may listen, but clients reach only the
+  // last. If that can happen, use a lock (flock on another file).
   bool replace_stale = true;
 };
 
-// A listening Unix socket. It is move-only and closes in the destructor, but leaves its file, which
-// may be the next server's. It must not outlive its runtime. One caller accepts at a time; close()
-// may come at any time.
+// A listening Unix socket. It is move-only. The destructor closes the socket, but leaves the file,
+// which the next server may already use. The listener must not outlive its runtime. One caller
+// accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
-// Errors: Errc::closed; the system's.
+// Errors: Errc::closed; errors of the system.
 // Throws: std::bad_alloc.
 class UnixListener {
  public:
   UnixListener() noexcept = default;
 
   // Listens at `address`.
-  // Errors: also Errc::no_runtime from a plain thread without a runtime; address_in_use if a server
-  // listens there or the file is no socket.
+  // Errors: also Errc::no_runtime on a plain thread without a runtime; address_in_use if a server
+  // listens there or the file is not a socket.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});
 
   // Accepts as TcpListener::accept() does.
   Result<UnixStream> accept(const Until& until = Until::ambient());
 
-  // Returns its address.
+  // Returns the address of the listener.
   Result<UnixAddress> local_address() const noexcept;
   // Ends a waiting accept() with Errc::closed.
   void close() noexcept { socket_.close(); }
