@@ -4,7 +4,7 @@
 
 namespace weft::base {
 
-// Data that different threads write is this far apart: two lines of 64 bytes, because the
+// The distance between data that different threads write. It is two 64-byte lines, because the
 // adjacent-line prefetcher of x86-64 fetches lines in pairs.
 inline constexpr std::size_t kCacheLine = 128;
 

@@ -16,7 +16,7 @@ namespace weft::base {
 
 namespace {
 
-// Version 1 shows "no limit" as the largest number of whole pages.
+// Version 1 reports "no limit" as the largest number of whole pages.
 constexpr std::size_t kNoMemoryLimit = std::size_t{1} << 62;
 
 // A file that is open for reading, or none if it cannot be opened.
@@ -41,8 +41,8 @@ class OpenFile {
   const int descriptor_;
 };
 
-// Returns the contents of the file, as far as it can be read. Streams are avoided: they would add
-// 10 KB to each program.
+// Returns the part of the file that can be read. Does not use streams, because they would add 10 KB
+// to each program.
 std::string contents(const std::string& path) {
   std::string text;
   const OpenFile file(path);
@@ -78,7 +78,7 @@ Number smaller_limit(Number a, Number b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
-// Returns the field of this number, counted from 0; fields end with `separator`.
+// Returns the field with the number `number`, counted from 0; fields end with `separator`.
 std::string_view field_of(std::string_view line, unsigned number, char separator = ' ') {
   for (; number > 0; --number) {
     const auto end = line.find(separator);
@@ -143,8 +143,8 @@ Cgroups::Cgroups(std::string root) : root_(std::move(root)) {
   }
 }
 
-// The line has the mounted group and the mount point, and after a dash the type, the device and the
-// options, which include the controllers.
+// The line contains the mounted group and the mount point. After a dash follow the type, the device
+// and the options, which include the controllers.
 void Cgroups::read_mount(const std::string& line, const std::vector<Membership>& memberships) {
   const std::string_view mount = line;
   const std::string_view system = mount.substr(mount.find(" - ") + 3);
@@ -210,7 +210,7 @@ unsigned parse_cpu_quota(const char* text) noexcept {
   long long quota = 0;
   long long period = 0;
   if (std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
-  // Rounded up. A quota above the largest number of processors counts as no limit.
+  // The result is rounded up. A quota above the largest number of processors counts as no limit.
   const long long processors = quota / period + (quota % period != 0 ? 1 : 0);
   return static_cast<unsigned>(std::min<long long>(processors, std::numeric_limits<int>::max()));
 }

@@ -7,12 +7,12 @@
 
 namespace weft::base {
 
-// The groups of this process, in hierarchies of version 1, of version 2, or of both (hybrid). The
-// groups above a group also limit it, as far as the system shows them to the process.
+// Finds the groups of this process, in hierarchies of version 1, version 2, or both (hybrid). The
+// parents of a group also limit the process, if the system shows them to it.
 class Cgroups {
  public:
-  // Reads the groups of this process. All paths of files begin with `root`, so that a test can
-  // supply its own files. Throws std::bad_alloc.
+  // Reads the groups of this process. All file paths begin with `root`, so that a test can supply
+  // its own files. Throws std::bad_alloc.
   explicit Cgroups(std::string root = {});
 
   // Returns the smallest quota of processor time in processors, rounded up; 0 for no quota.
@@ -27,7 +27,7 @@ class Cgroups {
     std::string controllers;  // Separated by commas; empty in version 2.
     std::string path;         // Relative to the root of the hierarchy.
   };
-  // A group's folder, and the mount point, where the search for groups above it ends.
+  // A group's folder, and the mount point, at which the search for parent groups ends.
   struct Folder {
     std::string mount;
     std::string path;  // Relative to `mount`; empty, or begins with a slash.

@@ -1,9 +1,9 @@
 // Replaces the C library's lock functions, to count the locks that a thread holds.
 //
 // The functions below replace the C library's functions in the whole program, including its shared
-// libraries, and call the originals. The C library itself does not call the functions below. A wait
-// for a condition variable unlocks its mutex and locks it again without them. So the count is right
-// before and after the wait.
+// libraries, and call the original functions. The C library itself does not call the functions
+// below. So a wait for a condition variable, which unlocks its mutex and locks it again, does not
+// change the count.
 #include "base/debug_locks.hpp"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ class Real {
 
   int lock(Arguments... arguments) noexcept {
     const int error = find()(arguments...);
-    // The previous owner died with the mutex locked (EOWNERDEAD); the caller now owns it.
+    // EOWNERDEAD: the previous owner died with the mutex locked, and the caller now owns the mutex.
     if (error == 0 || error == EOWNERDEAD) count(1);
     return error;
   }
@@ -44,7 +44,7 @@ class Real {
   using Function = int (*)(Arguments...);
 
   [[nodiscard]] Function find() noexcept {
-    Function function = function_.load(relaxed);  // Relaxed: the function's code was loaded before.
+    Function function = function_.load(relaxed);  // Relaxed: its code was loaded before.
     if (function == nullptr) {
       function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name_));
       function_.store(function, relaxed);

@@ -9,8 +9,9 @@ inline constexpr bool kDebugLocks = true;
 inline constexpr bool kDebugLocks = false;
 #endif
 
-// Returns how many pthread mutexes and rwlocks (std::mutex, std::shared_mutex and what is built
-// from them) the calling thread has locked. Not inlined: a fiber may call it from several threads.
+// Returns how many pthread mutexes and rwlocks the calling thread has locked, including std::mutex,
+// std::shared_mutex and types that use them. Not inlined, because a fiber may call it on different
+// threads.
 [[nodiscard]] int locks_held() noexcept;
 
 }  // namespace weft::base

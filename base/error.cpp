@@ -49,7 +49,8 @@ class Category final : public std::error_category {
     }
     return "unknown weft error";
   }
-  // Lets callers compare the codes with the standard library's names for the same errors.
+  // Lets callers compare the codes with the standard library's std::errc values for the same
+  // errors.
   [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
     switch (static_cast<Errc>(code)) {
       case Errc::timed_out:

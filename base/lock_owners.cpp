@@ -7,7 +7,7 @@ namespace weft::base {
 constinit SharedOwners shared_owners;
 
 SharedOwners::Bucket& SharedOwners::bucket_of(const void* lock) noexcept {
-  // Objects are often a multiple of a cache line apart, so all bits of the address count.
+  // Objects are often whole cache lines apart, so the hash uses all bits of the address.
   constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
   constexpr unsigned kUpperBits = 64 - 10;
   static_assert(std::uint64_t{1} << (64 - kUpperBits) == kBuckets);
@@ -45,7 +45,8 @@ std::vector<std::uint64_t> SharedOwners::owners_of(const void* lock) {
   return owners;
 }
 
-// Not analyzed: the thread that held a lock is not in this process.
+// Excluded from thread-safety analysis, because the thread that held a lock does not exist in this
+// process.
 void SharedOwners::reset() noexcept WEFT_NOT_ANALYZED {
   for (Bucket& bucket : buckets_) {
     bucket.places.fill({});

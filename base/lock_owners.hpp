@@ -1,5 +1,5 @@
-// Decides whether locks note their owners for reports of deadlocks, and keeps the notes of locks
-// that may have several owners. sync/owner_notes.hpp makes the notes.
+// Controls whether locks record their owners for reports of deadlocks. Stores the owners of locks
+// that may have several owners; sync/owner_notes.hpp records them.
 #pragma once
 
 #include <array>
@@ -14,26 +14,26 @@ namespace weft::base {
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool notes_lock_owners() noexcept { return false; }
 #else
-// Relaxed: if an owner does not see the new value yet, its lock has no note, or briefly a former
-// note.
+// Relaxed: if an owner does not see the new value yet, its lock has no recorded owner, or briefly
+// an old one.
 inline constinit detail::Atomic<bool> lock_owners_are_noted{false};
 
-// Once it is true, it stays true.
+// Returns whether locks record their owners. Once the result is true, it stays true.
 [[nodiscard]] inline bool notes_lock_owners() noexcept {
   return lock_owners_are_noted.load(detail::relaxed);
 }
 #endif
 
-// The owners of locks that may have several owners at once. A table of fixed size: an owner that
-// finds no place has no note. Any thread may call.
+// Records the owners of locks that may have several owners at once. The table has a fixed size; if
+// it is full, an owner is not recorded. Any thread may call the functions.
 class SharedOwners {
  public:
   void add(const void* lock, std::uint64_t fiber) noexcept;
-  // Removes one note of the fiber; if the fiber has no note, removes all notes of the lock.
+  // Removes one entry of the fiber for the lock; if none exists, removes all entries of the lock.
   void remove(const void* lock, std::uint64_t fiber) noexcept;
-  // Returns the numbers of the owners, 0 for a plain thread. Throws std::bad_alloc.
+  // Returns the numbers of the owners; a plain thread has the number 0. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::uint64_t> owners_of(const void* lock);
-  // Call it in the child of a fork, which may have copied locks that were held.
+  // Removes all entries. Must be called in the child of a fork, which has no other threads.
   void reset() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Takes a mutex, but gives up at a deadline.
+// Locks a mutex, unless a deadline passes first.
 #pragma once
 
 #include <mutex>
@@ -9,10 +9,10 @@
 
 namespace weft::base {
 
-// Returns a lock that holds the mutex, unless `patience` ended first. It is for reports of faults:
-// the faulty thread may hold the mutex and never release it. The function polls, because
+// Returns a lock. The lock holds the mutex unless `patience` ended first. Reports of faults use it,
+// because the faulty thread may hold the mutex and never release it. The function polls, because
 // std::timed_mutex is larger and the sanitizers support it poorly. The thread-safety analysis does
-// not support locks that a function takes only sometimes.
+// not support a function that may or may not take a lock.
 [[nodiscard]] inline std::unique_lock<detail::ThreadMutex> lock_until(detail::ThreadMutex& mutex,
                                                                       Deadline patience) {
   if (patience.is_never()) return std::unique_lock(mutex);

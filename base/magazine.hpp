@@ -1,4 +1,4 @@
-// Free objects of one owner, which it exchanges with a shared store in chains.
+// Keeps the free objects of one owner, which exchanges them with a shared store in chains.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ template <class T>
   return length;
 }
 
-// A LIFO of objects linked through T::next, held as two chains of at most `size` objects. An owner
-// that gives and takes around a chain's end would go to the shared store each time; the second
-// chain prevents that. One owner uses it, without synchronization.
+// A LIFO of objects linked through T::next, in two chains of at most `size` objects each. With one
+// chain, an owner that gives and takes at the end of the chain would access the shared store each
+// time; the second chain prevents this. Only the owner may use it.
 // Invariants
-//   I1  count_ objects are in loaded_; spare_ is empty or has exactly `size`.
+//   I1  count_ objects are in loaded_; spare_ is empty or has exactly `size` objects.
 template <class T>
 class Magazine {
  public:
   explicit Magazine(std::uint32_t size) noexcept : size_(size) {}
 
-  // Returns the object given last, or null if both chains are empty.
+  // Returns the object that was given last; null if both chains are empty.
   [[nodiscard]] T* take() noexcept {
     if (loaded_ == nullptr) [[unlikely]] {
       if (spare_ == nullptr) return nullptr;
@@ -37,8 +37,8 @@ class Magazine {
     return std::exchange(loaded_, loaded_->next);
   }
 
-  // Keeps `object`. If both chains are full, it returns one chain for the shared store; otherwise
-  // null.
+  // Keeps `object`. If both chains are full, returns one chain for the shared store; otherwise
+  // returns null.
   [[nodiscard]] T* give(T& object) noexcept {
     T* surplus = nullptr;
     if (count_ == size_) [[unlikely]] {
@@ -54,7 +54,7 @@ class Magazine {
     return surplus;
   }
 
-  // Adopts a chain of `count` objects, at most `size`. Requires that take() returned null.
+  // Adopts a chain of `count` objects, at most `size`. Requires that take() has returned null.
   void refill(T* chain, std::uint32_t count) noexcept {
     WEFT_INVARIANT(loaded_ == nullptr && spare_ == nullptr, "Magazine I1: nothing is overwritten");
     WEFT_INVARIANT(chain_length(chain) == count && count <= size_, "Magazine I1: count_ objects");

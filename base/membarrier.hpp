@@ -1,14 +1,14 @@
-// A memory barrier on all threads of the process, for which only the caller pays.
+// Executes a memory barrier on all threads of the process; only the caller spends time for it.
 #pragma once
 
 namespace weft::base {
 
-// Announces that barrier_all_threads() will be called. Returns false if the system does not support
-// it: the kernel is old, or a sandbox refuses the call. The call is cheap and may be repeated.
+// Registers the process for barrier_all_threads(). Returns false if the system does not support the
+// barrier, because the kernel is old or a sandbox refuses the call. The call is cheap and may be
+// repeated.
 [[nodiscard]] bool prepare_barriers() noexcept;
-// When it returns, every thread of the process has executed a full barrier since the call. Returns
-// false if the system refused. It takes up to some tens of microseconds, so use it for rare events
-// only.
+// Makes every thread of the process execute a full barrier before the return. Returns false if the
+// system refused. The call takes up to some tens of microseconds, so use it only for rare events.
 [[nodiscard]] bool barrier_all_threads() noexcept;
 
 }  // namespace weft::base

@@ -15,7 +15,7 @@ namespace {
 
 // Order
 //   [hook]  set_panic_hook exchanges (acq_rel) -> panic exchanges (acq_rel): the hook's code is
-//           ready, and a panic inside the hook finds none.
+//           ready, and a panic inside the hook finds no hook.
 detail::Atomic<PanicHook> panic_hook{nullptr};
 
 }  // namespace

@@ -1,10 +1,11 @@
-// The end of a process that has been misused.
+// Ends a process in which the library has been misused.
 #pragma once
 
 namespace weft::base {
 
 // Writes `weft: sentence` with the place to stderr, then the fiber dump if a runtime has set a
-// hook, and aborts. Any thread may call it, also with locks held: the report uses only write(2).
+// hook, and aborts. Any thread may call it, even with locks held, because the report uses only
+// write(2).
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept;
 
 // panic() calls the hook once before it aborts. set_panic_hook() returns the previous hook.
@@ -13,7 +14,7 @@ PanicHook set_panic_hook(PanicHook hook) noexcept;
 
 }  // namespace weft::base
 
-// The check is on in every build. `sentence` states what the caller did wrong.
+// Every build contains the check. `sentence` states what the caller did wrong.
 #define WEFT_CHECK(condition, sentence)              \
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \

@@ -23,7 +23,7 @@ void futex_wait(detail::Atomic<std::uint32_t>& word, std::uint32_t expected,
   limit.tv_sec = static_cast<time_t>(deadline.nanoseconds() / 1'000'000'000);
   limit.tv_nsec = static_cast<long>(deadline.nanoseconds() % 1'000'000'000);
   const int saved = errno;
-  // WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, so repeated waits do not drift.
+  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, so repeated waits do not drift.
   (void)syscall(SYS_futex, word.futex_address(), FUTEX_WAIT_BITSET_PRIVATE, expected,
                 deadline.is_never() ? nullptr : &limit, nullptr, FUTEX_BITSET_MATCH_ANY);
   errno = saved;
@@ -46,7 +46,8 @@ void futex_wake_all(detail::Atomic<std::uint32_t>& word) noexcept {
 
 bool Parker::announce(std::uint32_t where) noexcept {
   std::uint32_t expected = kEmpty;
-  // Relaxed: the announcement publishes nothing; if it fails, [token] takes the token.
+  // Relaxed: the announcement publishes nothing. If it fails, the exchange of [token] takes the
+  // token.
   return state_.compare_exchange_strong(expected, where, relaxed, relaxed);
 }
 

@@ -13,7 +13,7 @@ void pin_this_module() noexcept {
     return;
   }
   const auto* module = static_cast<const link_map*>(found);
-  // The loader gives the program itself no name.
+  // For the program itself, the loader's name is empty.
   if (module == nullptr || module->l_name == nullptr || *module->l_name == '\0') return;
   // The handle is never closed, so the module stays loaded even if the flag has no effect.
   (void)!dlopen(module->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

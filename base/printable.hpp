@@ -1,4 +1,4 @@
-// Makes text safe for terminals, which obey control characters.
+// Makes text safe for terminals by replacing control characters.
 #pragma once
 
 #include <span>
@@ -6,8 +6,8 @@
 namespace weft::base {
 
 // Replaces each control character by a question mark, including UTF-8's control characters beyond
-// ASCII, U+0080 to U+009F. A text may end within a character. Any code may call it, signal handlers
-// too.
+// ASCII, U+0080 to U+009F. A text may end within a character. Any code may call it, even signal
+// handlers.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {

@@ -8,8 +8,8 @@ namespace weft::base {
 
 namespace {
 
-// The calling thread's state is 0 until its first use. The generator is splitmix64: every state is
-// valid, so any seed works.
+// The calling thread's state is 0 until its first use. The generator is splitmix64, in which every
+// state is valid, so any seed works.
 constinit thread_local std::uint64_t random_state = 0;
 
 std::uint64_t next_random() noexcept {
@@ -19,7 +19,7 @@ std::uint64_t next_random() noexcept {
   return bits ^ (bits >> 31);
 }
 
-// Not inlined, so that the usual path makes no call and saves no registers.
+// This function is not inlined, so that the usual path makes no call and saves no registers.
 [[gnu::noinline]] std::uint64_t random_of_simulation_or_new_state() noexcept {
   if (detail::is_simulated()) return detail::simulated()->random();
   if (random_state == 0) {
@@ -34,7 +34,7 @@ std::uint64_t next_random() noexcept {
 
 }  // namespace
 
-// Not inlined, so that no caller keeps the address of the state across a switch.
+// This function is not inlined, so that no caller keeps the address of the state across a switch.
 [[gnu::noinline]] std::uint64_t thread_random() noexcept {
   if (detail::simulated() != nullptr || random_state == 0) [[unlikely]]
     return random_of_simulation_or_new_state();

@@ -5,7 +5,8 @@
 
 namespace weft::base {
 
-// xorshift64*: sufficient to spread victims and break ties, not for secrets. It has one owner.
+// The generator xorshift64*, which suffices for scheduling decisions, but not for secrets. Only one
+// thread at a time may use a generator.
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed | 1) {}

@@ -13,7 +13,7 @@ using detail::relaxed;
 
 namespace {
 
-// Returns the average number of decisions per positive decision.
+// Returns a number n: on average, one of n decisions is true.
 std::uint32_t rarity_of(Point point) noexcept {
   switch (point) {
     case Point::delay:
@@ -43,11 +43,11 @@ std::uint64_t choose_seed() noexcept {
   return thread_random() % 1'000'000'000 + 1;
 }
 
-// Relaxed: only the number matters.
+// Relaxed: a count that publishes no other data.
 detail::Atomic<std::uint32_t> stills{0};
 
-// A thread's number follows from the seed and from the order in which threads first draw. Not
-// inlined, so that no caller keeps the generator's address across a switch.
+// A thread's random numbers depend on the seed and on the order in which threads first call this
+// function. Not inlined, so that no caller keeps the generator's address across a switch.
 [[gnu::noinline]] std::uint32_t draw(std::uint32_t bound) noexcept {
   static constinit detail::Atomic<std::uint64_t> threads{0};
   static thread_local Random random((seed() + threads.fetch_add(1, relaxed)) *
@@ -55,7 +55,7 @@ detail::Atomic<std::uint32_t> stills{0};
   return random.below(bound);
 }
 
-// A simulation makes all decisions itself.
+// Returns true in a simulation, which makes all decisions itself, and while a Still exists.
 bool is_still() noexcept {
   return stills.load(relaxed) != 0 || seed() == 0 || detail::is_simulated();
 }

@@ -1,21 +1,21 @@
-// Decisions by chance, for tests: only in builds with -Dshake=true.
+// Makes random decisions for tests, only in builds with -Dshake=true.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::base::shake {
 
-// The decisions that may be left to chance. Each outcome is correct, however unlikely: a correct
-// program works with all of them, at any time and in any order.
+// The decisions that may be random. Each outcome is correct, however unlikely. A correct program
+// works with all outcomes, at any time and in any order.
 enum class Point : std::uint8_t {
   delay,       // Other threads make progress first. Called anywhere, with any lock held.
   give_way,    // Other fibers run first. Only where the caller may park.
   wake_last,   // A woken fiber is queued after all ready fibers instead of before them.
   wake_apart,  // A woken fiber goes to the queue that all workers share.
-  run_apart,   // A fiber that could run in place runs elsewhere.
+  run_apart,   // A fiber that could run in place runs on another stack.
   rouse,       // A sleeping thread is woken without reason.
   pass_by,     // A thief skips a victim.
-  grab,        // A thief takes fibers that their owner would have reached sooner.
+  grab,        // A thief takes fibers that their owner would have run sooner.
   look_round,  // A worker examines the shared queues before it runs the next fiber.
 };
 
@@ -24,15 +24,15 @@ enum class Point : std::uint8_t {
 inline constexpr bool kOn = true;
 // Returns WEFT_SHAKE_SEED, or a new seed in every process; 0 disables shaking.
 [[nodiscard]] std::uint64_t seed() noexcept;
-// Returns true at times: the point decides how often, and the seed decides when.
+// Returns true at random. `point` determines how often, and the seed determines when.
 [[nodiscard]] bool chance(Point point) noexcept;
-// Returns a number in [0, bound), which is `usual` in builds that are not shaken.
+// Returns a random number in [0, bound); returns `usual` in builds without -Dshake=true.
 [[nodiscard]] std::uint32_t choose(std::uint32_t bound, std::uint32_t usual) noexcept;
 // Spins, yields the processor or sleeps, for up to a tenth of a millisecond; usually does nothing.
 void delay() noexcept;
 
-// While an object of this class lives, no thread is shaken: for tests of a decision that chance
-// could change.
+// While an object of this class exists, no decision is random. Use it to test a decision that
+// chance could change.
 class Still {
  public:
   Still() noexcept;

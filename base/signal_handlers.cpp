@@ -10,9 +10,9 @@ namespace weft::base {
 
 namespace {
 
-// Relaxed: only an address is passed on. The caller calls sigaction() later in the same thread. A
-// reader that sees the handler before its entry takes it for a handler of the program, which is
-// harmless.
+// Relaxed: the entries contain only addresses. The caller calls sigaction() later in the same
+// thread. A reader that sees the handler before its entry treats it as a handler of the program,
+// which is harmless.
 std::array<detail::Atomic<const void*>, 8> own_handlers;
 
 bool is_own(const void* handler) noexcept {
@@ -52,7 +52,7 @@ bool install_own_signal_handler(int signal, void (*handler)(int, siginfo_t*, voi
 bool has_foreign_signal_handler() noexcept {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action {};
-    // The C library refuses the signals that it uses itself.
+    // sigaction() fails for the signals that the C library uses itself.
     if (tells_of_a_fault(number) || sigaction(number, nullptr, &action) != 0) continue;
     const bool takes_info = (action.sa_flags & SA_SIGINFO) != 0;
     if (!takes_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) continue;

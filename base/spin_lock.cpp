@@ -7,13 +7,13 @@
 
 namespace weft::detail {
 
-// Backs off for increasing times. The guarded sections are so short that the holder completes
-// dozens of them while the cache lines of the lock and its data stay with it. If the owners
-// alternated at each section, each section would cost several transfers of cache lines. If that
-// does not help, the holder has lost its processor, and the caller yields the processor. After more
-// rounds the caller sleeps, because with a real-time priority (SCHED_FIFO) it might yield to no
-// other thread. In the child of a fork that a fiber made, the holder may be a thread that only the
-// parent has. The function reports such a deadlock after a while.
+// Backs off for increasing times. The guarded sections are so short that the holder can complete
+// dozens of them while its processor keeps the cache lines of the lock and its data. If the owners
+// alternated at each section, each section would cost several transfers of cache lines. If the
+// backoff does not help, the holder has lost its processor, and the caller yields its own. After
+// more rounds the caller sleeps, because with a real-time priority (SCHED_FIFO) it might yield to
+// no other thread. In the child of a fork that a fiber made, the holder may be a thread that exists
+// only in the parent. The function reports such a deadlock after a while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;

@@ -41,15 +41,15 @@ unsigned affinity_count() noexcept {
 
 constexpr std::size_t kLongestStat = 1024;
 
-// Under qemu-user a process has one thread more than the program has started.
+// Under qemu-user, a process has one thread more than the program has started.
 #ifdef WEFT_EMULATED
 constexpr unsigned long kThreadsOfEmulator = 1;
 #else
 constexpr unsigned long kThreadsOfEmulator = 0;
 #endif
 
-// Reads a file like /proc/self/stat into `text`. Returns the bracket that ends the second field, a
-// name with any characters; null if the system does not provide the file.
+// Reads a file like /proc/self/stat into `text`. Returns the closing bracket of the second field,
+// which is a name with any characters; null if the system does not provide the file.
 const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
@@ -63,9 +63,10 @@ const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
 
 unsigned count_threads() noexcept {
   char text[kLongestStat];
-  // Emulators make up a /proc/self/stat without this field, but pass the file below through.
+  // Emulators provide their own /proc/self/stat without this field, but provide the kernel's
+  // version of the file below.
   const char* at = read_stat("/proc/thread-self/stat", text);
-  // The 20th field; 18 blanks lead from the name to it.
+  // Finds the 20th field, which follows 18 blanks after the name.
   for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');
   const unsigned long count = at == nullptr ? 0 : std::strtoul(at, nullptr, 10);
   return static_cast<unsigned>(count - std::min(count, kThreadsOfEmulator));
@@ -96,7 +97,7 @@ unsigned usable_processors() noexcept {
     const unsigned quota = Cgroups().processors();
     return quota == 0 ? processors : std::min(processors, quota);
   } catch (const std::exception&) {
-    return processors;  // Memory ran out while the limit was read: only the mask counts.
+    return processors;  // No memory for the limit: only the mask counts.
   }
 }
 
@@ -121,8 +122,8 @@ void set_thread_name(const char* name) noexcept {
 void yield_processor() noexcept { (void)sched_yield(); }
 
 namespace {
-// The kernel's number of the thread, or 0 for none. Relaxed: only that thread compares it with its
-// own number.
+// The kernel's number of the only thread after a fork by a fiber; 0 if there was no such fork.
+// Relaxed: only that thread finds its own number here.
 detail::Atomic<int> forked_fiber{0};
 }  // namespace
 

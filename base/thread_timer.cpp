@@ -6,8 +6,8 @@ namespace weft::base {
 
 namespace {
 
-// The kernel's number for such a clock has the thread's number with its bits inverted, above three
-// bits that select the kind of clock.
+// The kernel's number for the clock of a thread is the inverted thread number, above three bits
+// that select the kind of clock.
 clockid_t clock_of(int thread) noexcept {
   constexpr unsigned kOfThread = 4;
   constexpr unsigned kScheduled = 2;

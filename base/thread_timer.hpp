@@ -7,8 +7,8 @@
 namespace weft::base {
 
 // Sends a signal to a thread of this process, after a given processor time of that thread. So the
-// signal comes while the thread runs, at a tick of the kernel's clock. A signal that is sent
-// directly might reach a thread that has meanwhile begun to wait. It would end poll() or
+// signal arrives while the thread runs, at a tick of the kernel's clock. A directly sent signal
+// might reach a thread that has begun to wait meanwhile. Such a signal would end poll() or
 // epoll_wait(), which SA_RESTART does not restart.
 class ThreadTimer {
  public:
@@ -20,7 +20,7 @@ class ThreadTimer {
     std::chrono::nanoseconds period{0};  // Processor time between signals; 0 for a single signal.
   };
 
-  // No signal is sent if the thread has ended.
+  // If the thread has ended, no signal is sent.
   explicit ThreadTimer(const Setting& setting) noexcept;
   ~ThreadTimer();
   ThreadTimer(const ThreadTimer&) = delete;

@@ -1,4 +1,4 @@
-// The cheapest clock of the processor.
+// Reads the cheapest clock of the processor.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace weft::base {
 
-// Returns a count that grows evenly; its rate follows from a comparison with another clock. The
-// count is the same on all processors if the system's own clock relies on that. It takes a few
+// Returns a count that grows evenly; a comparison with another clock gives its rate. The count is
+// the same on all processors if the system's own clock relies on it. A call takes a few
 // nanoseconds.
 [[nodiscard]] inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)

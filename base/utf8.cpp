@@ -11,8 +11,8 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
-// Returns how many bytes the character at the start of `text` has, or 0 if there is none. Overlong
-// forms, surrogates and values above U+10FFFF are not characters.
+// Returns how many bytes the character at the start of `text` has; 0 if `text` starts with no
+// character. Overlong forms, surrogates and values above U+10FFFF are not characters.
 std::size_t length_of_character(std::string_view text) {
   const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = at(0);

@@ -5,9 +5,9 @@
 
 namespace weft::base {
 
-// Takes the first character off `text`, which must not be empty, and returns it. Returns U+FFFD for
-// a byte that begins no character. Names that a program gives may contain such bytes, and every
-// reader must accept the output.
+// Removes the first character of `text`, which must not be empty, and returns that character.
+// Returns U+FFFD for a byte that begins no character. Names that a program sets may contain such
+// bytes, but every reader must accept the library's output.
 [[nodiscard]] std::string_view take_character(std::string_view& text) noexcept;
 
 }  // namespace weft::base

@@ -9,7 +9,8 @@ namespace weft::detail {
 
 using fibers::BlockCache;
 
-// Neither is inlined: fibers, which move between threads, must not cache the address.
+// These functions are not inlined, because a fiber, which may move to another thread, must not
+// cache the address.
 [[gnu::noinline]] void* allocate_small(std::size_t bytes) {
   BlockCache* const cache = weft_block_cache;
   if (cache == nullptr || bytes > BlockCache::kBlockBytes) {

@@ -9,11 +9,11 @@
 
 namespace weft::fibers {
 
-// It provides the memory for the state that a fiber and its handle share. That state is as
-// short-lived as a fiber. operator new and delete would take as long as the rest of a spawn and a
-// join in place. Every block comes from operator new and may be given to any worker's cache, or
-// deleted. A cache has one owner and is not synchronized. Under a sanitizer it keeps nothing, so
-// that a use after free is found.
+// Provides the memory for the state that a fiber and its handle share, which is as short-lived as
+// the fiber. operator new and delete would take as long as the rest of a spawn and a join in place.
+// Every block comes from operator new; any worker's cache may take it, or it may be deleted. A
+// cache has one owner and is not synchronized. Under a sanitizer, a cache keeps no blocks, so that
+// the sanitizer finds a use after free.
 class BlockCache {
  public:
   static constexpr std::size_t kBlockBytes = 64;

@@ -3,7 +3,7 @@
 
 namespace {
 
-// The words that weft_visit finds at its stack pointer. The assembly depends on this layout.
+// The words at the stack pointer on entry to weft_visit. The assembly depends on this layout.
 struct alignas(16) Visit {
   weft::fibers::Arrival (*visitor)(weft::fibers::Arrival);
   weft::fibers::Context visited;
@@ -13,8 +13,8 @@ struct alignas(16) Visit {
 }  // namespace
 
 // Calls the visitor, and resumes the visited context with what the visitor returns. Unwinders see
-// the visited context as the caller. The three .cfi_escape state that its stack pointer, resume
-// address and frame pointer are where `visited` points to.
+// the visited context as the caller. The three .cfi_escape directives state that the caller's stack
+// pointer, resume address and frame pointer are at the place to which `visited` points.
 extern "C" [[gnu::visibility("hidden")]] void weft_visit() noexcept;
 
 #if defined(__x86_64__)

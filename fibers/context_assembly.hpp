@@ -1,12 +1,12 @@
-// The switch in a few instructions of our own, for x86-64 and aarch64; see context.hpp.
+// Implements the switch in a few instructions, for x86-64 and aarch64; see context.hpp.
 //
-// The statement saves three registers only. It declares all other registers as destroyed, so the
-// compiler keeps values that it still needs in the frame, where they often are anyway. The stack
-// pointer and the frame pointer cannot be declared as destroyed. The third is the place to continue
-// at: the next instruction after the jump, which is part of the same function. So there is no
-// unpaired call or return to mislead the processor's return predictor. Shadow stacks (CET's SHSTK,
-// aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads (IBT,
-// BTI) are set if the compiler's options require them.
+// The assembly statement saves only three registers. It declares all other registers as destroyed,
+// so the compiler keeps the values that it still needs in the frame, where they often are already.
+// Two of the saved registers are the stack pointer and the frame pointer, which cannot be declared
+// as destroyed. The third is the resume address: the next instruction after the jump, in the same
+// function. So no unpaired call or return misleads the processor's return predictor. Shadow stacks
+// (CET's SHSTK, aarch64's GCS) are not supported, because a switch would have to change them, too.
+// Landing pads (IBT, BTI) are set if the compiler's options require them.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,8 @@
 
 namespace weft::fibers {
 
-// It is in the frame of the jump, so at most a red zone is below it. On a new stack of x86-64 it is
-// itself in the red zone. The assembly and
-// tools/gdb/weft.py depend on the layout.
+// A SavedContext is in the frame of the jump, so at most a red zone is below it. On a new stack of
+// x86-64, it is itself in the red zone. The assembly and tools/gdb/weft.py depend on the layout.
 struct SavedContext {
   void* stack_pointer;
   void* resume;
@@ -28,8 +27,8 @@ struct SavedContext {
 };
 using Context = SavedContext*;
 
-// Functions take these two pointers in registers, in which a jump leaves them. So a jump enters a
-// fresh stack's entry directly.
+// Functions receive these two pointers in registers, where a jump leaves them. So a jump enters the
+// entry function of a fresh stack directly.
 struct Arrival {
   Context fctx;
   void* data;
@@ -37,8 +36,8 @@ struct Arrival {
 
 [[nodiscard]] inline Context make_context(void* top, std::size_t /*size*/,
                                           void (*entry)(Arrival)) noexcept {
-  // The entry finds an aligned stack and, on x86-64, a return address, as after a call. That
-  // address and the frame pointer are zero, where unwinders stop.
+  // The entry finds an aligned stack and, on x86-64, a return address, as after a call. The return
+  // address and the frame pointer are zero, so unwinders stop there.
   struct Start {
     SavedContext saved;
     void* return_address;
@@ -47,9 +46,9 @@ struct Arrival {
   static_assert(sizeof(Start) % 16 == 0);
   auto* start = reinterpret_cast<Start*>(end - sizeof(Start));
 #ifdef __x86_64__
-  // The jump reads the saved registers in the red zone of the entry, whose frames then take their
-  // place. So no word above a fiber's frames moves the frames down, which matters where many fibers
-  // are parked.
+  // The jump reads the saved registers in the red zone of the entry; the entry's frames then
+  // overwrite them. So a fiber's frames begin at the top of the stack, which saves memory where
+  // many fibers are parked.
   void* const stack_pointer = &start->return_address;
 #else
   void* const stack_pointer = start;
@@ -61,7 +60,8 @@ struct Arrival {
 
 #if defined(__x86_64__)
 
-// Inlined, so that the compiler saves exactly what this caller needs, and once.
+// Always inlined, so that the compiler saves exactly the values that this caller needs, and only
+// once.
 [[gnu::always_inline]] inline Arrival jump(Context to, void* message,
                                            SavedContext& saved) noexcept {
   Context left = &saved;
@@ -70,8 +70,8 @@ struct Arrival {
       "movq %%rsp, (%%rdi)\n\t"
       "movq %%rax, 8(%%rdi)\n\t"
       "movq %%rbp, 16(%%rdi)\n\t"
-      // From here on a signal's frame is on the other stack, and cannot overwrite the saved
-      // context.
+      // From this instruction on, a signal's frame is on the other stack, and cannot overwrite the
+      // saved context.
       "movq (%%rdx), %%rsp\n\t"
       "movq 16(%%rdx), %%rbp\n\t"
       "jmpq *8(%%rdx)\n"

@@ -1,4 +1,4 @@
-// The switch by Boost.Context, which supports every architecture; see context.hpp.
+// Implements the switch with Boost.Context, which supports every architecture; see context.hpp.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -18,7 +18,7 @@ inline Arrival jump(Context to, void* message) noexcept {
   return boost::context::detail::jump_fcontext(to, message);
 }
 
-// Boost saves the registers in a frame of its own.
+// Empty, because Boost saves the registers in its own frame.
 struct SavedContext {};
 inline Arrival jump(Context to, void* message, SavedContext& /*saved*/) noexcept {
   return jump(to, message);

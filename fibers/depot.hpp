@@ -8,16 +8,16 @@
 
 namespace weft::fibers {
 
-// A lock-free LIFO of chains. One operation moves a whole chain (32 stacks, 256 records), so that
-// many spawns together touch its shared cache lines only once.
+// A lock-free LIFO of chains. One operation moves a whole chain (32 stacks or 256 records), so that
+// many spawns access the shared cache lines only once.
 template <class T>
 class Depot {
  public:
-  // Throws std::bad_alloc. It reserves the room for chains here: the constructor of the lock-free
-  // stack would leak its allocations if it threw.
+  // Throws std::bad_alloc. Reserves the room for chains here, because the lock-free stack's
+  // constructor would leak its allocations if it threw.
   Depot() { chains_.reserve(64); }
 
-  // Returns false if there is no memory for the entry; the caller then keeps the chain.
+  // Returns false if no memory is available for the entry; the caller then keeps the chain.
   [[nodiscard]] bool give(T* chain) noexcept {
     try {
       if (!chains_.push(chain)) return false;
@@ -36,8 +36,8 @@ class Depot {
     note_low(count_.fetch_sub(1, detail::relaxed) - 1);
     return chain;
   }
-  // Begins a period. Returns the lowest number of chains at any moment of the last period: that
-  // many were unused throughout.
+  // Begins a period. Returns the lowest number of chains in the last period; that many chains were
+  // unused for the whole period.
   std::int64_t begin_period() noexcept {
     const std::int64_t count = count_.load(detail::relaxed);
     const std::int64_t low = low_.load(detail::relaxed);
@@ -47,14 +47,14 @@ class Depot {
   [[nodiscard]] std::int64_t count_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
-  // If two threads note a number at once, the higher number may stay, and one chain more is given
-  // back.
+  // If two threads store a number at once, the higher number may remain; then one more chain is
+  // given back.
   void note_low(std::int64_t count) noexcept {
     if (count < low_.load(detail::relaxed)) low_.store(count, detail::relaxed);
   }
 
   boost::lockfree::stack<T*> chains_{0};
-  // Relaxed: a hint for trimming; the lock-free stack itself publishes the chains.
+  // Relaxed: a hint for trim(); the lock-free stack itself publishes the chains.
   detail::Atomic<std::int64_t> count_{0};
   detail::Atomic<std::int64_t> low_{0};  // The lowest count_ in this period.
 };

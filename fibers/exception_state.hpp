@@ -14,14 +14,14 @@ struct ExceptionState {
   void* caught = nullptr;
   unsigned uncaught = 0;
 
-  // Copies the padding, too, so that each of the two copies at a switch is one word of 16 bytes.
+  // Copies the padding, too, so that each of the two copies at a switch is a single 16-byte move.
   void copy_to(ExceptionState& other) const noexcept {
     std::memcpy(static_cast<void*>(&other), this, sizeof other);
   }
 };
 
-// The places of the calling thread's exception globals and its errno. A worker thread looks these
-// up once: compilers take both addresses for constant and would keep them across a switch.
+// The places of the calling thread's exception globals and its errno. A worker thread finds the two
+// addresses once, because compilers treat them as constant and would keep them across a switch.
 struct ThreadState {
   ExceptionState* exceptions;
   int* error;

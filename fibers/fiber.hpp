@@ -10,29 +10,28 @@
 
 namespace weft::fibers {
 
-// The state of a fiber, and the owner of the fiber in this state. The owner writes it and dumps
-// read it, so it may be stale.
+// The state of a fiber, and the owner of the fiber in this state. The owner writes the state, and
+// dumps read it, so a dump may see a stale state.
 enum class FiberState : std::uint8_t {
   free,  // In a store of records.
-  // In one run queue, or about to be put there: the queue owns it. A new fiber has no stack yet.
+  // In one run queue, or about to enter it; the queue owns the fiber. A new fiber has no stack yet.
   ready,
-  running,   // On a worker: that worker owns it.
+  running,   // On a worker, which owns the fiber.
   parked,    // A waker holds the fiber.
   inlining,  // Waits for another fiber, which runs on its stack.
 };
 
-// All that a spawned fiber has until it first runs: a small, recycled record with the closure
-// inside. Records are in slabs that stay mapped while the runtime exists. So a thief may read a
-// record through a stale pointer, though not use it.
+// A small, recycled record that contains the callable. Until a fiber first runs, it has nothing but
+// this record. Records are in slabs that stay mapped while the runtime exists. So a thief may read
+// a record through a stale pointer, but must not use the values.
 struct Fiber {
-  Fiber* next = nullptr;  // In a batch, a store or another list.
-  // Set when the fiber first runs, null before. Relaxed: only the owner uses it; dumps may read an
-  // old value.
+  Fiber* next = nullptr;  // The next fiber in a batch, a store or another list.
+  // Null until the fiber first runs. Relaxed: only the owner uses it; dumps may read an old value.
   // Order
   //   [bound]  bind stores the stack (release) -> site_hint and dumps load it (acquire): the header
   //            has been constructed, and has the site.
-  //   [moved]  bind takes the site away after storing the stack (release) -> site_hint loads the
-  //            word (acquire) before the stack: a time is not taken for a site.
+  //   [moved]  bind clears the site after it stores the stack (release) -> site_hint loads the word
+  //            (acquire) before the stack: site_hint never returns a time as a site.
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
   // The number of the reason for the wait, plus the flag kCounted (see below). Relaxed: only the
@@ -40,25 +39,25 @@ struct Fiber {
   detail::Atomic<std::uint8_t> wait_reason{0};
   // The size class of the stack, plus the flag kPinned (see below).
   std::uint8_t size_class = kDefaultSizeClass;
-  // A digest of task.join_target(), or 0 if that is null. Relaxed: the spawner writes it, and other
-  // readers take it as a hint.
+  // A digest of task.join_target(), or 0 if that is null. Relaxed: the spawner writes it; for other
+  // readers it is a hint.
   detail::Atomic<std::uint8_t> target_digest{0};
-  // Before the fiber is bound: where it was spawned, relative to task.image_hint(), because there
-  // is no room for a whole address; see set_up(). The header of the stack has the site afterwards.
-  // From then on this field has the time since which the fiber is ready, in half ticks; 0: none.
-  // Queues that sort by it need not read the stacks, which are cold. Relaxed: only the owner
-  // uses it; dumps may read an old value.
+  // Before the fiber is bound: the place where it was spawned, relative to task.image_hint(),
+  // because a whole address has no room; see set_up(). The header of the stack has the site
+  // afterwards. From then on, this field is the time since which the fiber has been ready, in half
+  // ticks; 0: none. Queues that sort by this time need not read the stacks, which are cold.
+  // Relaxed: only the owner uses it; dumps may read an old value.
   detail::Atomic<std::uint32_t> site_or_time{0};
   detail::Task task;
 
-  // In `size_class`: the fiber stays on one worker, Stack::home. Only that worker queues it, so
-  // code for queues from which other workers take does not check for kPinned.
+  // A flag in `size_class`: the fiber stays on one worker, Stack::home. Only that worker queues the
+  // fiber, so code for queues from which other workers take fibers does not check for kPinned.
   static constexpr std::uint8_t kPinned = 0x80;
   [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
   [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
 
-  // In `wait_reason`: a census has seen the fiber since it parked, and Slab::parked_since has the
-  // time. A park stores its reason without this bit.
+  // A flag in `wait_reason`: a census has seen the fiber since it parked, and Slab::parked_since
+  // has the time. A park stores its reason without this flag.
   static constexpr std::uint8_t kCounted = 0x80;
   [[nodiscard]] std::uint8_t reason() const noexcept {
     return static_cast<std::uint8_t>(wait_reason.load(detail::relaxed) & ~unsigned{kCounted});
@@ -73,8 +72,8 @@ struct Fiber {
     const std::intptr_t distance = reinterpret_cast<std::intptr_t>(caller) -
                                    reinterpret_cast<std::intptr_t>(task.image_hint());
     const auto kept = static_cast<std::int32_t>(distance);
-    // The distance is too large if a shared library wrapped the task and the call is in the
-    // program.
+    // The distance may be too large for the field, if a shared library wrapped the task and the
+    // call is in the program.
     site_or_time.store(kept == distance ? static_cast<std::uint32_t>(kept) : 0, detail::relaxed);
   }
   // The worker that runs the fiber for the first time calls it.
@@ -85,14 +84,15 @@ struct Fiber {
     site_or_time.store(0, detail::release);  // [moved]
   }
 
-  // Sets the time, in nanoseconds, since which a bound fiber is ready: when last a run queue had no
-  // room for it, or a sleep ended or will end. The owner of the fiber calls it: the queue with the
-  // fiber, or the sleeper.
+  // Sets the time, in nanoseconds, since which a bound fiber has been ready: the last time at which
+  // a run queue had no room for it, or the end of its sleep. The owner of the fiber calls it: the
+  // queue that holds the fiber, or the fiber before its sleep.
   void set_ready_since(std::int64_t nanoseconds) noexcept {
     site_or_time.store(in_half_ticks(nanoseconds), detail::relaxed);
   }
-  // Returns that time, rounded to a tick; it must be within 39 hours of `now`. A fiber that is not
-  // bound, or has no time yet, counts as ready from the beginning.
+  // Returns the time that set_ready_since() stored, rounded to a tick; it must be within 39 hours
+  // of `now`. A fiber that is not bound, or has no time yet, counts as ready since the earliest
+  // time.
   [[nodiscard]] std::int64_t ready_since(std::int64_t now) const noexcept {
     const std::uint32_t told = site_or_time.load(detail::relaxed);
     if (told == 0 || stack.load(detail::relaxed) == nullptr) return 0;

@@ -1,4 +1,4 @@
-// Where records come from and go to. Compiled for size: no hot path comes here.
+// Allocates and frees the memory of records. Compiled for size, because no hot path uses this file.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace weft::fibers {
 
 namespace {
 
-// Slabs are cut from larger reservations: one mapping each would use up the kernel's mappings.
+// Slabs are cut from larger reservations, because one mapping for each slab could exhaust the
+// kernel's limit.
 constexpr std::size_t kReservationBytes = std::size_t{2} << 20;
 constexpr std::size_t kReservationSlabs = kReservationBytes / kSlabBytes;
 
@@ -75,7 +76,7 @@ void FiberStore::sort(Fiber& fiber) noexcept {
   Slab& slab = Slab::of(fiber);
   if (slab.sorted_count == 0) {
     slab.sorted_position = sorted_.size();
-    sorted_.push_back(&slab);  // There is room for all slabs: see reserve_slabs().
+    sorted_.push_back(&slab);  // reserve_slabs() has made room for all slabs.
   }
   fiber.next = slab.sorted;
   slab.sorted = &fiber;

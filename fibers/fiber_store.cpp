@@ -22,7 +22,8 @@ void FiberStore::open_slab() {
   carved_ = 0;
 }
 
-// Takes the rest of the open slab if it is shorter than a chain: a chain never spans two slabs.
+// Takes the rest of the open slab if the rest is shorter than a chain, because a chain never spans
+// two slabs.
 Fiber* FiberStore::carve_chain() {
   if (carved_ == Slab::kFibers) open_slab();
   const std::size_t end = std::min<std::size_t>(carved_ + kFibersPerChain, Slab::kFibers);
@@ -37,7 +38,7 @@ Fiber* FiberStore::carve_chain() {
 }
 
 Fiber* FiberStore::take_chain() {
-  // Relaxed: a hint, because a spawn cannot tell whether there will be a stack.
+  // Relaxed: a hint, because a spawn cannot predict whether a stack will be available.
   for (const detail::Atomic<std::size_t>* count : refusing_) {
     if (count != nullptr && count->load(detail::relaxed) != 0) return nullptr;
   }
@@ -54,7 +55,7 @@ Fiber* FiberStore::take_chain() {
 }
 
 void FiberStore::give_chain(Fiber* chain) noexcept {
-  // Without memory for the entry the chain is lost until the runtime ends: a bounded leak.
+  // If the entry has no memory, the chain is lost until the runtime ends, which is a bounded leak.
   (void)!depot_.give(chain);
 }
 

@@ -18,16 +18,16 @@ namespace weft::fibers {
 
 inline constexpr std::size_t kSlabBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kFibersPerChain = 256;
-// Records beyond the limit: workers that do not need records have some in their caches.
+// The number of records beyond the limit, because workers may keep unused records in their caches.
 inline constexpr std::uint32_t kSpareFibers = 2 * kFibersPerChain;
 
-// A slab is aligned to its size, so that a record's address leads to its slab, and the slab to its
+// A slab is aligned to its size, so that a record's address gives its slab, and the slab gives the
 // owner. The store's mutex guards all fields except `owner`.
 struct Slab {
-  void* owner = nullptr;     // The scheduler whose fibers these are.
-  std::size_t position = 0;  // Among the slabs in use.
+  void* owner = nullptr;     // The scheduler that owns the fibers.
+  std::size_t position = 0;  // The position among the slabs in use.
   std::size_t sorted_position = 0;
-  Fiber* sorted = nullptr;  // Free records that trim() has sorted here, through `next`.
+  Fiber* sorted = nullptr;  // Free records of this slab, sorted by trim(), through `next`.
   std::size_t sorted_count = 0;
   // For each record whose fiber has Fiber::kCounted: when a census first saw it parked, in tenths
   // of a second of the steady clock. Null before the first census.
@@ -48,9 +48,9 @@ struct Slab {
 };
 static_assert(sizeof(Slab) <= Slab::kHeaderBytes);
 
-// All records of one runtime. It is also the registry of fibers: every record has its state, so a
-// dump walks the slabs, and a spawn registers nothing. Any thread may call it; a mutex guards the
-// slabs, and the lock-free depot the free chains.
+// Contains all records of one runtime. The store is also the registry of fibers: every record has a
+// state, so a dump walks the slabs, and a spawn registers nothing. Any thread may call the
+// functions; a mutex guards the slabs, and the lock-free depot holds the free chains.
 class FiberStore {
  public:
   // Throws std::bad_alloc.
@@ -59,8 +59,8 @@ class FiberStore {
   FiberStore(const FiberStore&) = delete;
   FiberStore& operator=(const FiberStore&) = delete;
 
-  // Returns kFibersPerChain records, or a few less, linked through `next`; null at the limit, or
-  // while the store refuses. Throws std::bad_alloc if the system refuses memory.
+  // Returns kFibersPerChain records, or slightly fewer, linked through `next`; null at the limit,
+  // or while the store refuses records. Throws std::bad_alloc if the system refuses memory.
   [[nodiscard]] Fiber* take_chain();
   void give_chain(Fiber* chain) noexcept;
 
@@ -73,15 +73,15 @@ class FiberStore {
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
 
-  // Makes take_chain() return null while the count is not 0. Call it before the store is used, and
-  // twice at most.
+  // Makes take_chain() return null while the count is not 0. Call this at most twice, and before
+  // the store is used.
   void refuse_while_any(const detail::Atomic<std::size_t>& count) noexcept {
     (refusing_[0] == nullptr ? refusing_[0] : refusing_[1]) = &count;
   }
 
   // Makes take_chain() return null if it needs a new slab and `may_grow(context, bytes)`, where
-  // `bytes` is the present size of all records, returns false. The call may not use the store. Call
-  // this before the store is used.
+  // `bytes` is the present size of all records, returns false. may_grow must not use the store.
+  // Call this before the store is used.
   using MayGrow = bool (*)(void* context, std::size_t bytes) noexcept;
   void ask_before_growth(MayGrow may_grow, void* context) noexcept {
     may_grow_ = may_grow;
@@ -92,17 +92,17 @@ class FiberStore {
   [[nodiscard]] std::size_t bytes() noexcept;
 
   // Calls visit(const Fiber&) for every record, including free records, until it returns false. The
-  // records may be stale. Returns false, without a call, if `patience` ended before the mutex was
-  // free.
+  // records may be stale. Returns false, without a call of `visit`, if `patience` ended before the
+  // mutex was free.
   template <class Visit>
   [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
     return hold_until(patience, [&](auto for_each) { for_each(visit); });
   }
-  // Calls use(for_each). It may call for_each(visit), which visits as for_each_until() does, any
+  // Calls use(for_each). `use` may call for_each(visit), which works like for_each_until(), any
   // number of times under one lock. Meanwhile no census marks a fiber.
   template <class Use>
   [[nodiscard]] bool hold_until(Deadline patience, Use use) WEFT_NOT_ANALYZED {
-    // Not analyzed: see lock_until().
+    // Excluded from thread-safety analysis: see lock_until().
     const std::unique_lock lock = base::lock_until(mutex_, patience);
     if (!lock) return false;
     use([this](auto visit) WEFT_NOT_ANALYZED {
@@ -116,12 +116,11 @@ class FiberStore {
   }
 
   // Calls visit(Fiber&) for the records of the slabs from `first` up to, but without, `last`, in
-  // their present order. Returns how many slabs there are, or nothing if another thread holds the
-  // mutex.
+  // their present order. Returns the number of slabs, or nothing if another thread holds the mutex.
   template <class Visit>
   [[nodiscard]] std::optional<std::size_t> for_each_of_slabs(std::size_t first, std::size_t last,
                                                              Visit visit) WEFT_NOT_ANALYZED {
-    // Not analyzed: see lock_until().
+    // Excluded from thread-safety analysis: see lock_until().
     const std::unique_lock lock = base::lock_until(mutex_, Deadline::at_nanoseconds(0));
     if (!lock) return std::nullopt;
     for (std::size_t i = first; i < slabs_.size() && i < last; ++i) {
@@ -131,7 +130,7 @@ class FiberStore {
   }
 
  private:
-  // The free chains that trim() leaves alone: 0.3 MB of records.
+  // The number of free chains that decay() never frees: 0.3 MB of records.
   static constexpr std::int64_t kChainsKept = 16;
 
   void reserve_slabs() WEFT_REQUIRES(mutex_);
@@ -145,7 +144,7 @@ class FiberStore {
   const std::size_t max_fibers_;
   // Null: an unused entry.
   std::array<const detail::Atomic<std::size_t>*, 2> refusing_{};
-  MayGrow may_grow_ = nullptr;  // Null: always.
+  MayGrow may_grow_ = nullptr;  // Null: may always grow.
   void* context_ = nullptr;
   Depot<Fiber> depot_;
   std::int64_t due_ = 0;  // Chains to give back in this period. The thread that decays owns it.
@@ -156,11 +155,11 @@ class FiberStore {
   // Memory that was given back; the store uses it again before it makes new slabs.
   std::vector<Slab*> empty_slabs_ WEFT_GUARDED_BY(mutex_);
   std::vector<void*> reservations_ WEFT_GUARDED_BY(mutex_);
-  // The records handed out of open_.
+  // The number of records that have been taken from open_.
   std::size_t carved_ WEFT_GUARDED_BY(mutex_) = Slab::kFibers;
 };
 
-// The free records of one worker.
+// Contains the free records of one worker.
 class FiberCache {
  public:
   explicit FiberCache(FiberStore& store) noexcept : store_(store), magazine_(kFibersPerChain) {}

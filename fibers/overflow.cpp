@@ -32,16 +32,17 @@ constexpr std::size_t kMostMappingsForCore = 48'000;
 
 // Order
 //   [spaces]  watch stores (release) -> the handler loads (acquire): the space is constructed.
-//   [image]   a handler is done with the image (release) -> the next one takes it (acquire).
+//   [image]   a handler has finished with the image (release) -> the next handler takes it
+//             (acquire).
 std::array<detail::Atomic<const StackSpace*>, 64> watched_spaces;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
-// There is one for the process, because a handler's stack has no room for it. Its pages stay
+// The process has one image, because a handler's stack has no room for an image. Its pages stay
 // untouched until an overflow.
 ThreadImage overflow_image;
 detail::Atomic<bool> image_in_use{false};
 
-// The guard that a fault has hit.
+// Describes the guard that a fault has hit.
 struct Overflow {
   const Stack* stack = nullptr;  // The overflowed stack; null: no guard was hit.
   const char* top = nullptr;     // The upper end of its memory.
@@ -77,20 +78,20 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(number);
   } else if (!was_sent(*info)) {
-    // Returning repeats the faulting instruction, now with the default outcome.
+    // A return repeats the faulting instruction, now with the default outcome.
     make_core_small(info->si_addr);
     signal(number, SIG_DFL);
   } else if (previous.sa_handler == SIG_DFL) {
-    // No instruction is repeated here, so the signal is sent again. The signal is blocked until the
-    // handler returns, and then ends the process.
+    // A return would repeat no instruction, so the signal is sent again. The signal is blocked
+    // until the handler returns; then it ends the process.
     make_core_small(info->si_addr);
     signal(number, SIG_DFL);
     (void)raise(number);
   }
 }
 
-// Writes where the fiber was spawned, and its type as the linker names it: demangling would take
-// memory.
+// Writes where the fiber was spawned, and the mangled name of its type, because demangling would
+// need memory.
 void write_origin(const Fiber& fiber) noexcept {
   const std::type_info* type = fiber.task.type_hint();
   const auto* site = static_cast<const char*>(fiber.site_hint());
@@ -100,16 +101,16 @@ void write_origin(const Fiber& fiber) noexcept {
   if (type != nullptr) line << " runs _ZTS" << type->name();
   if (site != nullptr) {
     line << (type != nullptr ? "; spawned at " : " spawned at ");
-    line.add_place(site - 1);  // A call precedes its return address.
+    line.add_place(site - 1);  // The call precedes its return address.
   }
   line.write_to_stderr();
 }
 
 void write_calls(const Overflow& overflow, const void* context) noexcept {
-  // Under a sanitizer the stack is not walked.
+  // The stack is not walked under a sanitizer.
   if (kSanitized || overflow.top == nullptr) return;
-  // Relaxed on failure: another thread's stack has overflowed, too, and its calls are being
-  // written.
+  // Relaxed on failure: another thread's stack has also overflowed, and that thread is writing its
+  // calls.
   bool expected = false;
   if (!image_in_use.compare_exchange_strong(expected, true, acquire, relaxed)) return;  // [image]
   overflow_image.registers.read(context);
@@ -123,7 +124,7 @@ void write_calls(const Overflow& overflow, const void* context) noexcept {
   image_in_use.store(false, release);  // [image]
 }
 
-// Writes the sentence first: a fault in the next steps would end the process at once.
+// Writes the sentence first, because a fault in the next steps would end the process at once.
 void report(const Overflow& overflow, const void* context) noexcept {
   const Stack& stack = *overflow.stack;
   SignalText line;
@@ -203,7 +204,7 @@ void watch_for_overflow(const StackSpace& space) noexcept {
 void unwatch_for_overflow(const StackSpace& space) noexcept {
   for (auto& watched : watched_spaces) {
     const StackSpace* expected = &space;
-    // Relaxed: removing an entry publishes nothing.
+    // Relaxed: to remove an entry publishes nothing.
     (void)watched.compare_exchange_strong(expected, nullptr, relaxed, relaxed);
   }
 }
@@ -222,7 +223,7 @@ SignalStack::~SignalStack() {
   if (memory_ == MAP_FAILED) return;
   stack_t disabled{};
   disabled.ss_flags = SS_DISABLE;
-  // This call cannot fail with these arguments. If it failed, the memory would still be in use.
+  // The call cannot fail with these arguments. If it failed, the memory would still be in use.
   if (sigaltstack(&disabled, nullptr) == 0) munmap(memory_, kSignalStackBytes);
 }
 

@@ -1,4 +1,4 @@
-// Calls that inform the sanitizers about stacks. Empty in other builds.
+// Informs the sanitizers about stacks. In other builds, the functions are empty.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// valgrind takes a switch to an unknown stack for a huge frame, and reports accesses there as
-// errors. The requests to valgrind are a few instructions, which do nothing when the program runs
-// without it.
+// valgrind treats a switch to an unknown stack as a huge frame, and reports accesses there as
+// errors. The requests to valgrind are a few instructions, which have no effect outside of
+// valgrind.
 #if !defined(WEFT_ASAN) && !defined(WEFT_TSAN) && !defined(WEFT_NO_VALGRIND) && \
     __has_include(<valgrind/valgrind.h>)
 #define WEFT_VALGRIND 1
@@ -35,8 +35,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Records for the thread sanitizer that a spawn or a wake synchronizes with the fiber's next step.
-// A switch does not.
+// Records for ThreadSanitizer that a spawn or a wake synchronizes with the fiber's next step. A
+// switch does not synchronize.
 inline void happens_before([[maybe_unused]] void* fiber) noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   __tsan_release(fiber);
@@ -48,8 +48,8 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// Acquires the effects of the fibers of all threads, of each fiber until it last left its stack.
-// Requires that no fiber runs during the call.
+// Acquires the effects of all fibers of all threads, up to each fiber's last switch. Requires that
+// no fiber runs during the call.
 #ifdef WEFT_TSAN_NO_SYNC
 inline char all_fibers = 0;
 #endif
@@ -59,9 +59,9 @@ inline void happens_after_all() noexcept {
 #endif
 }
 
-// The identity of a thread between two fibers, while it runs the After of the fiber that left. It
-// has acquired all effects of the fibers whose Afters it ran. A fiber acquires from it only what
-// the After itself releases.
+// The identity of a thread between two fibers, while it runs the After of the fiber that left. This
+// identity has acquired all effects of the fibers whose Afters it ran. A fiber acquires from it
+// only what the After itself releases.
 class SanitizerBetween {
  public:
   void create() noexcept {
@@ -82,10 +82,10 @@ class SanitizerBetween {
 #endif
 };
 
-// One stack as the sanitizers see it.
+// Describes one stack to the sanitizers.
 class SanitizerStack {
  public:
-  // Call it before anything is written to memory whose last user never left its frames.
+  // Call it before the first write to memory whose last user never returned from its frames.
   static void unpoison([[maybe_unused]] const void* bottom,
                        [[maybe_unused]] std::size_t size) noexcept {
 #ifdef WEFT_ASAN
@@ -128,7 +128,7 @@ class SanitizerStack {
 #endif
   }
 
-  // The side that leaves calls it last, before the jump.
+  // The code that leaves a stack calls it last, before the jump.
   void leave_for([[maybe_unused]] SanitizerStack& to,
                  [[maybe_unused]] const SanitizerBetween& between) noexcept {
 #ifdef WEFT_ASAN
@@ -144,8 +144,8 @@ class SanitizerStack {
 #endif
 #endif
   }
-  // The side that arrives calls it first, after the jump. It records the bounds of `from`, which
-  // were unknown before for a thread's own stack.
+  // The code that arrives calls it first, after the jump. Records the bounds of `from`, which are
+  // unknown for a thread's own stack until the first switch.
   void arrive_from([[maybe_unused]] SanitizerStack& from) noexcept {
 #ifdef WEFT_ASAN
     __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
@@ -154,7 +154,7 @@ class SanitizerStack {
     __tsan_acquire(&from);
 #endif
   }
-  // The side that arrives calls it once the After of the side that left has run.
+  // The code that arrives calls it after it has run the After of the fiber that left.
   void go_on() noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
     __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);

@@ -9,10 +9,10 @@ namespace weft::fibers {
 
 namespace {
 
-// Returns the module that an address is in; null if there is none.
+// Returns the module that contains an address; null if no module contains it.
 const link_map* module_of(const void* address) noexcept {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-  // The C library documents that a signal handler may call it.
+  // According to the C library's manual, a signal handler may call this function.
   dl_find_object found{};
   return _dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
 #else
@@ -39,7 +39,7 @@ SignalText& SignalText::operator<<(std::uint64_t number) noexcept {
 SignalText& SignalText::add_place(const void* address) noexcept {
   std::uint64_t number = reinterpret_cast<std::uintptr_t>(address);
   if (const link_map* module = module_of(address)) {
-    // The loader gives the program itself no name.
+    // For the program itself, the loader's name is empty.
     const char* name = module->l_name;
     *this << (name == nullptr || *name == '\0' ? program_invocation_name : name) << "+";
     number -= module->l_addr;
@@ -49,7 +49,7 @@ SignalText& SignalText::add_place(const void* address) noexcept {
   return *this;
 }
 
-// A line that was cut also ends with a newline.
+// A truncated line also ends with a newline.
 void SignalText::write_to_stderr() const noexcept {
   std::array<char, sizeof text_> line = text_;
   std::size_t length = length_;

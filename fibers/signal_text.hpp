@@ -7,8 +7,8 @@
 
 namespace weft::fibers {
 
-// A line that is built by functions that a signal handler may call. A text that is too long is cut.
-// Any thread may use it, in a signal handler too.
+// Builds a line with functions that a signal handler may call. A text that is too long is
+// truncated. Any thread may use it, even in a signal handler.
 class SignalText {
  public:
   SignalText& operator<<(const char* text) noexcept;

@@ -1,4 +1,4 @@
-// A stack, and the data of a fiber while it does not run.
+// Defines the header of a stack, with the data of a fiber that does not run.
 #pragma once
 
 #include <array>
@@ -32,20 +32,21 @@ inline constexpr unsigned kDefaultSizeClass = 2;
 [[nodiscard]] constexpr std::size_t stack_bytes(unsigned size_class) noexcept {
   return kSmallestStack << size_class;
 }
-// Returns the smallest class of at least `bytes`; kStackSizes if there is none.
+// Returns the smallest size class with at least `bytes`; kStackSizes if no class is large enough.
 [[nodiscard]] constexpr unsigned size_class_of(std::size_t bytes) noexcept {
   unsigned size_class = 0;
   while (size_class < kStackSizes && stack_bytes(size_class) < bytes) ++size_class;
   return size_class;
 }
 
-// Each stack has this much beyond its size, for the calls above an inlined child's. A fiber may run
-// in place on the stack of a fiber that has used no more than this, and still has its full size. A
-// fiber that is alone on a stack must not rely on it.
+// Each stack has this many bytes beyond its size, for the calls of a parent whose child runs
+// inlined. A fiber may run in place on the stack of a parent that has used no more than these
+// bytes, and still has its full stack size. A fiber that is alone on a stack must not rely on these
+// bytes.
 inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
-// A name of up to 31 characters. Relaxed: the fiber writes it, and dumps may read a mixture of an
-// old and a new name.
+// A name of up to 31 characters. Relaxed: the fiber writes the name, and dumps may read a mixture
+// of an old and a new name.
 class FiberName {
  public:
   static constexpr std::size_t kMostCharacters = 31;
@@ -61,12 +62,12 @@ class FiberName {
     }
   }
   void clear() noexcept { words_[0].store(0, detail::relaxed); }
-  // For the fiber itself: the view is valid until the name changes.
+  // Only the fiber itself may call it. The view is valid until the name changes.
   [[nodiscard]] std::string_view view() const noexcept {
     static_assert(sizeof words_ == kMostCharacters + 1);
     return reinterpret_cast<const char*>(words_.data());
   }
-  // For other threads.
+  // A copy of the name, for other threads.
   using Copy = std::array<char, kMostCharacters + 1>;
   [[nodiscard]] Copy copy() const noexcept {
     Words words{};
@@ -83,8 +84,8 @@ class FiberName {
  private:
   using Words = std::array<std::uint64_t, (kMostCharacters + 1) / sizeof(std::uint64_t)>;
 
-  // Returns up to 8 characters and zero bytes after them. A copy of a number of bytes that the
-  // compiler does not see would be a call, which takes longer than the rest of assign().
+  // Returns up to 8 characters, followed by zero bytes. To copy a number of bytes that the compiler
+  // cannot see would be a function call, which takes longer than the rest of assign().
   [[nodiscard]] static std::uint64_t first_word(const char* from, std::size_t count) noexcept {
     static_assert(std::endian::native == std::endian::little);
     std::uint64_t word = 0;
@@ -107,21 +108,20 @@ class FiberName {
   std::array<detail::Atomic<std::uint64_t>, Words{}.size()> words_{};  // Ends with a zero byte.
 };
 
-// The header of a stack, at the top of its own memory. Every fiber that runs there touches that
-// page, so this data of a started fiber costs no extra page. A worker has a header for its thread's
-// own stack, too. A fiber that runs inlined has a header in a frame of its parent, on whose stack
-// it runs.
-// Owner: the thread that runs on the stack. If no thread runs there, the owner is the holder of the
-// list with the stack, or of the parked fiber's waker.
+// The header of a stack, at the top of the stack's memory. Every fiber that runs on the stack uses
+// that page, so the header costs no extra page. A worker also has a header for its thread's own
+// stack. A fiber that runs inlined has a header in a frame of its parent, on whose stack it runs.
+// Owner: the thread that runs on the stack. If no thread runs on the stack, the owner is the holder
+// of the list with the stack, or the holder of the parked fiber's waker.
 struct Stack {
-  // In `no_switch`: the process is the child of a fork that the bound fiber made.
+  // A flag in `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
-  // The first cache line has what a continuing fiber needs, because most lines are cold when a
-  // fiber continues. The place to continue at; stale while a fiber runs here. Relaxed: the thread
-  // that hands the stack over publishes it.
+  // The first cache line has everything that a fiber needs to continue, because most lines are cold
+  // then. This field is the place at which the fiber continues; it is stale while a fiber runs
+  // here. Relaxed: the thread that hands the stack over publishes it.
   detail::Atomic<Context> context{nullptr};
-  Fiber* fiber = nullptr;  // The bound or inlined fiber; null when free.
+  Fiber* fiber = nullptr;  // The bound or inlined fiber; null if free.
   ExceptionState exceptions;
   int saved_errno = 0;
   std::uint16_t no_switch = 0;  // Scopes in which the bound fiber must not switch.
@@ -141,14 +141,14 @@ struct Stack {
   FiberName name;
 };
 
-// Returns how much of the caller's own stack a function called now would have.
+// Returns how many bytes of the caller's stack a function that is called now would have.
 [[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-// Prefetches what the resumption of a parked fiber probably touches: the first line of the header
-// and the frames below it, all in one page. It pays where many cold fibers are about to run one
-// after the other.
+// Prefetches the memory that a parked fiber probably uses first: the first line of the header and
+// the frames below it, all in one page. The prefetch is useful if many cold fibers are about to run
+// one after another.
 inline void prefetch(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const char* header = reinterpret_cast<const char*>(stack);
@@ -157,7 +157,8 @@ inline void prefetch(const Stack* stack) noexcept {
   }
 }
 
-// Prefetches exactly the frames, once the header is in the cache and gives their place.
+// Prefetches exactly the frames. Requires the header to be in the cache, because the header
+// contains their address.
 inline void prefetch_frames(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const auto context = reinterpret_cast<std::uintptr_t>(stack->context.load(detail::relaxed));

@@ -15,8 +15,8 @@ using detail::relaxed;
 
 namespace {
 
-// Returns whether the page of the header is in memory. Reading a header that is not there would
-// bring back the page tables of a burst.
+// Returns whether the page of the header is in memory. To read a header that is not in memory would
+// allocate page tables again.
 bool has_header(char* start, unsigned size_class) noexcept {
   constexpr std::size_t kPage = 4096;
   static_assert(color(7) + sizeof(Stack) + 64 <= kPage, "the header is in the highest page");
@@ -25,14 +25,14 @@ bool has_header(char* start, unsigned size_class) noexcept {
          (is_present & 1) != 0;
 }
 
-// Returns where the used part of the stack begins if a parked fiber has the stack; otherwise the
-// stack's guard. Relaxed: a fiber that is resumed meanwhile hardly reaches another page before the
-// process ends.
+// If a parked fiber has the stack, returns where the used part of the stack begins; otherwise
+// returns the stack's guard. Relaxed: a fiber that is resumed meanwhile will rarely reach another
+// page before the process ends.
 const char* first_used(const Stack* stack, const char* start) noexcept {
   const Fiber* fiber = stack->fiber;
   const Stack* own = fiber == nullptr ? nullptr : fiber->stack.load(relaxed);
-  // An inlined child has the context, and a header of its own, below that of its parent. The child
-  // may end meanwhile: then the header is readable, but may contain any bytes.
+  // An inlined child has the context, and its own header, below its parent's header. If the child
+  // ends meanwhile, its header is readable, but may contain any bytes.
   while (own != stack) {
     if (own == nullptr || own > stack || reinterpret_cast<const char*>(own) < start) return start;
     stack = own;
@@ -41,7 +41,7 @@ const char* first_used(const Stack* stack, const char* start) noexcept {
   }
   if (fiber == nullptr || fiber->state.load(relaxed) != FiberState::parked) return start;
   const auto* context = reinterpret_cast<const char*>(stack->context.load(relaxed));
-  // The page before has the bytes that a function may use below its stack pointer.
+  // The previous page has the bytes that a function may use below its stack pointer.
   constexpr std::size_t kPage = 4096;
   if (context < start + kGuardBytes + 2 * kPage || context > reinterpret_cast<const char*>(stack)) {
     return start;
@@ -82,14 +82,14 @@ bool StackSpace::leave_out_of_cores() noexcept {
 
 std::size_t StackSpace::leave_unused_parts_out_of_core(const void* kept,
                                                        std::size_t mappings) const noexcept {
-  // A guard by protection divides the stacks already.
+  // A guard by mprotect() already divides the mapping between two stacks.
   const std::size_t price = guard_kind_ == GuardKind::lightweight ? 2 : 1;
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const Range& range = ranges_[size_class];
     const std::size_t carved = range.carved.load(acquire);  // [range]
     for (std::size_t index = 0; index < carved; ++index) {
       char* const start = range.start_of(index, size_class);
-      // Its fiber runs, though it may be marked as parked already.
+      // The fiber of this stack runs, although it may already be marked as parked.
       if (kept >= start && kept < start + stride(size_class)) continue;
       if (!has_header(start, size_class)) continue;
       const char* const end = first_used(header_of(start, size_class, index), start);

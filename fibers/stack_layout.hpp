@@ -1,4 +1,4 @@
-// The size of a stack in its range, and the place of its header.
+// Computes the size of a stack in its range, and the place of its header.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace weft::fibers {
 
-// The memory of a stack, and the distance to the next stack.
+// extent() is the memory of a stack in bytes; stride() is the distance to the next stack.
 constexpr std::size_t extent(unsigned size_class) noexcept {
   return stack_bytes(size_class) + kInlineBytes;
 }
@@ -16,8 +16,8 @@ constexpr std::size_t stride(unsigned size_class) noexcept {
   return extent(size_class) + kGuardBytes;
 }
 
-// Stacks start at slightly different offsets in their pages. With one offset for all, the busiest
-// lines of every stack would compete for the same few sets of the first-level cache.
+// Stacks start at slightly different offsets in their pages. With the same offset for all stacks,
+// the busiest lines of every stack would compete for a few sets of the first-level cache.
 constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
 
 // `start` is the lowest address of the guard.

@@ -80,7 +80,7 @@ Stack* StackPool::take(unsigned size_class) noexcept {
   if (Stack* stack = take_hot(size_class)) return stack;
   Stack* chain = depot_.take_chain(size_class);
   if (chain == nullptr) return nullptr;
-  // A chain may be short if memory ran out, so it is counted.
+  // The stacks of the chain must be counted, because a chain may be shorter if memory ran out.
   magazines_[size_class].refill(chain, base::chain_length(chain));
   return take_hot(size_class);
 }

@@ -15,28 +15,28 @@ namespace weft::fibers {
   return size_class <= kDefaultSizeClass ? 32 : 4;
 }
 
-// The free stacks that all workers share. Their memory is kept for a while, because bursts often
-// follow each other; trim() gives it back.
+// Contains the free stacks that all workers share. Keeps their memory for a while, because bursts
+// often follow each other; trim() gives the memory back.
 class StackDepot {
  public:
   // Throws std::bad_alloc.
   explicit StackDepot(StackMain entry) : space_(entry) {}
 
-  // Returns a chain of one size from the warm stacks, otherwise from the space; null if there is no
-  // memory.
+  // Returns a chain of one size, from the warm stacks if possible, otherwise from the space; null
+  // if no memory is available.
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
   void give_chain(Stack* chain) noexcept;
 
-  // Gives back the memory of up to `chains` warm chains. Once there are none, it leaves cold stacks
-  // out of core files, and gives page tables back. Returns true if more is left to do.
+  // Gives back the memory of up to `chains` warm chains. If no warm chain is left, excludes cold
+  // stacks from core files, and gives page tables back. Returns true if more work is left.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Does the same in steps. A step gives back up to `chains` of the chains that were unused in the
-  // whole last period, and, every 20 periods, page tables. Returns true if more is due. One thread
-  // at a time may call it.
+  // Does the same as trim(), in steps. A step gives back up to `chains` of the chains that were
+  // unused in the whole last period. Every 20 periods, it also gives back page tables. Returns true
+  // if more is due. One thread at a time may call it.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
-  // Returns how many chains are to be given back in this period.
+  // Returns how many chains should be given back in this period.
   [[nodiscard]] std::int64_t due() const noexcept;
 
   [[nodiscard]] StackSpace& space() noexcept { return space_; }
@@ -44,13 +44,13 @@ class StackDepot {
  private:
   StackSpace space_;
   std::array<Depot<Stack>, kStackSizes> warm_;
-  std::array<std::int64_t, kStackSizes> due_{};  // Chains to be given back in this period.
+  std::array<std::int64_t, kStackSizes> due_{};  // Chains to give back in this period.
   unsigned periods_ = 0;
   bool are_tables_due_ = false;
 };
 
-// The free stacks of one worker. The stack given last, still in the cache, is taken first. Owner:
-// the worker's thread.
+// Contains the free stacks of one worker. take() returns the last freed stack first, because it is
+// still in the cache. Owner: the worker's thread.
 class StackPool {
  public:
   explicit StackPool(StackDepot& depot) noexcept;
@@ -58,7 +58,7 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // Makes no system call. Returns null if this worker has no free stack of this size.
+  // Returns null, without a system call, if this worker has no free stack of this size.
   [[nodiscard]] Stack* take_hot(unsigned size_class) noexcept {
     return magazines_[size_class].take();
   }

@@ -25,32 +25,33 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
 constexpr int kPidfdSelf = -10000;  // Linux 6.14, newer than the headers of Debian 12.
 constexpr std::size_t kPage = 4096;
 
-// The limit for the stacks of one size. Address space is plentiful except under a sanitizer, which
-// shadows all of it. For the default size this is room for 1.8 million stacks.
+// The limit for the stacks of one size. Address space is plentiful, except under a sanitizer, which
+// needs shadow memory for all of it. For the default size, the limit has room for 1.8 million
+// stacks.
 constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
-// The first chunk: for the default size 7 400 stacks.
+// The size of the first chunk, which has room for 7 400 stacks of the default size.
 constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
-// The limit for all ranges of a process together: half of user space.
+// The limit for the sum of all ranges of a process: half of user space.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 
-// The sums, in the process, of the reserved ranges and of the guards that are mappings. Relaxed:
-// the sums guard no other data.
+// The sums, for the whole process, of the reserved ranges and of the guards that are mappings.
+// Relaxed: the sums guard no other data.
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};
 
 // Returns the address space that a new range may have: the usual limit, or a share of the remaining
-// address space. This leaves room for the program and its threads, and, unless the process has a
-// limit of address space, for a hundred other runtimes.
+// address space. So the program and its threads have room. Unless the address space of the process
+// is limited, a hundred other runtimes also have room.
 std::size_t share_of_address_space() noexcept {
   const std::size_t reserved = std::min(reserved_by_all.load(relaxed), kReservedByAll);
   return std::min(
       {kReservedBytes, (kReservedByAll - reserved) / 256, base::address_space_left() / 4});
 }
 
-// Returns how many guards may be mappings: each stack then has two mappings, and a quarter of all
-// mappings is left to other code.
+// Returns how many guards may be mappings. Each stack then has two mappings, and a quarter of all
+// mappings remains for other code.
 std::size_t most_protected() noexcept {
   static const std::size_t most = base::most_mappings() / 4 * 3 / 2;
   return most;
@@ -104,7 +105,7 @@ StackSpace::~StackSpace() {
   protected_by_all.fetch_sub(protected_.load(relaxed), relaxed);
 }
 
-// Reserves one more chunk; if necessary, a smaller chunk.
+// Reserves one more chunk. If the system refuses the chunk, reserves a smaller chunk.
 bool StackSpace::reserve(Range& range, unsigned size_class) {
   if (range.share == 0) range.share = share_of_address_space() / stride(size_class);
   if (!range.may_grow()) return false;
@@ -115,7 +116,7 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     void* base =
         mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) continue;
-    // Best effort: a huge page under a stack would take 2 MiB where one page is enough.
+    // A failure is harmless. A huge page under a stack would take 2 MiB where one page is enough.
     (void)madvise(base, bytes, MADV_NOHUGEPAGE);
     // The last block of the previous chunk continues here.
     if (madvise(base, bytes, MADV_DONTDUMP) == 0 && range.reserved != 0) {
@@ -133,16 +134,16 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
   return false;
 }
 
-// Makes a quarter more stacks usable: the call stops all threads of the process that need memory.
-// If the kernel does not commit so much memory, the function makes only as many stacks usable as
-// are worth a call.
+// Makes a quarter more stacks usable. Calls are few, because the system call stops all threads of
+// the process that need memory. If the kernel does not commit that much memory, makes only the
+// fewest stacks usable that are worth a call.
 bool StackSpace::extend(Range& range, unsigned size_class) {
   if (range.usable == range.reserved && !reserve(range, size_class)) return false;
   const std::size_t left = range.reserved - range.usable;
   const std::size_t least =
       std::min(std::max<std::size_t>(kExtension / stride(size_class), 4), left);
   const std::size_t usual = std::min(std::max(least, range.usable / 4), left);
-  // Makes room for every index in advance: cooling a stack must not fail.
+  // Makes room for every index in advance, because cool() must not fail.
   try {
     range.cold.make_room(range.usable + usual);
     const std::size_t blocks = (range.usable + usual) / ColdStacks::kBlock + 1;
@@ -163,7 +164,7 @@ bool StackSpace::extend(Range& range, unsigned size_class) {
 bool StackSpace::install_guard(char* guard) noexcept {
   if (guard_kind_ == GuardKind::lightweight) {
     if (madvise(guard, kGuardBytes, kGuardInstall) == 0) return true;
-    // Locked memory (mlockall) refuses guards: unlock the page and try once more.
+    // The kernel refuses guards in locked memory (mlockall), so unlock the page and try once more.
     if (munlock(guard, kGuardBytes) == 0 && madvise(guard, kGuardBytes, kGuardInstall) == 0) {
       return true;
     }
@@ -177,9 +178,9 @@ bool StackSpace::install_guard(char* guard) noexcept {
   return false;
 }
 
-// Installs the guards of the bare picks, one after the other until the kernel refuses one, and
-// returns how many it has installed. One system call installs all of them if the kernel takes
-// advice about several ranges of the caller's process.
+// Installs the guards of the bare picks, one after another, until the kernel refuses a guard.
+// Returns how many guards it has installed. One system call installs all of them if the kernel
+// takes advice about several ranges of the caller's process.
 unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
                                     const Picks& picks) noexcept {
   std::array<iovec, kMostAtOnce> guards;
@@ -212,8 +213,8 @@ void StackSpace::provide_pages(const Range& range, unsigned size_class,
   }
   const long done =
       syscall(SYS_process_madvise, kPidfdSelf, pages.data(), picks.count, kPopulateWrite, 0);
-  // An older kernel, or a filter of system calls, refuses the call; page faults provide the pages
-  // then.
+  // An older kernel, or a filter of system calls, refuses the call. Page faults then provide the
+  // pages.
   if (done < 0) can_provide_.store(false, relaxed);
 }
 
@@ -239,7 +240,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
   return picks;
 }
 
-// Puts back all picks after the first `guarded`, for which there was no guard.
+// Puts back all picks after the first `guarded` picks, because they have no guard.
 void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
   if (guarded == picks.count) return;
   const detail::Guard lock(mutex_);
@@ -247,16 +248,16 @@ void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept
   picks.count = guarded;
 }
 
-// Prepares the pick of this number for its first fiber. A cold stack's memory reads as zeros, which
-// a new header consists of. So the header is not written again, because a dump may still be reading
-// it.
+// Prepares the pick with the number `number` for its first fiber. A cold stack's memory reads as
+// zeros, as does a new header. So this function does not write the header again, because a dump may
+// still be reading it.
 Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& picks,
                           unsigned number) noexcept {
   const std::uint32_t index = picks.indices[number];
   char* const start = range.start_of(index, size_class);
   Stack* header = header_of(start, size_class, index);
   char* lowest = start + kGuardBytes;
-  // Fresh stacks need it, too: an earlier owner may have used these addresses.
+  // New stacks also need this call, because an earlier owner may have used these addresses.
   SanitizerStack::unpoison(lowest, extent(size_class));
   Stack* stack =
       number < picks.used ? std::launder(header) : ::new (static_cast<void*>(header)) Stack;
@@ -272,8 +273,8 @@ Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& 
 Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Range& range = ranges_[size_class];
   Picks picks = pick(range, size_class, std::min(count, kMostAtOnce));
-  // Runs outside the lock, because the kernel marks the guards page by page, and zeroes a page for
-  // each stack.
+  // This call runs outside the lock, because the kernel marks the guards page by page, and clears a
+  // page for each stack.
   put_back(range, picks, picks.guarded + install_guards(range, size_class, picks));
   provide_pages(range, size_class, picks);
   Stack* chain = nullptr;
@@ -285,7 +286,7 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   return chain;
 }
 
-// One system call for all takes less than half the time.
+// One system call for all ranges takes less than half the time of a call for each range.
 void StackSpace::give_pages_back(const std::array<iovec, kMostAtOnce>& ranges,
                                  unsigned count) noexcept {
   if (count > 1 && can_give_back_.load(relaxed)) {

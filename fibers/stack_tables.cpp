@@ -1,4 +1,4 @@
-// The page tables of cold stacks.
+// Gives back the page tables of cold stacks.
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kGuardRemove = 103;  // MADV_GUARD_REMOVE, newer than the headers of Debian 12.
 
-// Returns whether the kernel frees page tables when their addresses are given back: Linux 6.14 on
-// x86-64.
+// Returns whether the kernel frees page tables when their addresses are given back. Linux 6.14 does
+// so on x86-64.
 bool reclaims_tables() noexcept {
 #if defined(__x86_64__)
   static const bool does = [] {
@@ -42,7 +42,7 @@ char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const 
   return chunk->base.load(relaxed) + index * stride(size_class);
 }
 
-// Gives advice about all stacks of the run, which may lie in several chunks.
+// Calls madvise() for all stacks of the run, which may be in several chunks.
 bool StackSpace::Range::advise(const ColdStacks::Run& run, unsigned size_class,
                                int advice) const noexcept {
   bool is_taken = true;
@@ -56,15 +56,15 @@ bool StackSpace::Range::advise(const ColdStacks::Run& run, unsigned size_class,
   return is_taken;
 }
 
-// The guards keep the page tables from being empty, so they are removed, too.
+// Also removes the guards, because page tables with guards are not empty.
 bool StackSpace::release_tables(const Range& range, unsigned size_class,
                                 const ColdStacks::Run& run) noexcept {
-  // An empty page table goes when all of its addresses are given back.
+  // The kernel frees an empty page table when all of its addresses are given back.
   return range.advise(run, size_class, kGuardRemove) &&
          range.advise(run, size_class, MADV_DONTNEED);
 }
 
-// The lock is held for this fraction of a millisecond, so that none of these stacks is taken.
+// Holds the lock for a fraction of a millisecond, so that no thread takes one of these stacks.
 bool StackSpace::give_tables_back() noexcept {
   constexpr std::size_t kMostBlocks = 2;
   if (!has_spare_tables_hint()) return false;

@@ -32,12 +32,12 @@ void run_worker(pool::PoolCore& core) {
   pool::Registration registration(core, item);
   pool::WorkerObjects objects = registration.make_objects();
   registration.set_objects(objects);
-  pool::run_tasks(core, item, objects);  // Also destroys the objects: a join waits for that.
+  pool::run_tasks(core, item, objects);  // Also destroys the objects, before a join returns.
   core.leave();
 }
 
-// Requires that no worker of the pool lives: a caller that was a worker has been retired. If the
-// caller has slots of other pools, it gives them back while the task waits.
+// Requires that the pool has no live worker; a caller that was a worker must have been retired. If
+// the caller has slots of other pools, it gives them back while the task waits.
 void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::PoolWorker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
@@ -58,9 +58,9 @@ void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-// Up to this size malloc has cached blocks in each thread. A larger or an aligned block would add a
-// tenth to the time in which a pool is made, runs a task, and ends. So the options are in a
-// separate block.
+// Up to this size, malloc caches blocks in each thread. A larger or an aligned block would add a
+// tenth to the time to make a pool, run a task and end the pool. So the options are in a separate
+// block.
 static_assert(sizeof(pool::PoolCore) <= 1032);
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
@@ -75,8 +75,8 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
                           "weft::FiberPool: " + why);
 }
 
-// Returns whether the pool's remaining fibers run no code of the user: they are retired workers and
-// the library's own fibers.
+// Returns whether the pool's remaining fibers run no code of the program. These fibers are retired
+// workers and fibers of the library.
 bool no_user_code_is_left(const PoolState& state) noexcept {
   // If the pool has dropped tasks, a thread may still be destroying their callables.
   return state.closed && state.counters.cancelled == 0 && !state.counters.clears_without_place &&
@@ -84,8 +84,8 @@ bool no_user_code_is_left(const PoolState& state) noexcept {
 }
 
 // A task that waits until its own pool is idle or joined would wait for itself. If a task of
-// another pool with the same root has to wait, it gives its slots back meanwhile. `limit_of`
-// returns the limit of the wait. Its argument is true if the caller is a fiber and
+// another pool with the same root must wait, it gives its slots back meanwhile. `limit_of` returns
+// the limit of the wait. The argument of `limit_of` is true if the caller is a fiber and
 // no_user_code_is_left() returns true.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
@@ -98,8 +98,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    // A wait by a plain thread may need a report in any case, because a fiber that never yields may
-    // keep the workers from ending.
+    // A plain thread's wait may always need a report, because a fiber that never yields may prevent
+    // the workers from ending.
     only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
@@ -115,8 +115,8 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   return wait_within(core, condition, count, [&](bool) -> const Until& { return until; });
 }
 
-// Waits for the end of a closed pool, until it is time to report the wait. If only fibers are left
-// that run no code of the user, the wait needs no report, and so no timer.
+// Waits for the end of a closed pool, until it is time to report the wait. If the remaining fibers
+// run no code of the program, the wait needs no report, and so no timer.
 bool join_until_report(pool::PoolCore& core) {
   return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
     return only_leaves ? Until() : Until(detail::end_wait_report_time());
@@ -174,8 +174,8 @@ void FiberPool::resize(std::size_t capacity) {
 
 void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
-  // The request was made before the callback was registered; the callback closes the pool at later
-  // requests.
+  // The stop request was made before the callback was registered. For later requests, the callback
+  // closes the pool.
   if (core_->options().stop.stop_requested()) return close(Close::cancel);
   if (was_closed) check(core_->start());
 }

@@ -34,7 +34,7 @@ struct Requirements {
   }
 };
 
-// Refuses options of workers, because a sub-pool has no workers of its own.
+// Refuses options of workers, because a sub-pool has no worker fibers.
 void check_sub_pool(const PoolOptions& options) {
   const Requirements require{options};
   require(options.min_workers == 0, "min_workers must be 0 with a parent");
@@ -73,7 +73,7 @@ void check(const PoolOptions& options) {
   require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
           "queue_capacity must be at least 1 with OnFull::drop_oldest");
   require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
-  // Computed in this way so that it cannot overflow.
+  // This form of the condition cannot overflow.
   require(!options.prealloc || (options.capacity <= kMaxPrealloc &&
                                 options.queue_capacity <= kMaxPrealloc - options.capacity),
           "prealloc is for capacity and queue_capacity of at most 1048576 together");

@@ -19,15 +19,15 @@ namespace {
 
 void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                    pool::Registration* outer) noexcept {
-  // Hides the caller's context: a task has only its own context, wherever it runs.
+  // Hides the caller's context, because a task must see only its own context, wherever it runs.
   std::optional<this_fiber::NoCancel> without_context;
   if (ContextNode::may_have_one()) without_context.emplace();
   const pool::Registration registration(core, item, pool::Registration::Slot::none, outer);
   core.run_in_caller(item, number);
 }
 
-// Runs the task in a new fiber, which counts as the caller, and waits for it. Returns false if the
-// fiber could not be started.
+// Runs the task in a new fiber, which counts as the caller, and waits for the task. Returns false
+// if the fiber could not be started.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                       pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {
@@ -58,8 +58,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
   pool::Registration* const caller = pool::Registration::of_caller();
-  // Only a task of a pool needs the attempt without a wait: it keeps its slot if it does not have
-  // to wait.
+  // Only a task of a pool needs the attempt without a wait, because the task keeps its slot if it
+  // need not wait.
   if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
@@ -91,7 +91,7 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOp
   if (!until.can_be_stopped()) {
     return enqueue(core, item, room, Until(until.deadline(), options.stop));
   }
-  // Joins both stop requests: either ends the wait.
+  // Combines the two stop requests, so that either ends the wait.
   const std::stop_source either;
   StopRegistration<RequestStop> of_call;
   StopRegistration<RequestStop> of_task;

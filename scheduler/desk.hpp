@@ -34,7 +34,7 @@ class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // True until the worker is first called.
+    bool is_resting = false;     // True until the worker first takes part.
     bool has_open_queue = true;  // Whether thieves may steal from the start.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
@@ -60,8 +60,8 @@ class Desk {
     wakeups_.fetch_add(1, detail::relaxed);
     unpark();
   }
-  // Queues a fiber that must run on this worker, and unparks the worker. The unpark is not lost:
-  // the worker looks for such fibers before it sleeps again.
+  // Queues a fiber that must run on this worker, and unparks the worker. The unpark cannot be lost,
+  // because the worker checks for such fibers before it sleeps.
   void send_pinned(fibers::Fiber& fiber) noexcept {
     queue_pinned(fiber);
     unpark();
@@ -74,21 +74,21 @@ class Desk {
   // Returns whether the worker sleeps in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
-  // The request may be lost if the worker counts a decision at the same moment; the monitor repeats
-  // it.
+  // If the worker counts a decision at the same moment, the request may be lost; the monitor then
+  // repeats the request.
   void ask_to_look() noexcept { decisions_left.store(1, detail::relaxed); }
 
   // --- The monitor calls these ---
 
-  // Makes the running fiber give way at its next call to weft, and makes the worker look before it
+  // Makes the running fiber give way at its next call to weft. Makes the worker do a look before it
   // runs another fiber.
   void end_turn() noexcept {
     turn.has_ended.store(true, detail::relaxed);
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // `moment`: when the running fiber's present run began, in nanoseconds; 0 if the last two samples
-  // have not seen the same run.
+  // `moment`: the time when the present run of the running fiber began, in nanoseconds; 0 if the
+  // last two samples saw different runs.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
   [[nodiscard]] std::int64_t runs_since() const noexcept {
     return runs_since_.load(detail::relaxed);
@@ -99,15 +99,15 @@ class Desk {
 
   // --- The monitor and the worker call these ---
 
-  // Returns true if this call has ended the rest: the caller must then count the worker, and unpark
-  // it.
+  // Returns true if this call ended the rest. The caller must then count the worker as awake, and
+  // unpark the worker.
   [[nodiscard]] bool end_rest() noexcept {
     return resting_.exchange(false, detail::acq_rel);  // [resting]
   }
 
   // --- The worker calls these ---
 
-  // Returns whether the last turn had ended. It may return false only while locks note their
+  // Returns whether the last turn had ended. The result is false only while locks note their
   // owners.
   [[nodiscard]] bool begin_turn() noexcept {
     const bool leads_here = base::notes_lock_owners();
@@ -117,14 +117,14 @@ class Desk {
     if (!leads_here && base::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
-  // Does the same as send_pinned(). Thieves cannot take the fiber, so no other worker is woken;
-  // this worker does not sleep before it has looked.
+  // Does the same as send_pinned(). It wakes no other worker, because thieves cannot take the
+  // fiber. This worker checks the queue before it sleeps.
   void queue_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();
   }
-  // Pins the running fiber, which must not be pinned yet, to this worker until unpin_running(). A
-  // running fiber is in no queue; its next wake finds it pinned.
+  // Pins the running fiber to this worker until unpin_running(). The fiber must not be pinned yet.
+  // A running fiber is in no queue, so the pin takes effect at its next wake.
   void pin_running() noexcept {
     fibers::Fiber& fiber = *recorder.running();
     fiber.stack.load(detail::relaxed)->home = index;
@@ -152,7 +152,7 @@ class Desk {
   PinnedQueue pinned;
   WorkerThread thread;
 
-  // The worker reads both constantly; the monitor writes them occasionally.
+  // The worker reads the next two members constantly; the monitor writes them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
   // The number of decisions left until the next look. Relaxed: a count.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};

@@ -12,11 +12,12 @@
 namespace weft::scheduler {
 
 // A list that only grows, and includes the desks of spare workers. Any thread may call the
-// functions, except where a comment names the caller. Relaxed: add() and publish() have one caller
-// at a time, and a started fiber keeps its stack.
+// functions, except where a comment names the caller. Relaxed order is enough: add() and publish()
+// have one caller at a time, and a started fiber keeps its stack.
 // Order
 //   [spares]  publish counts a desk (release) -> all loads the count (acquire): the desk is
-//             complete. A waker that chooses a worker has read its bit by acquire: see IdleSet.
+//             complete. A waker that chooses a worker has read the bit of the worker by acquire:
+//             see IdleSet.
 class Desks {
  public:
   // There are at most `most` desks. `common` has the settings of all desks, except the index and
@@ -26,7 +27,7 @@ class Desks {
   Desks(const Desks&) = delete;
   Desks& operator=(const Desks&) = delete;
 
-  // Returns all existing desks; later desks are added at the end.
+  // Returns all desks that exist now; new desks are added after them.
   [[nodiscard]] std::span<Desk* const> all() const noexcept { return {desks_.get(), size()}; }
   [[nodiscard]] std::size_t size() const noexcept {
     return count_.load(detail::acquire);  // [spares]
@@ -48,20 +49,20 @@ class Desks {
     return setting;
   }
 
-  // The scheduler calls these, from one thread at a time. It calls add() before the worker's thread
-  // starts, because a waker may choose the worker once it sleeps. It calls publish() once the
-  // thread runs, so that each counted desk has a thread.
+  // The scheduler calls add() and publish(), from one thread at a time. It calls add() before the
+  // worker's thread starts, because a waker may choose the worker once it sleeps. It calls
+  // publish() once the thread runs, so that each counted desk has a thread.
   void add(Desk& desk) noexcept { desks_[desk.index] = &desk; }
   void publish() noexcept {
     count_.store(count_.load(detail::relaxed) + 1, detail::release);  // [spares]
   }
 
-  // Returns the home of a started fiber that is pinned.
+  // Returns the desk of the worker to which a started fiber is pinned.
   [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) const noexcept {
     return (*this)[fiber.stack.load(detail::relaxed)->home];
   }
-  // Queues a pinned fiber at its home. The worker of the desk `here` calls it. Not inlined:
-  // otherwise each wake would save registers for this call.
+  // Queues a pinned fiber at the desk of its worker. The worker of the desk `here` calls this
+  // function. It is not inlined, because otherwise each wake would save registers for this call.
   [[gnu::noinline]] void send_home(fibers::Fiber& fiber, Desk& here) const noexcept {
     Desk& home = home_of(fiber);
     if (&home == &here) return here.queue_pinned(fiber);

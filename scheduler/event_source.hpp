@@ -20,16 +20,16 @@ class EventSource {
   EventSource(const EventSource&) = delete;
   EventSource& operator=(const EventSource&) = delete;
 
-  // A worker calls it, outside of fibers. Blocks until events come, interrupt() is called or the
-  // deadline passes, makes the fibers that waited for the events runnable, and returns how many it
-  // woke. It may return 0 early. With Deadline::past() it only checks for events, and leaves a
-  // pending interrupt to sleepers.
+  // A worker calls it, outside of fibers. Blocks until events arrive, interrupt() is called or the
+  // deadline passes. Wakes the fibers that waited for the events, and returns their number. May
+  // return 0 early. With Deadline::past() it only checks for events, and leaves a pending interrupt
+  // to sleepers.
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Makes one blocking wait() return, or the next wait() that would block. Any thread may call it.
+  // Ends one blocked wait(), or else the next wait() that would block. Any thread may call it.
   virtual void interrupt() noexcept = 0;
-  // Returns whether anything is watched. Not virtual, because workers call it constantly.
+  // Returns whether any descriptor is watched. Not virtual, because workers call it constantly.
   [[nodiscard]] bool watches_anything() const noexcept {
-    // Relaxed: a hint. If a worker has just read 0, announce_watch() reaches it.
+    // Relaxed: a hint. If a worker has just read 0, announce_watch() notifies that worker.
     return watched_.load(detail::relaxed) != 0;
   }
 
@@ -43,8 +43,8 @@ class EventSource {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // Makes a worker that sleeps elsewhere sleep in wait() instead. Does nothing without a scheduler.
-  // Implemented in the scheduler.
+  // If a worker sleeps outside wait(), makes it sleep in wait() instead. Does nothing if no
+  // scheduler is set. The scheduler implements it.
   void announce_watch() noexcept;
 
  private:
@@ -53,7 +53,7 @@ class EventSource {
 };
 
 // Returns the event source of the calling fiber's scheduler, or of the current runtime for a plain
-// thread. Throws std::system_error (Errc::no_runtime). Implemented in the scheduler.
+// thread. Throws std::system_error (Errc::no_runtime). The scheduler implements it.
 [[nodiscard]] EventSource& current_events();
 
 }  // namespace weft::scheduler

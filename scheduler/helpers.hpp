@@ -7,10 +7,10 @@
 
 namespace weft::scheduler {
 
-// The runtime creates the helpers first, passes them down, and destroys them last, as it does with
-// the event source. A call takes two steps. Before its fiber parks, expect() ensures that there
-// will be a helper for it: all failures happen there. On the other side of the switch, submit()
-// passes the call to a helper. So a fast helper cannot wake a fiber that is not parked yet.
+// The runtime creates the helpers before the scheduler, and destroys them after it. A call takes
+// two steps. Before the fiber parks, expect() ensures that a helper will be available; only this
+// step can fail. After the fiber has parked, submit() passes the call to a helper. So a fast helper
+// cannot wake a fiber that is not parked yet.
 class Helpers {
  public:
   Helpers() = default;
@@ -18,10 +18,10 @@ class Helpers {
   Helpers(const Helpers&) = delete;
   Helpers& operator=(const Helpers&) = delete;
 
-  // Any thread may call it. Returns an error if there is no helper and no helper could be started.
-  // Without an error, exactly one submit() must follow.
+  // Any thread may call it. Returns an error if no helper exists and none could be started. After
+  // success, the caller must call submit() exactly once.
   [[nodiscard]] virtual std::error_code expect() noexcept = 0;
-  // Any thread may call it. A helper makes the call. At its end the call wakes its waker, or may
+  // Any thread may call it. A helper runs the call. When the call ends, it wakes its fiber, or may
   // free itself.
   virtual void submit(detail::BlockingCall& call) noexcept = 0;
   // Returns the number of existing helpers; it may be stale.

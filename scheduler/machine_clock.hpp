@@ -13,8 +13,8 @@ namespace weft::scheduler {
   return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
 }
 
-// Returns nanoseconds. This is the clock of Deadline, except in a simulation: there each host has
-// its own clock for deadlines, and all hosts share one worker.
+// Returns the time in nanoseconds, by the clock that Deadline uses. In a simulation, deadlines use
+// the clock of a simulated host instead, and all hosts share one worker.
 [[nodiscard]] inline std::int64_t machine_now() noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_now();

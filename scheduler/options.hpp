@@ -34,16 +34,16 @@ struct Stall {
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
-  // This fiber may have stopped running; its record stays readable.
+  // The fiber may have stopped running since; its record stays readable.
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
   std::uint64_t switches = 0;  // The worker's switches when it began to run the fiber.
   fibers::StackSpace* stacks = nullptr;
 
-  // Returns the fiber's calls; empty if the worker has switched since, or where calls are not
-  // available: see calls_of_thread(). Only on_stall, on_blocked and dumps may call it, before they
-  // return.
+  // Returns the fiber's call stack. It is empty if the worker has switched since, or if the
+  // platform cannot read calls: see calls_of_thread(). Only on_stall, on_blocked and dumps may call
+  // it, before they return.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
@@ -51,25 +51,25 @@ struct MonitorOptions {
   bool enabled = true;
   // How long a fiber may run without waiting before it gives way.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that runs this long makes its worker stuck.
+  // A worker is stuck if its fiber runs this long without a switch.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
   // The maximum number of spare workers that replace stuck workers.
   unsigned spares = 16;
-  // The monitor's thread calls on_stall for each stall once it has lasted report_after.
+  // The monitor's thread calls on_stall once for each stall that has lasted for report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
-  // The monitor's thread calls it once for each cycle of fibers that wait for each other. Empty:
-  // the monitor searches for no cycles.
+  // The monitor's thread calls this function once for each cycle of fibers that wait for each
+  // other. If it is empty, the monitor does not search for cycles.
   std::function<void(const WaitCycle&)> on_cycle = {};
   // The monitor's thread calls on_blocked for each stall in which the worker is blocked. When the
-  // fiber continues, that thread calls on_continued with the number that on_blocked returned and
-  // the elapsed time, unless the number is 0.
+  // fiber continues, the monitor's thread calls on_continued, unless on_blocked returned 0. The
+  // arguments are the number that on_blocked returned and the elapsed time.
   std::function<std::uint64_t(const Stall&)> on_blocked = {};
   std::function<void(std::uint64_t, std::chrono::nanoseconds)> on_continued = {};
 };
 
-// Determines how the number of workers follows the usable processors. The monitor compares both
-// numbers at some of its samples.
+// Determines how the number of workers follows the number of usable processors. The monitor
+// compares the two numbers at some of its samples.
 struct ProcessorOptions {
   // The monitor's thread calls it. 0: the number is unknown at present.
   std::function<unsigned()> count = &base::usable_processors_hint;
@@ -85,19 +85,19 @@ struct SchedulerOptions {
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
-  // The helpers make blocking calls for fibers, and outlive the fibers. Null: fibers make no
+  // The helpers run blocking calls for fibers, and outlive the fibers. If null, fibers cannot make
   // blocking calls.
   Helpers* helpers = nullptr;
-  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: workers search
-  // for no deadlocks.
+  // A worker calls it, outside of fibers, once no fiber can ever run again. If it is empty, workers
+  // do not search for deadlocks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
-  // The simulation makes the decisions of the only worker. Null: the normal rules apply.
+  // The simulation makes the decisions of the only worker. If null, the normal rules apply.
   detail::Simulation* simulation = nullptr;
   // If true, spawns are refused while a fiber waits for a stack.
   bool refuses_without_stacks = false;
-  // The bytes of memory that the process should not exceed; 0: no goal. Without a monitor the goal
-  // has no effect.
+  // The memory, in bytes, that the process should not exceed; 0: no goal. The goal has no effect
+  // without a monitor.
   std::size_t memory_goal = 0;
   // Whether the program has set memory_goal; a default goal refuses fewer spawns
   // (upkeep/memory_goal.hpp).

@@ -24,10 +24,11 @@ namespace {
 
 enum class SlotState : std::uint8_t { free, filling, full };
 
-// A sample as the handler leaves it.
+// A slot into which the signal handler writes one sample.
 // Order
 //   [slot]  the handler stores full (release) -> drain loads it (acquire): the sample is complete.
-//           drain stores free (release) -> a handler takes the slot (acquire): it has been read.
+//           drain stores free (release) -> a handler takes the slot (acquire): drain has read the
+//           sample.
 struct SampleSlot {
   detail::Atomic<SlotState> state{SlotState::free};
   ProcessorSample sample;
@@ -36,8 +37,8 @@ struct SampleSlot {
 
 constexpr std::size_t kSlots = 128;
 
-// One table for the process. The slots are never freed, because a signal may come late. Pages that
-// no sample has reached are not touched.
+// One table for the process. The slots are never freed, because a signal may arrive late. Pages
+// without a sample use no memory, because no code touches them.
 // Order
 //   [slots]  the constructor stores them (release) -> the handler loads them (acquire).
 struct SampleBook {
@@ -64,8 +65,8 @@ SampleSlot* take_slot() noexcept {
   return nullptr;
 }
 
-// Records the fiber that runs here, unless the worker is between two fibers: then its stack pointer
-// is not in the new fiber's stack.
+// Records the fiber that runs on this thread. Records none if the worker is between two fibers,
+// when its stack pointer is not in the new fiber's stack.
 void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   Worker* const worker = current_worker();
   const fibers::Fiber* const fiber = worker == nullptr ? nullptr : worker->current_fiber();
@@ -130,7 +131,7 @@ void ProcessorSampler::follow_workers() {
       const auto [timer, is_new] = timers_.try_emplace(
           thread, base::ThreadTimer::Setting{
                       .thread = thread, .signal = SIGPROF, .first = period_, .period = period_});
-      // A thread that has just ended has no timer either; the next round removes it.
+      // A thread that has just ended has no timer either; the next call removes its entry.
       if (!is_new || timer->second.is_set()) continue;
       is_refused = true;
       timers_.erase(timer);

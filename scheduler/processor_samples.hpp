@@ -22,7 +22,7 @@ struct ProcessorSample {
   fibers::Backtrace calls;
 };
 
-// Once constructed, samples all workers of the process by their threads' processor time. Each
+// An object of this class samples all workers of the process by their threads' processor time. Each
 // thread has a timer that sends SIGPROF to it. The handler records the registers and copies the
 // stack into a slot; it takes no lock and allocates nothing. The owner unwinds the copies. Owner: a
 // plain thread. The caller ensures that the process has only one sampler at a time.
@@ -42,7 +42,7 @@ class ProcessorSampler {
   // Calls `see` with each new sample. Must be called every few milliseconds, because there is room
   // for 128 samples.
   void drain(const std::function<void(const ProcessorSample&)>& see);
-  // Returns the number of samples that were lost for lack of room.
+  // Returns the number of samples that were lost because all slots were full.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 
  private:

@@ -31,7 +31,7 @@ void Shared::throw_too_many_fibers() {
                                            std::to_string(waiting) + " fibers wait for a stack");
   }
   if (const MemoryGoal& goal = stores_.goal(); goal.is_refusing()) {
-    // Even if no worker wakes up, the monitor must check whether the process uses less memory.
+    // The monitor must check whether the process uses less memory, even if no worker wakes up.
     detail::full_fence();  // [goal]
     monitor_rest_.end();
     throw_error(

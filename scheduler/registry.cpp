@@ -39,27 +39,28 @@ namespace {
 // Order
 //   [default]   the default is stored (release) -> Choice loads it (acquire): the scheduler is
 //               complete.
-//   [choosing]  Choice counts itself; full_fence; it loads the default, against: stop_choosing
-//               stores another default; full_fence; it reads the counts. Either the chooser finds
-//               the new default, or stop_choosing waits for it.
+//   [choosing]  Choice counts itself; full_fence; Choice loads the default, against: stop_choosing
+//               stores another default; full_fence; stop_choosing reads the counts. Either Choice
+//               finds the new default, or stop_choosing waits for that Choice.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// Two counters of the threads that are choosing. While stop_choosing() waits for a counter to
-// become 0, new choosers use the other counter; then it exchanges the two. So it returns even if
-// some thread is always choosing.
+// Two counters of the threads that are choosing. While stop_choosing() waits for one counter to
+// become 0, new choosers use the other counter; then stop_choosing() exchanges the two. So it
+// returns even if some thread is always choosing.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
-// A caller also holds it while it sets the default or exchanges the two counters.
+// A thread also holds this mutex while it sets the default or exchanges the two counters.
 detail::ThreadMutex registry_mutex;
-// All schedulers, and the schedulers that may be chosen, oldest first. Never destroyed: a static
-// runtime may end after other static objects. tools/gdb/weft.py reads `registry`.
+// All schedulers, and the schedulers that a thread may choose; both lists oldest first. Never
+// destroyed, because a static runtime may end after other static objects. tools/gdb/weft.py reads
+// `registry`.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 
 detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
 
-// Not inlined: fibers, which move between threads, must not cache its address.
+// Not inlined, because a fiber may move to another thread, and must not cache the address.
 [[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
   thread_local Scheduler* bound = nullptr;
   return bound;
@@ -72,8 +73,8 @@ void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
 
 void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
 void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
-// Only the thread that forked exists in the child. If it holds a lock of a scheduler, that lock
-// stays locked forever.
+// Only the thread that forked exists in the child. A scheduler's lock that another thread held at
+// the fork stays locked forever.
 void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry->clear();
   choosable->clear();
@@ -121,8 +122,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: changed under the mutex only. A thread that reads a stale value either counts itself
-    // in the counter that is waited for next, or finds the new default.
+    // Relaxed: the value changes only under the mutex. A thread that reads a stale value either
+    // counts itself in the counter that is read next, or finds the new default.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]
@@ -135,7 +136,7 @@ void leave_registry(Scheduler& scheduler) noexcept {
   std::erase(*registry, &scheduler);
 }
 
-// Not analyzed: see lock_until().
+// Excluded from thread-safety analysis: see lock_until().
 bool visit_registry(Deadline patience,
                     const std::function<void(Scheduler&)>& visit) WEFT_NOT_ANALYZED {
   const std::unique_lock lock = base::lock_until(registry_mutex, patience);

@@ -9,13 +9,13 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// The scheduler's constructor calls it once the scheduler is complete. Throws std::bad_alloc,
-// std::system_error.
+// The scheduler's constructor calls this function once the scheduler is complete. Throws
+// std::bad_alloc, std::system_error.
 void enter_registry(Scheduler& scheduler);
-// When it returns, no thread can choose the scheduler any more, and no thread that had chosen it
-// still uses it.
+// After the return, no thread can choose the scheduler, and no thread that chose it earlier still
+// uses it.
 void stop_choosing(Scheduler& scheduler) noexcept;
-// The scheduler's destructor calls it. Also calls stop_choosing().
+// The scheduler's destructor calls this function, which also calls stop_choosing().
 void leave_registry(Scheduler& scheduler) noexcept;
 
 // Calls `visit` for each scheduler; no scheduler is destroyed meanwhile. Returns false, without
@@ -31,9 +31,9 @@ Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 // the last fork has no threads in this process.
 [[nodiscard]] std::uint32_t forks() noexcept;
 
-// The scheduler to which the calling plain thread spawns while this object lives. It is the
-// scheduler to which the thread is bound, otherwise the oldest of the process, otherwise nullptr.
-// The object delays the scheduler's destruction, so it must be short-lived.
+// The scheduler to which the calling plain thread spawns while this object lives. This is the
+// scheduler to which the thread is bound, otherwise the oldest scheduler of the process, otherwise
+// nullptr. The object delays the scheduler's destruction, so it must be short-lived.
 class Choice {
  public:
   Choice() noexcept;

@@ -19,8 +19,8 @@ using fibers::Fiber;
 
 namespace {
 
-// A task that first names its fiber. It is too large for a fiber's record, so a name costs an
-// allocation.
+// A task that names its fiber before it runs. The task is too large for a fiber's record, so a name
+// costs an allocation.
 class NamedTask {
  public:
   using Shown = void;  // A dump cannot access the wrapped task.
@@ -59,10 +59,10 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
   }
 }
 
-// Counts as a spawn from outside, even if a fiber calls it: the record belongs to no worker.
+// Counts as a spawn by a plain thread, even if a fiber calls it: no worker owns the record.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
-  // Some of the usual workers may not exist yet.
+  // Some of the first usual() workers may not exist yet.
   const auto homes =
       std::min(static_cast<unsigned>(shared_.desks().size()), shared_.active().usual());
   const unsigned home =
@@ -87,7 +87,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   return fiber;
 }
 
-// Takes the record from the cache of plain threads.
+// Takes the fiber's record from the cache of plain threads.
 Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = nullptr;
   {

@@ -22,14 +22,14 @@
 
 namespace weft::scheduler {
 
-// Owns all workers, each with its thread, and the monitor; and serves the requests of plain
-// threads. Shared has the state that the workers share.
+// Owns all workers, each with its thread, and the monitor. Serves the requests of plain threads.
+// The class Shared has the state that the workers share.
 class Scheduler {
  public:
   // Starts the worker threads, which sleep in `events`; `events` must outlive the scheduler. Throws
   // std::system_error.
   Scheduler(SchedulerOptions options, EventSource& events);
-  // Stops the workers. No fiber may be left: call retire() first.
+  // Stops the workers. All fibers must have ended: call retire() first.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -45,17 +45,18 @@ class Scheduler {
   void spawn(detail::Task&& task, const SpawnOptions& options, const void* caller);
   // Makes a fiber that waits for make_ready(). Any thread may call it.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
-  // A plain thread calls it before the destructor. Waits until no fiber is left, prevents plain
-  // threads from choosing this scheduler, and waits again for fibers that were spawned in between.
+  // A plain thread calls it before the destructor. Waits until all fibers have ended, prevents
+  // plain threads from choosing this scheduler, and waits again for fibers that were spawned
+  // meanwhile.
   void retire() noexcept;
-  // Waits until no fiber is left; returns false if the deadline passed first. A plain thread calls
-  // it.
+  // Waits until all fibers have ended; returns false if the deadline passed first. A plain thread
+  // calls it.
   [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept {
     return wait_idle(deadline,
                      deadline.is_never() ? Quiescence::Then::waits_on : Quiescence::Then::acts);
   }
-  // Does the same for a thread that writes a report at the deadline, and waits again. So the search
-  // for deadlocks counts this wait as a wait without a deadline.
+  // Does the same as wait_idle_until(), for a thread that writes a report at the deadline and waits
+  // again. So the search for deadlocks treats this wait as a wait without a deadline.
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }
@@ -64,8 +65,8 @@ class Scheduler {
   void begin_end() noexcept { is_ending_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // Called when the event source has its first watch: a sleeping worker should then sleep in the
-  // event source. Any thread may call it.
+  // The event source calls it at its first watch. Makes a sleeping worker sleep in the event
+  // source. Any thread may call it.
   void events_started() noexcept;
 
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
@@ -86,15 +87,15 @@ class Scheduler {
                                           const void* caller);
 
   Shared shared_;
-  const std::uint32_t forks_;  // The number of forks before its creation.
-  // Relaxed: the function that runtime::announce_end() calls notifies waiters under a lock.
+  const std::uint32_t forks_;  // The number of forks before the creation.
+  // Relaxed: runtime::announce_end() calls a function that notifies waiters under a lock.
   detail::Atomic<bool> is_ending_{false};
-  // Every plain thread that spawns writes these.
+  // Every plain thread that spawns writes the following members.
   alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block on it.
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
   detail::Atomic<unsigned> next_home_{0};  // Relaxed: it only spreads fibers over the workers.
-  // Each worker is made before its thread starts, and all usual workers before the first thread
-  // starts.
+  // Each worker is made before its thread starts; all initial workers are made before the first
+  // thread starts.
   std::vector<std::unique_ptr<Loop>> workers_;
   std::vector<std::thread> threads_;
   Monitor monitor_;

@@ -23,7 +23,7 @@ unsigned take_number() noexcept {
   return next.fetch_add(1, relaxed);  // Relaxed: the numbers only have to be distinct.
 }
 
-// Without a monitor, workers are neither called up nor held back when the processors are crowded.
+// Without a monitor, the number of awake workers does not depend on how many processors are in use.
 ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
   if (!options.monitor.enabled) return {options.workers, 0, options.workers + 1};
   return {options.workers, options.processors.most_workers,
@@ -32,8 +32,8 @@ ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
 
 }  // namespace
 
-// If there is only one worker, its queue is closed to thieves, which makes the queue faster,
-// provided it can later be opened for spares. The spares' queues are open.
+// The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
+// later for spare workers. The queues of spare workers are open.
 Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
                EventSource& events)
     : scheduler_(scheduler),
@@ -97,7 +97,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it: `wanted` workers must take part, as far as the system provides threads.
+// The monitor calls it. `wanted` workers then take part, or fewer if the system refuses threads.
 void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;
@@ -114,7 +114,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
       make_worker();
       start_thread(*workers_.back());
     } catch (const std::exception&) {
-      // The system refuses memory or a thread; the monitor tries again at its next sample.
+      // The system refused memory or a thread; the monitor tries again at its next sample.
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }

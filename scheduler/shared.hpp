@@ -74,7 +74,7 @@ class Shared {
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
-  // Set once, before all workers are unparked.
+  // Makes all workers end: sets the flag, and then unparks all workers.
   void stop() noexcept;
   [[nodiscard]] bool stopping() const noexcept {
     return stopping_.load(detail::acquire);  // [idle]
@@ -89,7 +89,7 @@ class Shared {
   [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
   // Returns whether there are watched descriptors, or timers of any worker.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
-  // Returns when the earliest timer of an awake worker is overdue, so that a sleeper must run it.
+  // Returns when a sleeping worker must run the earliest timer of an awake worker.
   [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
   // Any thread may call it, except the workers of this scheduler.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
@@ -103,10 +103,10 @@ class Shared {
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return stores_.fibers(); }
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[noreturn]] void throw_too_many_fibers();
-  // The number of fibers that were spawned and have not finished. It is exact when nothing runs.
+  // Returns the number of spawned fibers that have not finished; exact while no fiber runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
-  // Used by threads that wait until no fiber is left.
+  // Threads that wait until all fibers have ended use it.
   [[nodiscard]] Quiescence& quiescence() noexcept { return quiescence_; }
 
  private:
@@ -121,11 +121,11 @@ class Shared {
   DeadlockWatch deadlock_watch_{*this};
   StackShortage stack_shortage_{*this};
   Watch watch_;
-  // Every searcher and sleeper reads it, and it is written once.
+  // Every worker that searches or falls asleep reads this flag; it is written once.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   Quiescence quiescence_;
   MonitorRest monitor_rest_;
-  // Every plain thread that spawns or wakes writes these.
+  // Every plain thread that spawns or wakes fibers writes this member.
   alignas(base::kCacheLine) Visitors visitors_;
 };
 

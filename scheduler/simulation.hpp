@@ -30,7 +30,7 @@ class Simulation {
 
   // The running fiber has spawned a fiber; if no fiber runs, the spawn came from outside.
   virtual void spawned(fibers::Fiber& fiber) noexcept = 0;
-  // A fiber has become ready; take() returns it at some later time, or never.
+  // A fiber has become ready. A later take() may return this fiber.
   virtual void ready(fibers::Fiber& fiber) noexcept = 0;
   // Returns the fiber that runs next, and sets `ends_turn` if that fiber must give way in its next
   // call that may park. Returns null if no fiber is ready.
@@ -95,15 +95,16 @@ class Stage {
   // there is no timer. The worker calls it.
   [[nodiscard]] Deadline next_timer() const noexcept;
   // Returns a heading, and for each fiber a line and its calls. The worker calls it, outside of
-  // fibers. Implemented in the runtime.
+  // fibers; the runtime implements it.
   [[nodiscard]] std::string describe() const;
-  // Returns the line of `fiber`. The worker calls it, outside of fibers; the runtime implements it.
+  // Returns the line that describes `fiber`. The worker calls it, outside of fibers; the runtime
+  // implements it.
   [[nodiscard]] std::string describe(const fibers::Fiber& fiber) const;
-  // Returns the line of the running fiber, and its calls; empty while no fiber runs. The plain
-  // thread that made the Stage calls it. Implemented in the runtime.
+  // Returns the line that describes the running fiber, and its calls; empty while no fiber runs.
+  // The plain thread that made the Stage calls it; the runtime implements it.
   [[nodiscard]] std::string describe_running() const;
-  // In a build with -Dno_sync=true, everything that each fiber did before it last gave way happens
-  // before the return. Any thread and fiber may call it.
+  // In a build with -Dno_sync=true, all actions of each fiber up to its last switch happen before
+  // the return. Any thread and fiber may call it.
   static void learn_of_all_fibers() noexcept;
 
  private:

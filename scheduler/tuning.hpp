@@ -12,69 +12,70 @@ namespace weft::scheduler::tuning {
 // --- Looks of a worker with work ---
 
 // After at most this many decisions, a worker looks at what it would otherwise never reach: the
-// shared queue, its oldest new fibers, timers and descriptors. More: such work waits longer; fewer:
-// looks take more time from fibers. A prime, so that looks do not fall into step with a program's
-// period.
+// shared queue, its oldest new fibers, timers and descriptors. With more decisions, such work waits
+// longer; with fewer, looks take more time from fibers. The number is a prime, so that looks do not
+// coincide with a program's period.
 inline constexpr std::uint32_t kMostDecisions = 61;
-// The longest time between two looks. It bounds the wait of everything that a look finds.
+// The longest time between two looks. It bounds how long everything that a look finds can wait.
 inline constexpr std::int64_t kLookPeriod = 200'000;
 // A busy worker looks at the descriptors no more often than this: each look is a system call.
 inline constexpr std::int64_t kPollInterval = 20'000;
-// The oldest new fibers get a turn once in this time. More often: workers begin more subtrees
-// early. With a turn at each look, skynet took 1.5 times as long, and peaked at 55 MB.
+// The oldest new fibers get a turn once in this time. With a shorter time, workers begin more
+// subtrees early. With a turn at each look, skynet took 1.5 times as long, and peaked at 55 MB.
 inline constexpr std::int64_t kReachPeriod = 200'000;
-// This many further new fibers add one fiber to each turn. A smaller number costs as much as a
-// shorter period.
+// Each further group of this many new fibers adds one fiber to a turn. A smaller number costs as
+// much as a shorter period.
 inline constexpr std::size_t kNewFibersPerReached = 512;
 // At most this many new fibers get a turn at a time. Without a bound, most of a million sleeping
 // fibers were parked at once; they used 3.5 GB, and took eight times as long.
 inline constexpr std::size_t kMostReached = 8;
-// An empty ring is filled with this many waiting fibers. More: the prefetched parts of their stacks
-// have left the innermost cache when they run; fewer: the worker locks the list more often.
+// An empty ring is filled with this many waiting fibers. With more, the prefetched parts of their
+// stacks leave the innermost cache before the fibers run. With fewer, the worker locks the list
+// more often.
 inline constexpr std::size_t kFetched = 16;
 
 // --- Calls for help ---
 
-// A fiber may wait this long while a processor is idle; while a worker sleeps, looks are also this
-// far apart. Less: workers wake each other for fibers that would soon have run; a wake costs both
-// workers some 10 us.
+// A fiber may wait this long while a processor is idle. While a worker sleeps, this is also the
+// time between looks. With less, workers wake each other for fibers that would soon run; a wake
+// costs each worker some 10 us.
 inline constexpr std::int64_t kPatience = 50'000;
 // Fibers may wait this long if all usable processors have an awake worker: another worker would
 // only share a processor.
 inline constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
-// The first and the longest pause after a call that was a bet. A longer pause delays help that is
-// needed; a shorter pause repeats a lost bet.
+// The first and the longest pause after a call for help that may be useless. A longer pause delays
+// help that is needed; a shorter pause repeats useless calls.
 inline constexpr std::int64_t kShortestCallPause = 100'000;
 inline constexpr std::int64_t kLongestCallPause = 4'000'000;
 
 // --- Long runs ---
 
-// Runs of this length count as long: the worker then minds the watch before each run. For shorter
-// runs that does not pay.
+// A run of this length counts as long. The worker then checks the watch before each run; for
+// shorter runs, these checks cost more than they save.
 inline constexpr std::int64_t kLongRun = 200'000;
 // A run of this length is certainly long unless the thread was preempted; one system call shows
 // whether it was.
 inline constexpr std::int64_t kCertainlyLongRun = 1'000'000;
-// For runs of a length in between, the worker reads its processor time only once in this many
+// For runs between these two lengths, the worker reads its processor time only once in this many
 // cases. A system call in each case would cost more than it saves.
 inline constexpr unsigned kSuspicionsPerQuestion = 8;
-// For how long a worker expects more long runs after a long run; meanwhile it wakes sleepers
-// sooner.
+// For this long after a long run, a worker assumes that more long runs follow, and wakes sleeping
+// workers sooner.
 inline constexpr std::int64_t kLongRunMemory = 100'000'000;
 
 // --- Searches: a worker without work steals ---
 
 // The time that a worker searches before it sleeps: several times the cost of waking a sleeping
-// thread. Longer: searches waste processor time; shorter: the worker would often be woken just
-// after it fell asleep.
+// thread. With a longer time, searches waste processor time; with a shorter time, the worker is
+// often woken just after it fell asleep.
 inline constexpr std::int64_t kSearchTime = 30'000;
-// Two looks at a victim must be this far apart to distinguish waiting work from work in progress.
+// A thief checks a worker twice, this far apart, to distinguish waiting work from work in progress.
 // With 1 us, two workers took up to 2.5 times as long as one worker for `weft_workloads W1`.
 inline constexpr std::int64_t kBetweenLooks = 5'000;
-// Work that its owner will reach within this time is left to the owner, because moving the work
-// costs more. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
+// A thief leaves work to an owner that will reach the work within this time, because a move costs
+// more. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
 inline constexpr std::int64_t kWorthStealing = 20'000;
-// A look at a victim this long ago shows nothing about its present pace.
+// A check of another worker this long ago shows nothing about the present pace of that worker.
 inline constexpr std::int64_t kLookIsOld = 1'000'000;
 
 // --- Visits: a worker with work looks at others ---
@@ -88,8 +89,8 @@ inline constexpr std::int64_t kWorthVisiting = 50'000;
 // A visitor takes at most this many fibers, which bounds how long its own fibers wait for the
 // visit.
 inline constexpr std::int64_t kMostRelieved = 1024;
-// If a fiber has used this much processor time since a visitor found its run to be long, it still
-// computes.
+// A fiber still computes if it has used this much processor time since a visitor found its run to
+// be long.
 inline constexpr std::int64_t kComputes = 100'000;
 // Reading a thread's state from the kernel takes 5 us, so a visitor does it at most once in this
 // time.
@@ -98,18 +99,18 @@ inline constexpr std::int64_t kAskPeriod = 2'000'000;
 // --- Timers of other workers ---
 
 // An idle worker runs a timer that has been due for this long; a visitor does so only if the
-// timer's owner is stuck. Less: workers take timers from an owner that is about to run them.
+// timer's owner is stuck. With less, workers take timers from an owner that is about to run them.
 inline constexpr std::int64_t kOverdue = 200'000;
 // A visitor runs a timer that has been due for this long, even if its owner is not stuck.
 inline constexpr std::int64_t kLongOverdue = 2'000'000;
 
 // --- Sleep ---
 
-// For how long a worker sleeps before it frees the memory of unused stacks and records. Less: the
-// next burst of fibers pays for page faults.
+// For how long a worker sleeps before it frees the memory of unused stacks and records. With less,
+// the next burst of fibers causes page faults.
 inline constexpr std::int64_t kTrimDelay = 100'000'000;
-// For how long a worker sleeps, in a runtime without a monitor, while another worker is awake.
-// So fibers that the other worker queues, but does not run, may wait this long.
+// For how long a worker sleeps, in a runtime without a monitor, while another worker is awake. So
+// fibers in the queue of the awake worker may wait this long.
 inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
@@ -121,7 +122,7 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
-// For how long the period stays short after a sample has found a long run.
+// For how long the sample period stays short after a sample has found a long run.
 inline constexpr std::int64_t kAlert = 200'000'000;
 // After this time, a call that blocks its worker does not keep the period short any more, because a
 // spare replaces the worker. A sample of a blocked worker reads a file of the kernel, which takes
@@ -132,8 +133,8 @@ inline constexpr std::int64_t kLongBlock = 1'000'000'000;
 inline constexpr std::int64_t kMonitorRest = 500'000'000;
 
 // The time between the beginnings of two censuses, and the number of slabs of 64 KiB that a step
-// visits. A longer period: the ages of parks in dumps are less exact. More slabs: a step, during
-// which the monitor does nothing else, takes longer than a third of a millisecond.
+// visits. With a longer period, the ages of parks in dumps are less exact. With more slabs, a step
+// takes longer than a third of a millisecond, in which the monitor does nothing else.
 inline constexpr std::int64_t kCensusPeriod = 10'000'000'000;
 inline constexpr std::size_t kCensusSlabs = 16;
 
@@ -163,19 +164,18 @@ inline constexpr std::int64_t kMostStackChains = 128;
 inline constexpr std::int64_t kMostFiberChains = 256;
 
 // The time between two comparisons of the process's memory with its goal, unless the memory grows
-// fast. More: a burst is noticed later; less: each comparison reads a file, which takes 2 us.
+// fast. With more, a burst is noticed later; with less, more reads of a file cost 2 us each.
 inline constexpr std::int64_t kMemoryLook = 10'000'000;
 
 // --- Fibers without a stack ---
 
-// The minimum pause between two requests for stacks to the system: each request may be a call that
-// fails.
+// The minimum pause between two requests to the system for stacks, because each request may fail.
 inline constexpr std::int64_t kStackRequestPause = 10'000'000;
 // The shortest time between two alarms, which make sleepers empty their stores of stacks. For twice
 // this time after an alarm, workers that fall asleep also empty their stores.
 inline constexpr std::int64_t kStackAlarmPeriod = 100'000'000;
-// If no fiber has run for this long, the shortage is reported as a deadlock. Less: slow programs
-// would also be reported. After kShortageEnds without a shortage, the next shortage counts as new.
+// If no fiber has run for this long, the shortage is reported as a deadlock. With less, reports
+// would include slow programs. After kShortageEnds without a shortage, the next one counts as new.
 inline constexpr std::int64_t kShortagePatience = 5'000'000'000;
 inline constexpr std::int64_t kShortageEnds = 1'000'000'000;
 // The minimum pause between two lines about a shortage on stderr.
@@ -183,8 +183,8 @@ inline constexpr std::int64_t kShortageLinePeriod = 10'000'000'000;
 
 // --- Samples of how long fibers wait and run ---
 
-// A sample begins this long after the end of the previous sample. Less: workers follow fibers for a
-// greater part of the time, which costs a call at each switch.
+// A sample begins this long after the end of the previous sample. With less, workers follow fibers
+// for more of the time, which costs a call at each switch.
 inline constexpr std::int64_t kSamplePause = 1'000'000;
 // After this time the sampler stops following a fiber that has not run, so that it can follow
 // another.
@@ -192,7 +192,7 @@ inline constexpr std::int64_t kSamplePatience = 10'000'000'000;
 
 // --- Blocking calls ---
 
-// An idle helper thread ends after this long. Less: occasional calls start threads.
+// An idle helper thread ends after this long. With less, occasional calls start threads.
 inline constexpr std::int64_t kHelperIdleTime = 10'000'000'000;
 
 }  // namespace weft::scheduler::tuning

@@ -19,8 +19,8 @@ class Visitors {
   class Visit {
    public:
     explicit Visit(Visitors& visitors) noexcept : count_(visitors.count_) {
-      // Relaxed: until here, an object that the caller holds, such as a parked fiber, keeps the
-      // scheduler alive.
+      // Relaxed: until this increment, an object that the caller holds, such as a parked fiber,
+      // keeps the scheduler alive.
       count_.fetch_add(1, detail::relaxed);
     }
     ~Visit() { count_.fetch_sub(1, detail::release); }  // [visit]

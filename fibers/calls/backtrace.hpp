@@ -1,4 +1,4 @@
-// The calls that a parked fiber is in.
+// Returns the call stacks of fibers that are parked, and of the calling fiber.
 #pragma once
 
 #include <array>
@@ -14,14 +14,15 @@ struct Backtrace {
   std::size_t count = 0;
 };
 
-// Visits the stack of a parked fiber, and unwinds the stack there. No thread may resume it
-// meanwhile, and none of its own code runs. Returns an empty backtrace if too little of the stack
-// is left for an unwinder, and under a sanitizer, which such a visit would confuse.
+// Switches to the stack of a parked fiber, and unwinds the stack there. No thread may resume the
+// fiber meanwhile; the fiber's own code does not run. Returns an empty backtrace if the stack has
+// too little room for an unwinder. Also returns an empty backtrace under a sanitizer, which cannot
+// follow such a switch.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
-// Returns the calls of the caller, which runs on the stack `here`; the first frame is in the caller
-// itself. Returns an empty backtrace if too little of the stack is left for an unwinder, and under
-// a sanitizer.
+// Returns the call stack of the caller, which runs on the stack `here`; the first frame is in the
+// caller itself. Returns an empty backtrace under a sanitizer, or if the stack has too little room
+// for an unwinder.
 [[nodiscard, gnu::noinline]] Backtrace calls_here(const Stack& here) noexcept;
 
 }  // namespace weft::fibers

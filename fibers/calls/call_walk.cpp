@@ -17,7 +17,7 @@ namespace {
 using Word = std::uintptr_t;
 using Value = std::optional<Word>;
 
-// The bits of a pointer that are its address: the mask clears the bits that authenticate pointers
+// The bits of a pointer that form its address. The mask clears the bits that authenticate pointers
 // on aarch64.
 constexpr Word kAddressBits = (Word{1} << 48) - 1;
 
@@ -31,8 +31,8 @@ class Walk {
 
   Backtrace run() noexcept {
     Backtrace trace;
-    // Every address is printed as the instruction before it, so the innermost frame has the address
-    // after its instruction, like a call.
+    // A report prints the instruction before each address. So the innermost frame gets the address
+    // after its current instruction, like a call.
     add(trace, registers_.program_counter + 1);
     bool is_call = false;
     while (trace.count < Backtrace::kMostFrames) {
@@ -65,7 +65,7 @@ class Walk {
     if (!rules_at(address, table, rules)) return Step::lost;
     if (rules.ends_here) return Step::end;
     const Value frame = rules.by_expression ? evaluate(rules.expression) : frame_by_register(rules);
-    // A caller's frame is higher on the stack; otherwise the image is wrong.
+    // A caller's frame must be higher on the stack; otherwise the image is invalid.
     if (!frame || *frame < stack_pointer() || *frame > end_) return Step::lost;
     Registers caller = registers_;
     for (std::size_t number = 0; number < kRegisters; ++number) {
@@ -104,8 +104,8 @@ class Walk {
     value ? caller.set(number, *value) : caller.forget(number);
   }
 
-  // The form that compilers write for realigned frames: a register, an offset, and the word at that
-  // place.
+  // Evaluates the form that compilers write for realigned frames: the word at an offset from a
+  // register.
   [[nodiscard]] Value evaluate(TableReader reader) const noexcept {
     constexpr std::uint8_t kDereference = 0x06;
     constexpr std::uint8_t kRegisterAndOffset = 0x70;
@@ -129,7 +129,7 @@ class Walk {
   // Takes the next word that looks like a return address. If its function has a frame pointer, the
   // word below has the caller's frame pointer.
   bool scan() noexcept {
-    // The image has no words below this place.
+    // The image has no words below `begin_`.
     for (Word at = std::max(stack_pointer(), begin_); const Value word = word_at(at);
          at += sizeof(Word)) {
       if (!follows_call(*word & kAddressBits)) continue;
@@ -190,8 +190,8 @@ void Registers::read(const void* signal_context) noexcept {
 #endif
 }
 
-// It copies word by word, so that the compiler does not call memcpy. The stack may be in use, and a
-// sanitizer would check the access.
+// Copies word by word, so that the compiler does not call memcpy, in which a sanitizer would report
+// accesses to a stack that is in use.
 void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
   begin = std::max(registers.values[kStackRegister], reinterpret_cast<Word>(lowest));
   const auto end = reinterpret_cast<Word>(top);
@@ -205,7 +205,7 @@ void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
 }
 
 bool ThreadImage::copy_parked(const Stack& stack) noexcept {
-  // The header of an inlined fiber lies in its parent's frame, which may be gone.
+  // The header of an inlined fiber is in its parent's frame, which may no longer exist.
   Context saved = nullptr;
   Word lowest = 0;
   registers = {};

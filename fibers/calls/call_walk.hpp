@@ -1,4 +1,4 @@
-// The calls that a thread is in, found in a copy of its stack.
+// Finds the call stack of a thread in a copy of the thread's stack.
 #pragma once
 
 #include "fibers/calls/backtrace.hpp"
@@ -6,11 +6,11 @@
 
 namespace weft::fibers {
 
-// Walks the image by the unwind tables of the program. It reads only the image, the tables and
-// code, whatever the image contains: the thread may have been anywhere, and the image may be
-// inconsistent. If a table needs an unknown register, or there is no table, the walk takes the next
-// word that looks like a return address. Each frame is a return address; for the innermost call it
-// is the place after its current instruction. Plain threads call it.
+// Walks the image with the program's unwind tables. The walk reads only the image, the tables and
+// code, even if the image is inconsistent, because the thread may have been at any instruction. If
+// a table needs an unknown register, or no table exists, the walk takes the next word that looks
+// like a return address. Each frame is a return address; the frame of the innermost call is the
+// place after its current instruction. Plain threads call it.
 [[nodiscard]] Backtrace calls_in(const ThreadImage& image) noexcept;
 
 }  // namespace weft::fibers

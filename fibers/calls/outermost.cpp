@@ -9,7 +9,7 @@
 
 // Answers unwinders that examine the frame of weft_call_as_outermost. Their first phase searches
 // for a handler and changes nothing. So code that ends the process in this phase leaves the stack
-// as it was at the throw.
+// intact from the throw.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code weft_outermost_personality(
     int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception* exception,
     _Unwind_Context*) {

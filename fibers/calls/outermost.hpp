@@ -1,4 +1,4 @@
-// The frame in which a fiber's own calls begin.
+// Makes the outermost frame of a fiber's calls.
 #pragma once
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -9,17 +9,17 @@ extern "C" [[gnu::visibility("hidden")]] void weft_call_as_outermost(void (*func
 namespace weft::fibers {
 
 // Calls `function(argument)` in a frame at which every search upwards for a handler ends. An
-// exception that arrives here has no handler: the process is terminated before anything is unwound.
-// That holds even if there are handlers further up, as for a fiber that runs in place on another
-// fiber's stack. Debuggers and backtraces see the frames above, except by frame pointers, whose
+// exception that reaches this frame has no handler, so the process terminates before the stack is
+// unwound. This is so even if outer frames have handlers, as when a fiber runs in place on another
+// fiber's stack. Debuggers and backtraces see the outer frames, except by frame pointers, whose
 // chain ends here.
 #if defined(__x86_64__) || defined(__aarch64__)
 inline void call_as_outermost(void (*function)(void*), void* argument) {
   weft_call_as_outermost(function, argument);
 }
 #else
-// On other processors, an exception finds handlers further up, of which a fiber on its own stack
-// has none.
+// On other processors, an exception finds handlers in outer frames. A fiber on its own stack has no
+// such handlers.
 inline void call_as_outermost(void (*function)(void*), void* argument) { function(argument); }
 #endif
 

@@ -25,12 +25,12 @@ using detail::release;
 
 namespace {
 
-// A signal that is ignored unless the program handles it. If it comes too late, or after the
-// program has replaced the handler, it does no harm.
+// The system ignores this signal unless the program handles it. A signal that arrives too late, or
+// after the program has replaced the handler, is harmless.
 constexpr int kSignal = SIGURG;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// The request to a handler: a number, and its phase in the two lowest bits. A handler that runs
+// A request to a handler is a number, with its phase in the two lowest bits. A handler that runs
 // after its request was abandoned finds another number.
 constexpr std::uint32_t kNobody = 0;
 constexpr std::uint32_t kAsked = 1;
@@ -38,11 +38,11 @@ constexpr std::uint32_t kTaking = 2;
 constexpr std::uint32_t kTaken = 3;
 constexpr std::uint32_t phase_of(std::uint32_t request) noexcept { return request & 3; }
 
-// One object for the process; its pages are not touched before the first request.
+// The process has one such object; its pages are not touched before the first request.
 // Order
 //   [asked]  the requester stores the request (release) -> the handler takes it (acquire): `space`.
 //   [taken]  the handler completes it (release) -> the requester loads it (acquire): the image.
-//   [turn]   the requester leaves (release) -> the next one enters (acquire).
+//   [turn]   the requester leaves (release) -> the next requester enters (acquire).
 struct Shared {
   detail::Atomic<std::uint32_t> request{kNobody};
   const StackSpace* space = nullptr;
@@ -52,7 +52,7 @@ struct Shared {
 };
 Shared shared;
 
-// Returns false when the thread is not on a stack of the space.
+// Returns false if the thread is not on a stack of `space`.
 bool copy_stack(const StackSpace& space, ThreadImage& image) noexcept {
   const auto* pointer =
       reinterpret_cast<const char*>(image.registers.values[kStackRegister]);  // NOLINT
@@ -66,7 +66,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   if (info->si_code != SI_TIMER) return;
   const int saved_errno = errno;
   auto asked = static_cast<std::uint32_t>(info->si_value.sival_int);
-  // Relaxed on failure: the request is another requester's, or has been abandoned.
+  // Relaxed on failure: the request belongs to another requester, or has been abandoned.
   if (phase_of(asked) == kAsked &&
       shared.request.compare_exchange_strong(asked, asked + (kTaking - kAsked), acq_rel,
                                              relaxed)) {  // [asked]
@@ -78,7 +78,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// Finds the calls of a running thread.
+// Finds the call stack of a running thread.
 bool ask_by_signal(const StackSpace& space, int thread) noexcept {
   if (!base::install_own_signal_handler(kSignal, &on_signal)) return false;
   shared.space = &space;
@@ -104,8 +104,8 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
 
 enum class Whereabouts : std::uint8_t { in_call, running, unknown };
 
-// Returns where the stack and the next instruction of a waiting thread are, as the kernel reports
-// it.
+// Returns the places of the stack and of the next instruction of a waiting thread, as the kernel
+// reports them.
 Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   char text[256];
   (void)std::snprintf(text, sizeof text, "/proc/self/task/%d/syscall", thread);
@@ -116,7 +116,7 @@ Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   if (length <= 0) return Whereabouts::unknown;
   text[length] = '\0';
   if (std::strncmp(text, "running", 7) == 0) return Whereabouts::running;
-  // Takes the last two words, whether or not a call and its arguments precede them.
+  // Takes the last two words. The number and the arguments of a system call may precede them.
   const char* program_counter = std::strrchr(text, ' ');
   if (program_counter == nullptr || program_counter == text) return Whereabouts::unknown;
   const char* stack_pointer = program_counter - 1;

@@ -9,7 +9,7 @@ namespace weft::fibers {
 
 struct Stack;
 
-// The numbers are as in unwind tables.
+// The registers have the same numbers as in unwind tables.
 #if defined(__x86_64__)
 inline constexpr std::size_t kRegisters = 17;
 inline constexpr std::size_t kStackRegister = 7;
@@ -20,7 +20,7 @@ inline constexpr std::size_t kStackRegister = 31;
 inline constexpr std::size_t kFrameRegister = 29;
 #endif
 
-// The contents of a thread's registers, as far as they are available.
+// The contents of a thread's registers; some of them may be unavailable.
 struct Registers {
   void set(std::size_t number, std::uintptr_t value) noexcept {
     values[number] = value;
@@ -38,19 +38,19 @@ struct Registers {
   std::uint64_t known = 0;
 };
 
-// A thread at one moment: its registers, and the words of its stack from the stack pointer on. Deep
-// stacks are cut off.
+// Describes a thread at one moment: its registers, and the words of its stack from the stack
+// pointer upwards. The image contains only the inner part of a deep stack.
 struct ThreadImage {
   static constexpr std::size_t kMostWords = 4096;
 
-  // Copies the words from the stack pointer up to `top`. Any code may call it, a signal handler
-  // too. If the stack has overflowed, the pointer may be below `lowest`; then it copies the words
-  // from `lowest` on.
+  // Copies the words from the stack pointer up to `top`. Any code may call it, even a signal
+  // handler. If the stack has overflowed, the stack pointer may be below `lowest`; the function
+  // then copies the words from `lowest` upwards.
   void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
 
-  // Copies the stack of a parked fiber, and the registers as they will be when it resumes; a build
-  // with Boost.Context leaves these out. Returns false if the stack cannot be read. If the fiber is
-  // resumed meanwhile, the copy is worthless, which the caller must detect.
+  // Copies the stack of a parked fiber. Also copies the registers with which the fiber will resume,
+  // except in a build with Boost.Context. Returns false if the stack cannot be read. If the fiber
+  // is resumed meanwhile, the copy is invalid, which the caller must detect.
   [[nodiscard]] bool copy_parked(const Stack& stack) noexcept;
 
   Registers registers;

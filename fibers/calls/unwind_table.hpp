@@ -1,4 +1,4 @@
-// The compiler's notes about a function's frames, for unwinders: .eh_frame.
+// Reads the compiler's description of a function's frames for unwinders (.eh_frame).
 #pragma once
 
 #include <array>
@@ -89,9 +89,10 @@ struct UnwindTable {
   bool is_signal_frame = false;
 };
 
-// Finds the table for the function at `address`. Returns false if there is none.
+// Finds the table for the function at `address`. Returns false if no table exists.
 [[nodiscard]] bool find_table(std::uintptr_t address, UnwindTable& table) noexcept;
-// Executes its instructions up to `address`. Returns false if one of them is unknown.
+// Executes the instructions of the table up to `address`. Returns false if an instruction is
+// unknown.
 [[nodiscard]] bool rules_at(std::uintptr_t address, const UnwindTable& table,
                             UnwindRules& rules) noexcept;
 

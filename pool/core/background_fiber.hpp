@@ -11,9 +11,9 @@ namespace weft::pool {
 class PoolCore;
 
 // Records whether a background fiber exists, and where it sleeps. A plain value; the pool's lock
-// guards it. PoolCore starts the fiber, which runs a Body, as a user of the pool. The fiber ends
-// under the same hold of the lock in which it found that nothing is left to do. A later need starts
-// another fiber.
+// guards it. PoolCore starts the fiber, which runs a Body and counts as a user of the pool. The
+// fiber ends without releasing the lock under which it found no more work. The pool starts another
+// fiber when it needs one again.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);
@@ -24,7 +24,7 @@ class BackgroundFiber {
     is_running_ = false;
     fiber_ = 0;
   }
-  // Returns the fiber's this_fiber::id() once the fiber has stored it; 0 before.
+  // Returns the fiber's this_fiber::id(); 0 until the fiber has stored it.
   [[nodiscard]] std::uint64_t fiber() const noexcept { return fiber_; }
   void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
   // Returns the list in which the fiber sleeps until it is woken or its deadline passes.

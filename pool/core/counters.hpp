@@ -6,9 +6,9 @@
 
 namespace weft::pool {
 
-// A plain value; the pool's lock guards it. Every counted event happens under the lock anyway, so a
-// reading is consistent. The drain tasks of sub-pools have counters of their own; only `submitted`,
-// which numbers all tasks of the queue, includes them.
+// A plain value; the pool's lock guards it. Every counted event happens under the lock, so a
+// reading is consistent. The drain tasks of sub-pools have separate counters; only `submitted`,
+// which numbers all tasks of the queue, includes drain tasks.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
@@ -24,7 +24,7 @@ struct Counters {
     }
   }
   // Returns whether a caller may be waiting for the current number of ended tasks. May return true
-  // needlessly, if that caller has given up.
+  // although that caller has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
 
   std::uint64_t submitted = 0;

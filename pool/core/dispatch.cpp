@@ -26,7 +26,7 @@ void PoolCore::match_up(Effects& effects) noexcept {
       unlock(effects);
       lock_.lock();
     } else if (may_start && state_.lacks_worker()) {
-      // Without fibers or memory the pool continues with its present workers.
+      // If fibers or memory are unavailable, the pool continues with its present workers.
       may_start = !(state_.is_sub_pool ? nesting_->ask_for_worker(OnFull::block, effects)
                                        : grow(state_.queue.startable()));
     } else if (may_grow && state_.lacks_memory_for_blocked()) {
@@ -73,7 +73,8 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
   }
   const std::error_code error = start_worker();
   if (!error && options_->grow.kind() == GrowPolicy::Kind::eager) {
-    // One worker is enough for the task: if others cannot be started, the submit still succeeds.
+    // One worker is enough for the task, so the submit succeeds even if more workers cannot be
+    // started.
     while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
     }
   }

@@ -8,7 +8,7 @@
 namespace weft::pool {
 
 // Collects the waiters whose waits have ended under a lock, and wakes them in order after the
-// unlock. Also keeps a job without other references, and destroys it after the unlock.
+// unlock. Also keeps a job that has no other reference, and destroys the job after the unlock.
 class Effects {
  public:
   Effects() noexcept = default;
@@ -39,7 +39,7 @@ class Effects {
   }
   // Must be called at most once, because there is room for one job.
   void destroy(detail::PoolJob& job) noexcept { unused_ = &job; }
-  // Passes the waiters to the caller, which performs the other effects.
+  // Passes the waiters to the caller. The caller must also perform the other effects.
   [[nodiscard]] detail::Waiter* take() noexcept {
     end_ = &first_;
     return std::exchange(first_, nullptr);

@@ -1,4 +1,4 @@
-// A task has ended.
+// Handles the end of a task.
 #include <utility>
 
 #include "pool/core/pool_core.hpp"

@@ -29,7 +29,7 @@ PoolCore::~PoolCore() {
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
   lock_.lock();
-  // A close that drops the queue's tasks also drops the queue's ring.
+  // A close that drops the queued tasks also drops the ring that holds them.
   const bool has_ring = !state_.queue.empty() || state_.queue.has_room_for_plain();
   if (options_->prealloc && !has_ring && !grow_queue({})) {
     error = std::make_error_code(std::errc::not_enough_memory);
@@ -45,10 +45,10 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Destroyed without the lock, because its destruction runs user destructors and notifies waiters;
-  // but before the pool counts as joined.
+  // Destroyed without the lock, because its destruction runs user destructors and notifies waiters.
+  // Destroyed before the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
-  // This is a copy, because the pool may already be destroyed when the stop request is made.
+  // This is a copy, because another thread may destroy the pool before the stop request is made.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
@@ -58,12 +58,13 @@ void PoolCore::close(Close mode) noexcept {
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // During a pause, too few workers may have been started; and sub-pools may have waited behind
+  // During a pause, too few workers may have been started, and sub-pools may have waited after
   // submitters that are gone.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // If the caller is not a user, the unlock is its last access: a joiner may then destroy the pool.
+  // If the caller is not a user, the unlock is its last access, because a joiner may then destroy
+  // the pool.
   unlock(effects);
   dropped.reset();
   if (stays) {

@@ -20,7 +20,8 @@ std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& Listing::taken(
 }
 
 void Listing::hold_over_forks() {
-  // Not analyzed: one function locks the mutex, and another unlocks it.
+  // Excluded from thread-safety analysis, because one function locks the mutex and another unlocks
+  // it.
   [[maybe_unused]] static const bool is_held = [] {
     detail::at_fork([]() WEFT_NOT_ANALYZED { mutex_.lock(); },
                     []() WEFT_NOT_ANALYZED { mutex_.unlock(); },

@@ -13,8 +13,8 @@ namespace weft::pool {
 
 class PoolCore;
 
-// A pool's place in the list, while this object lives. The pool must destroy it first, because a
-// reader of the list calls the pool.
+// Keeps a pool in the list while this object exists. The pool must destroy this object before its
+// other members, because a reader of the list calls the pool.
 class Listing {
  public:
   // Throws std::system_error, std::bad_alloc.
@@ -27,10 +27,10 @@ class Listing {
   // when this object was made.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
 
-  // Calls `visit` for each pool that this process has made, in the order of their creation;
-  // meanwhile no pool is destroyed or made. It leaves out pools that were made before a fork, which
-  // may be locked forever in the child. It also leaves out pools of other simulated processes: if
-  // such a process has ended, its workers may have no stacks. `visit` must not park.
+  // Calls `visit` for each pool that this process has made, in the order of their creation.
+  // Meanwhile no pool is destroyed or made. Skips pools that were made before a fork, because they
+  // may be locked forever in the child. Also skips pools of other simulated processes, because the
+  // workers of an ended process may have no stacks. `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
@@ -39,7 +39,7 @@ class Listing {
   static std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& taken()
       WEFT_REQUIRES(mutex_);
 
-  // Held briefly, and never during a switch or another thread's fork.
+  // Threads hold it only briefly, and never during a switch or another thread's fork.
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);

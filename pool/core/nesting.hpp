@@ -10,7 +10,7 @@
 
 namespace weft::pool {
 
-// nested/ implements it; the core does not depend on sub-pools in any other way.
+// The folder nested/ implements this interface, which is the core's only dependency on sub-pools.
 class Nesting {
  public:
   virtual ~Nesting() = default;
@@ -19,12 +19,12 @@ class Nesting {
   // closed and joined.
   virtual void begin() noexcept = 0;
   virtual void end() noexcept = 0;
-  // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. Requires the lock, and
-  // releases it for some of the work.
+  // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. The caller must hold the
+  // lock; the function releases the lock for part of the work.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
-  // Closes all sub-pools, and locks the pool; a sub-pool that is made meanwhile is closed from its
-  // start. Removes sub-pools without tasks from the pool's wait queue.
+  // Closes all sub-pools, and locks the pool. A sub-pool that is made meanwhile is closed from its
+  // creation. Removes sub-pools without tasks from the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };
 
@@ -39,7 +39,7 @@ class NestingPlace {
     if (nesting_ != nullptr) nesting_->~Nesting();
   }
 
-  // Makes the Nesting; must be called once.
+  // Makes the Nesting. Must be called exactly once.
   template <class N>
   void make(PoolCore& core) {
     static_assert(sizeof(N) <= sizeof memory_ && alignof(N) <= alignof(void*));

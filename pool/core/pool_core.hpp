@@ -22,13 +22,13 @@
 
 namespace weft::pool {
 
-// Has the only lock of a pool, which its sub-pools share, and the state that the lock guards. It
-// carries out the decisions of the state: it starts fibers, wakes and parks waiters, and runs
-// tasks. Each entry locks, changes the state, collects Effects, unlocks, and performs the Effects.
-// So no thread holds the lock during an allocation, user code, or a wake.
+// Contains the only lock of a pool, which its sub-pools share, and the state that the lock guards.
+// Carries out the decisions of the state: starts fibers, wakes and parks waiters, and runs tasks.
+// Each entry locks, changes the state, collects Effects, unlocks, and performs the Effects. So no
+// thread holds the lock during an allocation, user code, or a wake.
 class PoolCore {
  public:
-  // The bodies of a pool's fibers. The owner passes them in, because they call code above the core.
+  // The functions that a pool's fibers run. The owner provides them: they call higher layers.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
@@ -52,8 +52,8 @@ class PoolCore {
 
   // --- submit.cpp: accepts tasks ---
 
-  // The short path of most tasks: checks for room, pushes, and perhaps wakes a worker. Returns
-  // false, and changes nothing, if the caller must call submit() instead.
+  // The short path of most tasks: checks for room, pushes the item, and wakes a worker if needed.
+  // Returns false, and changes nothing, if the caller must call submit() instead.
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
   // Refuses an item that no pool could accept, because it is empty, cancelled or too late.
   [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
@@ -82,17 +82,17 @@ class PoolCore {
   // Starts the workers that must exist before the first task.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
-  // Returns false if the pool was open, or must stay closed. Not analyzed: it also accesses the
-  // parent's state, under the parent's lock.
+  // Returns false if the pool was open, or must stay closed. Excluded from thread-safety analysis,
+  // because it also accesses the parent's state, under the parent's lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
-  // Called when a runtime ends, because the runtime would otherwise wait for idle workers.
+  // The runtime calls it at its end, because it would otherwise wait for idle workers.
   void retire_idle_workers() noexcept;
-  // Calls `call` on the state, and ends the pause if `call` returns true: no caller requires the
-  // pause any more.
+  // Calls `call` on the state. If `call` returns true, no caller requires the pause any more, and
+  // this function ends it.
   template <class Call>
   void end_pause_if(Call call) noexcept;
   // Parks the caller, which must not be a task of the pool. Returns false if the condition can
-  // never hold, or the deadline has passed.
+  // never become true, or the deadline has passed.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
   // Returns the result of `call` on the state, under the lock; `call` may be a member of PoolState.
   template <class Call>
@@ -100,8 +100,8 @@ class PoolCore {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // Does the same, and then matches up: after the change, tasks, workers or callers may be able to
-  // continue.
+  // Does the same as the function above, and then calls match_up(): after the change, tasks,
+  // workers or callers may be able to continue.
   template <class Call>
   void change(Call call) noexcept {
     lock_.lock();
@@ -109,7 +109,7 @@ class PoolCore {
     match_up();
   }
   [[nodiscard]] std::size_t available() noexcept;
-  // Returns an empty token if there is no memory for the stop source.
+  // Returns an empty token if no memory is available for the stop source.
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolTimings timings() noexcept;
 
@@ -122,12 +122,13 @@ class PoolCore {
   // root release their slots while they wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
-  // A task without a weight calls this to lend its slot to the item's task, for whose end it then
-  // waits; see nested/lent_slot.cpp. Returns false if the item's task would not be the next to
-  // start, or a worker is available. Otherwise the caller must call run_in_lent_slot().
+  // A task without a weight calls lend_slot() to lend its slot to the item's task, and then waits
+  // for the end of that task; see nested/lent_slot.cpp. Returns false if the item's task would not
+  // be the next to start, or a worker is available. Otherwise the caller must call
+  // run_in_lent_slot().
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
-  // A task that has given its slots back calls this to take them again; see
+  // A task that has given its slots back calls reacquire_slots() to take them again; see
   // nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
@@ -153,21 +154,20 @@ class PoolCore {
     Effects none;
     match_up(none);
   }
-  // Accepts or refuses the item; returns nothing if there is no room. May release the lock for some
-  // of the work.
+  // Accepts or refuses the item; returns nothing if the pool has no room. May release the lock for
+  // part of the work.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
-  // Grows the queue's memory to make room for `item`. Returns false if there is no memory.
+  // Grows the queue's memory to make room for `item`. Returns false if no memory is available.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Called when a fiber on which tasks may depend could not be started. If no worker lives, the
-  // caller itself runs the accepted tasks and the tasks of blocked submitters, some of which may be
-  // drain tasks of sub-pools.
+  // Called when a fiber on which tasks may depend could not be started. If no worker is live, the
+  // caller runs the accepted tasks and the tasks of blocked submitters, even drain tasks.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // Takes one step of the growth that must_grow() requires; the caller then checks again. Returns
-  // the reason if a fiber could not be started.
+  // an error if a fiber could not be started.
   [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
-  // Starts a background fiber as a user of the pool.
+  // Starts a background fiber, which counts as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
                                                  BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
@@ -186,7 +186,8 @@ class PoolCore {
   // --- The end of a task: end_task.cpp ---
 
   // Ends a task whose slot is still counted: completes its job, and frees the slot. If the job has
-  // no other reference, releases the lock while it destroys the job, because that runs user code.
+  // no other reference, releases the lock while it destroys the job, because the destruction runs
+  // code of the program.
   void end_task(PoolWorker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // The parts of end_task(); end_job() returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, PoolWorker& self) noexcept
@@ -199,23 +200,23 @@ class PoolCore {
  private:
   // Calls a worker for the accepted tasks, if they need another worker.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
-  // submit_dropping() is in submit.cpp.
+  // The function submit_dropping() is in submit.cpp.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
       WEFT_RELEASES(lock_);
   // Finishes a submit and returns its result.
   [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
-  // These are in dispatch.cpp. They release the lock for some of the work.
+  // The next functions are in dispatch.cpp. They release the lock for part of the work.
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
-  // Starts a fiber of the pool, and counts it as a user. Returns the error if the fiber could not
-  // be started: a pool returns errors where weft::go() throws.
+  // Starts a fiber of the pool, and counts it as a user. Returns an error if the fiber could not be
+  // started, where weft::go() would throw.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
                                                  Effects& effects) noexcept WEFT_REQUIRES(lock_);
 
-  // The nesting locks this pool, but the analysis cannot see that.
+  // The nesting locks this pool, but clang's analysis cannot see the lock.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);
   }
@@ -231,10 +232,10 @@ class PoolCore {
   detail::SpinLock& lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);
-  // Empty until the first request for a token, because few pools need a stop source. Replaced when
-  // the pool is opened after a cancel.
+  // The stop source is empty until the first request for a token, because few pools need it. It is
+  // replaced when the pool is opened after a cancel.
   std::stop_source stop_source_ WEFT_GUARDED_BY(lock_){std::nostopstate};
-  const Listing listing_{*this};  // The last field, so destroyed first.
+  const Listing listing_{*this};  // The last field, so it is destroyed first.
 };
 
 inline void PoolCore::announce_accepted() noexcept {

@@ -11,7 +11,7 @@ using Kind = GrowPolicy::Kind;
 
 namespace {
 
-// Returns the product, at most `limit`: users choose the factors, so it might overflow.
+// Returns the product, at most `limit`. Programs choose the factor, so it could overflow.
 std::size_t scaled(double factor, std::size_t limit) noexcept {
   const double product = factor * static_cast<double>(limit);
   return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
@@ -91,8 +91,8 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
     if (!next_fits()) {
-      // The ended task may have left room for a blocked submitter, whose task may be next, and may
-      // fit.
+      // The end of the task may have made room for a blocked submitter, whose task may be the next
+      // to run.
       admit_blocked(effects);
       if (!next_fits()) return false;
     }
@@ -146,7 +146,8 @@ void PoolState::tell(Effects& effects) noexcept {
   if (only_ticker_is_left()) ticker.wake(effects);
 }
 
-// Ends the waits whose number has been reached, and finds the next number for which a caller waits.
+// Ends the waits whose task count has been reached, and finds the next count for which a caller
+// waits.
 void PoolState::tell_counted(Effects& effects) noexcept {
   if (!counters.is_awaited()) [[likely]]
     return;
@@ -203,8 +204,8 @@ void PoolState::pass_work_on(Effects& effects) noexcept {
 }
 
 // Retires the workers of a closed pool without tasks. For a sub-pool, also retires drain tasks that
-// have not begun, which the parent may run only much later. But it keeps them while a nested
-// sub-pool waits for room.
+// have not begun, because the parent may run them only much later. Keeps these drain tasks while a
+// nested sub-pool waits for room.
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
   workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;

@@ -1,4 +1,4 @@
-// The state of a pool, and every decision about it. It uses no lock, no fiber and no clock.
+// The state of a pool, and all decisions about it. This file uses no lock, no fiber and no clock.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,19 @@
 
 namespace weft::pool {
 
-// A plain value: its functions change it, allocate nothing, and leave the required actions in
-// Effects. PoolCore has the lock that guards it.
+// A plain value. Its functions change the value, allocate nothing, and store the required actions
+// in Effects. PoolCore has the lock that guards it.
 // Invariants, besides the invariants of the parts
-//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. The first is
-//       that tasks run that were started under a larger limit, or that have taken their slots
-//       again. The second is that surplus workers have not arrived yet, or have not destroyed the
-//       objects of their tasks.
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, running
+//       tasks may have been started under a larger limit, or may have taken their slots again.
+//       Second, surplus workers may not have arrived yet, or may not have destroyed the objects of
+//       their tasks.
 //   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use.
 //       In the latter case running or clearing workers check the queue afterwards. While the pool
-//       is paused, one live worker suffices. No task is ever stranded.
-//   I3  Submitters are blocked only while the task of the first submitter does not fit. If memory
-//       has run out, they may stay blocked until the next task ends. While they are blocked, each
-//       pop makes room in the queue. No submitter blocks once the pool is closed.
+//       is paused, one live worker suffices. So each accepted task has a worker that will run it.
+//   I3  Submitters are blocked only while the task of the first submitter does not fit. If no
+//       memory is available, submitters may stay blocked until the next task ends. While submitters
+//       are blocked, each pop makes room in the queue. No submitter blocks once the pool is closed.
 //   I4  Tasks that have given their slots back wait for slots only while too few are available.
 //   I5  users counts the fibers of the pool, from before their spawn to their last access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
@@ -58,47 +58,49 @@ struct PoolState {
     count_accepted(item);
     queue.push(std::move(item));
   }
-  // Returns whether only a push is needed to accept a task without attributes, as in most cases.
+  // Returns whether a push alone accepts a task without attributes, as in most cases.
   [[nodiscard]] bool needs_only_push() const noexcept {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
   }
-  // Requires needs_only_push(), and that the item is not a drain task.
+  // Requires that needs_only_push() returns true, and that the item is not a drain task.
   void push(detail::PoolItem& item) noexcept {
     accept_weight(1);
     queue.push_plain(std::move(item));
   }
-  // Requires that there is no room for the item. Returns whether dropping other tasks can make
-  // room.
+  // Requires that the item has no room. Returns whether the pool can make room by dropping other
+  // tasks.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
-  // Drops the task that has been queued longest; but if `newcomer` lacks a place among tasks that
-  // wait for keys, drops the oldest of these.
+  // Drops the task that has been queued longest. If `newcomer` lacks a place among the tasks that
+  // wait for keys, drops the oldest such task instead.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
   // Admits blocked submitters while their tasks fit.
   void admit_blocked(Effects& effects) noexcept {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // Returns the longest-blocked submitter that no key holds up, if its task fits.
+  // If the task of the longest-blocked submitter that no key holds up fits, returns that submitter;
+  // otherwise null.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Admits the next blocked submitter, if there is room in the queue's memory. If
   // `instead_of_queue` is not null, a plain task goes there instead of into the queue. Returns
   // false if no submitter was admitted.
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
-  // Called when a task with the key has ended or was dropped, or a submitter with the key has given
-  // up.
+  // Called when a task with the key has ended or was dropped, or when a submitter with the key has
+  // given up.
   void release_key(const TaskKey& key) noexcept {
     if (!waiters.blocked.empty() && key.is_set() && !queue.is_held(key)) {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether a blocked submitter waits although there is room: it lacks only memory of the
-  // queue, or another task has taken its place in the queue.
+  // Returns whether a blocked submitter waits although the pool has room. Then the queue lacks
+  // memory, or another task has taken the submitter's place in the queue.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
-  // Does the same for a worker that starts no task. During a pause no task starts. The end of a
-  // task with attributes makes room, but no place in the queue of plain tasks.
+  // Does the same as lacks_memory_for_blocked(), for a worker that starts no task. During a pause
+  // no task starts. The end of a task with attributes makes room, but no place in the queue of
+  // plain tasks.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -109,15 +111,15 @@ struct PoolState {
   // Takes the next accepted task or, if there is none, the task of a blocked submitter. Calls up to
   // `calls` idle workers for the remaining tasks.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
-  // Returns whether only a pop is needed at the end of a plain task, as in most cases. Then there
-  // is no waiter to wake, no worker to call or retire, and no submitter to admit. Otherwise the
-  // caller must call end() and take().
+  // Returns whether a pop is enough at the end of a plain task, as in most cases. Then no waiter
+  // must be woken, no worker called or retired, and no submitter admitted. Otherwise the caller
+  // must call end() and take().
   [[nodiscard]] bool needs_only_pop() const noexcept {
     return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
            waiters.reacquiring.empty() && !paused && !workers.has_surplus() &&
            counters.ended() + 1 < counters.next_awaited;
   }
-  // Requires needs_only_pop().
+  // Requires that needs_only_pop() returns true.
   void end_and_pop(detail::PoolItem& item, detail::PoolJob::Outcome outcome) noexcept {
     counters.count(outcome);
     slots.pass_on();
@@ -138,17 +140,17 @@ struct PoolState {
   }
   [[nodiscard]] bool is_idle() const noexcept { return runs_nothing() && queue.empty(); }
   [[nodiscard]] bool is_joined() const noexcept {
-    // When a submitter gives up, it locks the pool again.
+    // `parked` includes submitters that gave up, because each still has to lock the pool.
     return closed && users + in_callers + waiters.parked == 0 && queue.empty();
   }
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
   }
-  // Returns true if the condition holds, false if it can never hold, and nothing if it may still
-  // hold later.
+  // Returns true if the condition is true, false if it can never become true, and nothing if it may
+  // become true later.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
-  // Ends the waits for conditions that hold, or can never hold. If the caller is not a user of the
-  // pool, its next unlock is its last access.
+  // Ends the waits for conditions that are true, or can never become true. If the caller is not a
+  // user of the pool, its next unlock is its last access.
   void tell(Effects& effects) noexcept;
   // Like tell(), but ends only the waits whose number of ended tasks has been reached.
   void tell_counted(Effects& effects) noexcept;
@@ -194,8 +196,8 @@ struct PoolState {
 
   // --- Workers ---
 
-  // Returns whether too few workers are starting for the queued tasks, and an idle worker could be
-  // called.
+  // Returns whether too few workers are starting for the queued tasks, and an idle worker is
+  // available.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
            !paused && next_fits();
@@ -210,17 +212,17 @@ struct PoolState {
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // Does the same for the current queue; for a sub-pool, returns whether its parent should accept
-  // another drain task, which would find a task.
+  // Does the same as must_grow(), for the current queue. For a sub-pool, returns whether its parent
+  // should accept another drain task, which would find a task.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
   }
-  // Removes the calling worker from the live workers, because there are too many, or nothing is
-  // left to do.
+  // Removes the calling worker from the live workers, because the pool has too many workers or no
+  // more tasks.
   void retire_self(Effects& effects) noexcept;
-  // Does the same for a worker that keeps its place until it has destroyed the objects of its
-  // tasks. The worker then looks for a task again.
+  // Does the same as retire_self(), but the worker keeps its place until it has destroyed the
+  // objects of its tasks. Then the worker looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
@@ -244,8 +246,8 @@ struct PoolState {
     slots.resize(capacity);
     set_limit(workers.limit());
   }
-  // pause() pauses until resume(). hold_pause() pauses until release_pause() is called with the
-  // number that hold_pause() returned.
+  // pause() pauses the pool until resume(). hold_pause() pauses the pool until release_pause() is
+  // called with the number that hold_pause() returned.
   void pause() noexcept {
     if (!closed) paused = is_pause_wanted = true;
   }
@@ -263,7 +265,7 @@ struct PoolState {
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
   }
-  // Unless the close drains, `dropped` receives the queued tasks.
+  // If the close does not drain the queue, moves the queued tasks to `dropped`.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;
   [[nodiscard]] PoolStats read() const noexcept;
 
@@ -285,7 +287,7 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Returns whether no drain task would come for a caller that blocks. A single drain task serves
+  // Returns whether no drain task would run for a caller that blocks. A single drain task serves
   // all waiting submitters.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
@@ -294,22 +296,22 @@ struct PoolState {
   // Returns whether a task is queued, or a nested sub-pool that has accepted tasks waits for room.
   [[nodiscard]] bool has_accepted() noexcept;
 
-  // The number of queued tasks for each starting worker. If they are short, the worker runs them
-  // one after another; otherwise it calls more workers: see README.md.
+  // The number of queued tasks for each starting worker. If the tasks are short, the worker runs
+  // them one after another; otherwise it calls more workers: see README.md.
   static constexpr std::size_t kTasksPerWake = 16;
-  // While this many workers are starting, only arriving workers start more: the first tasks of a
-  // burst show how many more are needed. See README.md.
+  // While this many workers are starting, only arriving workers start more workers. The first tasks
+  // of a burst then show how many more are needed: see README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
-  // The words that each task changes are adjacent: processors that share a pool pass these cache
-  // lines back and forth.
+  // The fields that each task changes are adjacent, because processors that share a pool pass their
+  // cache lines back and forth.
   Slots slots;
   Counters counters;
   TaskQueue queue;
   bool closed = false;
   bool paused = false;
   bool is_pause_wanted = false;  // pause() sets it, resume() clears it.
-  bool is_stopped = false;       // The pool has made a stop request to all tasks, or is about to.
+  bool is_stopped = false;       // The pool makes or has made a stop request to all tasks.
   bool closing = false;          // Set before the sub-pools are closed.
   bool waits_at_parent = false;  // This sub-pool is in the parent's wait queue with a drain task.
   const bool is_sub_pool;
@@ -326,8 +328,7 @@ struct PoolState {
   const PoolOptions& options;
 
  private:
-  // Called when a worker leaves. Retires idle workers if nothing is left to do, and admits
-  // submitters.
+  // Called when a worker leaves. Retires idle workers if no task is left, and admits submitters.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

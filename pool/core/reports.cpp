@@ -46,8 +46,8 @@ void report(const PoolOptions& options, const std::exception_ptr& exception,
   try {
     options.on_exception(exception, task);
   } catch (...) {
-    // If the handler throws, the worker and its slot must remain, and no caller is left to receive
-    // the exception.
+    // If the handler throws, the worker must keep its slot, and no caller can receive the
+    // exception.
     from_handler = std::current_exception();
   }
   if (from_handler) log(options, "on_exception threw", from_handler);
@@ -60,11 +60,11 @@ void log(const PoolOptions& options, std::string_view event,
   try {
     line = line_about(event, options.name, exception);
   } catch (...) {
-    line.clear();  // There is no memory, so the line has only the event.
+    line.clear();  // No memory is available: the line has only the event.
   }
   const std::string_view told = line.empty() ? event : std::string_view(line);
   if (was_logged(options, told)) return;
-  // One call writes the whole line, so that lines of several threads do not mix.
+  // A single call writes the whole line, so that lines of several threads do not mix.
   std::fprintf(stderr, "%.*s\n", static_cast<int>(told.size()), told.data());
 }
 

@@ -11,14 +11,15 @@ namespace weft::pool {
 // The arithmetic of a pool's capacity. A plain value, guarded by its owner's lock.
 //
 // A slot is the right to run one task. A task of weight w counts w times: towards the load from its
-// acceptance on, and towards the used slots from its start on.
+// acceptance, and towards the used slots from its start.
 // Invariants
-//   I1  load_ is the weight of all running and queued tasks. An acceptance keeps it within bound_,
-//       which is the capacity plus the places of the queue, less the reserved places.
+//   I1  load_ is the weight of all running and queued tasks. An acceptance keeps load_ within
+//       bound_, which is the capacity plus the places of the queue, minus the reserved places.
 //   I2  used() is the weight of the running tasks. It is within capacity_, except while tasks run
 //       that were started under a larger capacity, or while a single running task is heavier than
 //       the capacity.
-//   I3  While any slot is reserved, no task starts: a heavy task waits to have its slots back.
+//   I3  While any slot is reserved, no task starts, because a heavy task waits to get its slots
+//       back.
 class Slots {
  public:
   Slots(std::size_t capacity, std::size_t queue_capacity) noexcept
@@ -38,8 +39,8 @@ class Slots {
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
   // Returns whether a task of that weight can be accepted. If a resize made a task too heavy, it
-  // can be accepted only when no other task will end or start before it. That is so if keys hold up
-  // the whole load (`held_up`): the holders of the keys may be waiting for the heavy task.
+  // can be accepted only when no other task will end or start before it. This is the case if keys
+  // hold up the whole load (`held_up`); the holders of the keys may be waiting for the heavy task.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
@@ -48,8 +49,8 @@ class Slots {
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
-  // Returns whether one more task that its key holds up has a place, if such tasks together weigh
-  // `held_up`. They occupy places of the queue, but no slot.
+  // Returns whether one more task that its key holds up has a place. `held_up`: the weight of all
+  // tasks that keys hold up; these tasks occupy places of the queue, but no slots.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
@@ -88,15 +89,15 @@ class Slots {
   // Called when a plain task has ended and another plain task starts in its slot.
   void pass_on() noexcept { --load_; }
 
-  // With release(), a task that waits for its own pool gives its slots back. With reacquire(), it
-  // takes them again.
+  // With release(), a task that waits for its own pool gives its slots back. With reacquire(), the
+  // task takes the slots again.
   void release(std::size_t weight) noexcept {
     end(weight);
     ++released_;
   }
   // A slot on which a queued task relies is not free (I1). But no task starts while a heavy task
-  // waits for its slots. Then no queued task relies on a slot, and tasks that wait for slots must
-  // be able to continue.
+  // waits for its slots. In that case no queued task relies on a slot, and tasks that wait for
+  // slots must be able to continue.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -106,8 +107,8 @@ class Slots {
     begin(weight);
     load_ += weight;
   }
-  // With lend(), a plain task lends its slot to a task for which it waits. With end_loan(), it gets
-  // the slot back when that task ends.
+  // With lend(), a plain task lends its slot to a task for which it waits. With end_loan(), the
+  // plain task gets the slot back when the other task ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
   // A running task of that weight needs only one slot from now on.

@@ -15,7 +15,8 @@ using detail::WaitReason;
 
 namespace {
 
-// Requires `lock`, and releases it during the allocation. Returns false if there is no memory.
+// The caller must hold `lock`, which this function releases during the allocation. Returns false if
+// no memory is available.
 bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock)
     WEFT_REQUIRES(lock) {
   bool reserved = true;
@@ -80,7 +81,7 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
     std::error_code error;
     if (state_.must_grow(state_.queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
         [[unlikely]] {
-      // The worker is started first, so that no task is accepted without a worker to run it.
+      // This starts the worker first, so that no task is accepted without a worker to run it.
       error = start_worker_for(item, effects);
       // Another caller may have closed the pool, because the lock was released meanwhile.
       if (state_.closed) continue;
@@ -110,7 +111,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     } else if (state_.queue.will_have_room_for(item)) {
       if (effects.empty()) break;
     } else if (!grow_queue(item)) {
-      // Without this memory, admitting the blocked submitter later would have to allocate.
+      // Without this memory, the admission of the blocked submitter would later have to allocate.
       error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (error) return answered(error, effects);
@@ -126,7 +127,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   const auto winner =
       detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {
-    // Otherwise close() ended the wait; the pool may have been destroyed by now.
+    // If the submit was not granted, close() ended the wait, and the pool may already be destroyed.
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
@@ -143,8 +144,8 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 }
 
 // A task of weight 1 replaces one other task, so it overtakes no submitter that waits for room; a
-// heavier task may replace several. All this happens under one hold of the lock. So if a drain task
-// is dropped, its sub-pool cannot take the place with a new drain task.
+// heavier task may replace several. The function does not release the lock in between. So if a
+// drain task is dropped, its sub-pool cannot take the place with a new drain task.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock, because its end wakes waiters.

@@ -11,7 +11,7 @@ using Outcome = detail::PoolJob::Outcome;
 
 void TaskRunner::run_any(detail::PoolItem& item, PoolWorker& self) const noexcept {
   // If a trace begins while the task runs, that trace has no event of this task. If a trace ends
-  // meanwhile, it has only the task's first event.
+  // while the task runs, that trace has only the task's first event.
   const bool is_traced = detail::is_tracing();
   if (is_traced) detail::trace_text(detail::TraceKind::pool_start, options_.name);
   self.lap.submitted = item.submitted_at;
@@ -26,7 +26,7 @@ void TaskRunner::run_job(detail::PoolJob& job, PoolWorker& self) const noexcept 
   if (job.is_unwatched()) report_lost(job, self);
 }
 
-// Not called in the catch block, because a handler may park.
+// This must not be called in the catch block, because a handler may park.
 void TaskRunner::report_plain(const detail::PoolItem& item, PoolWorker& self) const noexcept {
   self.outcome = Outcome::failed;
   report({std::exchange(self.thrown, nullptr), item.task.type_hint()}, self);

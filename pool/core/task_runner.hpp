@@ -11,18 +11,18 @@
 
 namespace weft::pool {
 
-// Runs the tasks of a pool, for any worker and without the pool's lock. The lock guards the
+// Runs the tasks of a pool, for any worker and without the pool's lock. The pool's lock guards the
 // measurements, which record() and timings() access.
 class TaskRunner {
  public:
-  // `options` outlive it. Throws std::bad_alloc.
+  // `options` must outlive the runner. Throws std::bad_alloc.
   explicit TaskRunner(const PoolOptions& options)
       : options_(options), book_(options.timings ? std::make_unique<TimingBook>() : nullptr) {}
 
   // Returns whether run() reads the clock for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
-  // Stores the time of the submit in the item, if the pool measures times and the item has none
-  // yet.
+  // Stores the time of the submit in the item, if the pool measures times and the item has no such
+  // time yet.
   void stamp(detail::PoolItem& item) const noexcept {
     if (is_measuring() && item.submitted_at == 0) item.submitted_at = book_->stamp_submit();
   }

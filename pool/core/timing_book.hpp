@@ -18,7 +18,7 @@ struct Lap {
   std::int64_t ended = 0;
 };
 
-// The lock of the owning core guards it, except for stamp_submit().
+// The lock of the owning core guards the book, except for stamp_submit().
 class TimingBook {
  public:
   // Returns the current time for a call to a submit function. Any thread may call it, without the
@@ -32,13 +32,14 @@ class TimingBook {
     }
     return now;
   }
-  // Ignores a cancelled task, which did not run, and a drain task, which is not the user's.
+  // Ignores a cancelled task, which did not run, and a drain task, which the program did not
+  // submit.
   void record(const Lap& lap, detail::PoolJob::Outcome outcome) noexcept {
     using Outcome = detail::PoolJob::Outcome;
     if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
-    // Laps of different workers are not always recorded in the order of their ends.
+    // The laps of different workers are not always recorded in the order in which they end.
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }
@@ -54,7 +55,7 @@ class TimingBook {
   }
 
  private:
-  detail::Atomic<std::int64_t> first_submit_{0};  // 0: there was no submit.
+  detail::Atomic<std::int64_t> first_submit_{0};  // 0: no submit yet.
   std::int64_t first_end_ = INT64_MAX;
   std::int64_t last_end_ = 0;
   PoolTimings timings_;  // read() computes first, total and average.

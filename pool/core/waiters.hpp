@@ -12,7 +12,8 @@
 namespace weft::pool {
 
 // A caller that is parked in submit until there is room for its task; the object is on the caller's
-// stack. `slot` points to its PoolItem; `amount` is its number in the order of arrival.
+// stack. `slot` points to the caller's PoolItem; `amount` is the caller's number in the order of
+// arrival.
 struct Submitter : detail::Waiter {
   [[nodiscard]] detail::PoolItem& item() const noexcept {
     return *static_cast<detail::PoolItem*>(slot);
@@ -20,15 +21,15 @@ struct Submitter : detail::Waiter {
   bool waits_behind_key = false;
 };
 
-// Blocked submitters are in two lists. The first list waits for room, in FIFO order. The task of a
-// submitter in the second list is held up by another task with its key. Such a submitter waits for
-// a place after that task. Submitters in the first list never wait for submitters in the second:
-// the holder of a key may itself wait for room. Guarded by its owner's lock. Invariant: both lists
-// are in the order of arrival.
+// Keeps blocked submitters in two lists. Submitters in the first list wait for room, in FIFO order.
+// A submitter in the second list has a task that another task with the same key holds up; the
+// submitter waits for a place after that task. Submitters in the first list never wait for
+// submitters in the second, because the holder of a key may itself wait for room. The owner's lock
+// guards the lists. Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
-  // Includes submitters that have given up, until they remove themselves or another caller finds
-  // them.
+  // The size includes submitters that have given up, until they remove themselves or another caller
+  // removes them.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool nobody_waits_for_room() const noexcept { return for_room_.empty(); }
@@ -51,8 +52,8 @@ class BlockedSubmitters {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);
   }
-  // Does the same for the first submitter that has not given up, and returns it; null if there is
-  // none.
+  // Removes the first submitter that has not given up, ends its wait, and returns the submitter;
+  // null if none exists.
   [[nodiscard]] Submitter* claim_front() noexcept {
     for (;;) {
       Submitter* first = first_for_room();
@@ -67,7 +68,7 @@ class BlockedSubmitters {
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // Called when no task holds the key any more: moves the first submitter that waits for the key to
+  // Called when no task holds the key any more. Moves the first submitter that waits for the key to
   // the list for room.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
@@ -110,12 +111,12 @@ class BlockedSubmitters {
   std::uint64_t arrived_ = 0;
 };
 
-// The conditions for which a caller may wait. Idle: no task is queued or runs. Paused: no task runs
-// during a pause. Joined: a closed pool has neither tasks nor users left. Counted: a number of
-// tasks have ended.
+// The conditions for which a caller may wait. Idle: no task is queued or runs. Paused: the pool is
+// paused and no task runs. Joined: the pool is closed and has no tasks or users. Counted: a given
+// number of tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
-// All waiters of a pool. A plain value, guarded by its owner's lock.
+// All waiters of a pool. A plain value; the owner's lock guards it.
 struct Waiters {
   [[nodiscard]] detail::WaitList& of(Condition condition) noexcept {
     return conditions[static_cast<std::size_t>(condition)];

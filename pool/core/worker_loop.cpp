@@ -12,9 +12,9 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls this many workers. With two,
-// the calls form a tree: n blocking tasks have n workers after log2(n) passes through the run
-// queue.
+// An arriving worker that sees more tasks than starting workers calls this many workers. With two
+// calls each, the calls form a tree: n blocking tasks have n workers after log2(n) passes through
+// the run queue.
 constexpr int kCallsOnArrival = 2;
 
 class WorkerLoop {
@@ -51,14 +51,14 @@ class WorkerLoop {
     return true;
   }
   [[nodiscard]] bool next_task() noexcept WEFT_RELEASES(core_.spin_lock());
-  // Called before work that must not be done under the lock. The worker counts as starting
+  // Called before work that must not happen under the lock. The worker counts as starting
   // meanwhile, because it will look for a task again.
   void step_out() noexcept WEFT_RELEASES(core_.spin_lock()) {
     state_.workers.depart();
     self_.starting = true;
     core_.unlock(self_.effects);
   }
-  // Returns whether the reaper must be started before the worker goes idle.
+  // Returns whether the worker must start the reaper before it goes idle.
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (state_.reaper.is_running()) return false;
     if (detail::runtime_is_ending()) return true;
@@ -66,7 +66,7 @@ class WorkerLoop {
            state_.workers.staying() > state_.kept_workers();
   }
   // Returns false if the worker has left. Returns true if the worker has destroyed objects and
-  // still has its place: it must then call come_back().
+  // still has its place; the caller must then call come_back().
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
   // Called while the worker counts as clearing. Returns false if the worker has given up its place
   // meanwhile.
@@ -87,7 +87,7 @@ class WorkerLoop {
   PoolWorker self_;
 };
 
-// Returns true if there is a task to run, whose slot then counts as running. Returns false if the
+// Returns true if it has taken a task, whose slot then counts as running. Returns false if the
 // worker has been retired, and no longer counts as live.
 //
 // Wakes the waiters of a finished job only once the job's slot has been reused or is free. So a
@@ -96,7 +96,7 @@ bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
-  bool was_retired = false;  // Set if the worker is retired while it idles; it then looks again.
+  bool was_retired = false;  // Set if the worker is retired while it idles; it then tries again.
   for (;;) {
     const bool arriving = self_.starting;
     if (arriving) state_.workers.arrive_again();
@@ -108,7 +108,7 @@ bool WorkerLoop::next_task() noexcept {
     const int calls = arriving || self_.freed_more || somebody_wants_slots ? kCallsOnArrival : 0;
     if (!surplus && !state_.paused && state_.take(item_, calls, effects)) {
       self_.number = state_.left_queue();
-      // Without fibers or memory the pool continues with its present workers.
+      // If fibers or memory are unavailable, the pool continues with its present workers.
       const std::size_t queued = state_.queue.startable();
       if (calls > 0 && state_.must_grow(queued)) (void)core_.grow(queued);
       state_.lacks_memory_for_blocked() ? core_.match_up(effects) : core_.unlock(effects);
@@ -126,11 +126,11 @@ bool WorkerLoop::next_task() noexcept {
       step_out();
       core_.lock();
       core_.match_up();       // Releases the lock.
-      try_admitting = false;  // If no submitter was admitted, there is no memory.
+      try_admitting = false;  // If no submitter was admitted, memory is short.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
       self_.starting = true;
-      // If the reaper cannot be started, the next worker that goes idle tries again.
+      // If the reaper cannot be started, the next worker that goes idle tries to start it.
       try_reaper = !core_.start_reaper();
       continue;
     } else {
@@ -157,7 +157,7 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // The leaving worker makes room without a pop, so the queue may have to grow for an admitted
+  // The worker makes room by leaving, without a pop. So the queue may have to grow for an admitted
   // submitter.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);

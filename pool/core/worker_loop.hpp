@@ -1,4 +1,4 @@
-// The life of a worker.
+// Runs a worker from its start to its end.
 #pragma once
 
 #include "pool/core/pool_core.hpp"
@@ -6,8 +6,8 @@
 namespace weft::pool {
 
 // Runs tasks of the pool, each in `item`, until the calling worker fiber has been retired and must
-// leave the pool. `objects` are the values that tasks leave on the fiber; the worker destroys them
-// while it counts as living.
+// leave the pool. `objects` are the values that tasks leave on the fiber. The worker destroys the
+// values while it counts as live.
 void run_tasks(PoolCore& core, detail::PoolItem& item, WorkerObjects& objects) noexcept;
 
 }  // namespace weft::pool

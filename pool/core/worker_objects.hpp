@@ -6,20 +6,21 @@
 namespace weft::pool {
 
 // The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
-// per_worker(). A worker that is retired destroys them, and counts as living until it has done so.
-// So the capacity bounds the number of workers with such values. The exception is a destructor that
-// waits for the worker's own pool: the worker gives up its place first. Only the worker calls the
-// functions, except empty(), which other threads call under the pool's lock while the worker idles.
+// per_worker(). A worker that is retired destroys the values, and counts as live until then. So the
+// capacity bounds the number of workers with such values. There is one exception: before a
+// destructor waits for the worker's own pool, the worker gives up its place. Only the worker calls
+// the functions, except empty(), which other threads call under the pool's lock while the worker
+// idles.
 class WorkerObjects {
  public:
-  // For a worker that never has such values.
+  // Makes the record of a worker that never has such values.
   WorkerObjects() noexcept = default;
   // `locals` is the list of the fiber; the objects are the nodes before `end`.
   WorkerObjects(detail::LocalNode*& locals, const detail::LocalNode* end) noexcept
       : locals_(&locals), end_(end) {}
 
   [[nodiscard]] bool empty() const noexcept { return locals_ == nullptr || *locals_ == end_; }
-  // Runs user code. Parks.
+  // Runs destructors of the program, and may park.
   void destroy() noexcept {
     is_clearing_ = true;
     while (!empty()) {

@@ -25,7 +25,7 @@ struct PoolWorker : detail::Waiter {
   }
 
   WorkerObjects* const objects = nullptr;  // Null: the worker never has objects.
-  PoolWorker* hotter = nullptr;            // The neighbour that went idle later.
+  PoolWorker* hotter = nullptr;            // The neighbor that went idle later.
   PoolWorker* colder = nullptr;            //
   std::uint64_t idle_since = 0;            // The epoch when it went idle.
   std::uint64_t number = 0;                // The running task's number, as in TaskInfo.
@@ -40,7 +40,7 @@ struct PoolWorker : detail::Waiter {
   Effects effects;            // The effects of the end of that task.
 };
 
-// A plain value, guarded by its owner's lock. A live worker is in one of four states. A running
+// A plain value; the owner's lock guards it. A live worker is in one of four states. A running
 // worker runs a task. An idle worker is in a list that begins with the most recently used worker. A
 // starting worker has been spawned or woken, and does not look for a task yet. A clearing worker
 // has been retired, and destroys the objects of its tasks. A sub-pool's workers are its drain
@@ -48,9 +48,8 @@ struct PoolWorker : detail::Waiter {
 // Invariants
 //   I1  live() = running + idle() + starting() + clearing (+ the worker that is looking).
 //   I2  idle_since never increases from front to back.
-//   I3  When a clearing worker is done, it looks for a task, unless it has given up its place.
-//       Until then no other worker takes that place. Unchecked: this is a statement about the
-//       future.
+//   I3  When a clearing worker has finished, it looks for a task, unless it has given up its place.
+//       Until then no other worker takes that place. Unchecked: the statement concerns the future.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
@@ -60,7 +59,7 @@ class WorkerSet {
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
-  // Returns how many workers may live: workers beyond that are surplus and must be retired.
+  // Returns how many workers may live. Workers beyond this limit are surplus and must be retired.
   // Clearing workers have already been retired.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t limit) noexcept {
@@ -83,7 +82,7 @@ class WorkerSet {
     ++fresh_;
     check_live();
   }
-  // The start of a worker, counted by begin_start(), has failed.
+  // Called when the start of a worker, which begin_start() has counted, has failed.
   void fail_start() noexcept {
     --started_;
     if (cancelled_starts_ > 0) {
@@ -106,7 +105,8 @@ class WorkerSet {
     --fresh_;
     return true;
   }
-  // Called when a worker that looks for a task is about to do other work; it will arrive again.
+  // Called when a worker that looks for a task is about to do other work. The worker must arrive
+  // again afterwards.
   void depart() noexcept { ++starting_; }
   // Called when a worker arrives again after its depart(), or arrives after call() has taken it
   // from the idle workers.
@@ -123,7 +123,7 @@ class WorkerSet {
     ++idle_;
     check_live();
   }
-  // Takes the idle worker that is next to be woken; the caller must wake it. Requires an idle
+  // Removes the idle worker that the wake order selects; the caller must wake it. Requires an idle
   // worker.
   [[nodiscard]] PoolWorker& call() noexcept {
     ++starting_;
@@ -155,19 +155,19 @@ class WorkerSet {
     leave();
   }
   // Retires the worker that has idled longest. If the worker has no objects, its place is free at
-  // once, although its fiber has yet to end. No caller is refused or blocked because a worker
-  // clears. The pool accepts a task that arrives meanwhile, and if no other worker can run it, this
-  // worker will. Requires an idle worker.
+  // once, although its fiber has not ended yet. No caller is refused or blocked because a worker
+  // clears. The pool accepts a task that arrives meanwhile; if no other worker can run the task,
+  // this worker runs it. Requires an idle worker.
   void retire_coldest(Effects& effects) noexcept {
     PoolWorker& worker = take(*coldest_);
     worker.retired = true;
     worker.has_objects() ? begin_clearing() : leave();
     effects.wake(worker);
   }
-  // Returns whether a spawned worker has yet to arrive.
+  // Returns whether a spawned worker has not arrived yet.
   [[nodiscard]] bool has_fresh() const noexcept { return fresh_ > 0; }
-  // Retires a spawned worker, which will notice this when it arrives. Such a worker has no objects.
-  // Requires has_fresh().
+  // Retires a spawned worker, which will leave when it arrives. Such a worker has no objects.
+  // Requires that has_fresh() returns true.
   void retire_fresh() noexcept {
     --starting_;
     --fresh_;
@@ -178,13 +178,13 @@ class WorkerSet {
     while (idle_ > 0) retire_coldest(effects);
   }
   // Retires idle workers first, and then spawned workers. A worker that call() has taken may have
-  // objects; it notices when it arrives that it is surplus.
+  // objects, so it is not retired here; it finds that it is surplus when it arrives.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
     while (has_surplus() && has_fresh()) retire_fresh();
   }
   void end_epoch() noexcept { ++epoch_; }
-  // An `idle_since` that is two epochs old was stored between one and two idle timeouts ago.
+  // A worker stored an `idle_since` that is two epochs old between one and two idle timeouts ago.
   [[nodiscard]] bool coldest_is_stale() const noexcept {
     return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
@@ -207,7 +207,7 @@ class WorkerSet {
     --idle_;
     return worker;
   }
-  // places_ is a separate field, because each submit compares with it.
+  // places_ is a separate field, because each submit reads it.
   void count_places() noexcept { places_ = limit_ - std::min(limit_, clearing_); }
 
   std::size_t starting_ = 0;

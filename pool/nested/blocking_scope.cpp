@@ -1,12 +1,12 @@
 // Releases the slots of a task while it waits.
 //
 // A task that waits for its own pool would hold a slot that the awaited task may need. With a
-// capacity of 1 it would wait forever. So it gives the slot back and is not counted as running.
-// When its wait is over, it takes a free slot, or the next slot that becomes free, before queued
-// tasks. Never more than `capacity` tasks run, and the queue's bound holds. A task with a weight
-// gives back, and takes again, all its slots. While it waits for them, no task starts, and new
-// tasks cannot be accepted in their place. Otherwise light tasks could keep the heavy task waiting
-// forever.
+// capacity of 1 it would wait forever. So the task gives the slot back and does not count as
+// running. After its wait, it takes a free slot, or the next slot that becomes free, before queued
+// tasks. Never more than `capacity` tasks run, and the queue keeps its bound. A task with a weight
+// gives back all its slots, and takes all of them again. While it waits for the slots, no task
+// starts, and their places are not available to new tasks. Otherwise light tasks could keep the
+// heavy task waiting forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -27,9 +27,9 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// Returns the caller's slots, if it is a task of a pool with that root. If a retired worker calls
-// this in a destructor, there is no slot. But the worker gives up its place, because the awaited
-// task may need that place.
+// Returns the caller's slots, if it is a task of a pool with that root. A retired worker that calls
+// this function in a destructor has no slot. Such a worker gives up its place, because the awaited
+// task may need the place.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

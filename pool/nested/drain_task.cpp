@@ -14,8 +14,8 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// Requires the lock. Returns whether a drain task of the sub-pool may begin a task. After its first
-// task, it yields to all tasks other than drain tasks of that sub-pool.
+// The caller must hold the lock. Returns whether a drain task of the sub-pool may begin a task.
+// After its first task, a drain task yields to all tasks except drain tasks of that sub-pool.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;
@@ -28,8 +28,8 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
 }
 
 // A task of weight n needs n slots of each parent; its drain task has one of them. The drain task
-// first gives this slot back, and then takes all n slots at once, as a task that has waited does.
-// So a task that waits for slots of a pool holds none of them. The task has already left the
+// first gives this slot back, and then takes all n slots at once, like a task after a wait. So a
+// task that waits for slots of a pool holds no slot of that pool. The task has already left the
 // sub-pool's queue, and counts as running in the sub-pool.
 class SlotsOfParents {
  public:
@@ -81,7 +81,7 @@ class Drain {
  public:
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
 
-  // Returns the last job, which has yet to be completed; null if there is none.
+  // Returns the last job, which the caller must complete; null if there is no such job.
   [[nodiscard]] PoolJob* run() noexcept {
     PoolItem item;
     Registration registration(core_, item);
@@ -106,9 +106,9 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if nothing is left to do. If there is a next task, this call wakes the waiters of
-  // the previous job, because the job's slot is in use again. Otherwise the parent wakes them when
-  // it frees the drain task's slot, together with the job's slot.
+  // Returns false if no task is left. If there is a next task, this call wakes the waiters of the
+  // previous job, because the job's slot is in use again. Otherwise the parent wakes them when it
+  // frees the drain task's slot, together with the job's slot.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
@@ -142,7 +142,7 @@ class Drain {
     self_.effects.wake_all(settled.waiters);
     if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
   }
-  // Releases the lock for some of the work if the job's handle was dropped.
+  // If the job's handle was dropped, releases the lock for part of the work.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);

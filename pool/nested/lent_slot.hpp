@@ -8,8 +8,8 @@ namespace weft::pool {
 class PoolCore;
 class Registration;
 
-// Runs the item, a job of run(), to its end in the slot of `caller`, if that is a task of the pool.
-// Returns false, and changes nothing, if the pool must run the item. That is so if another task is
+// Runs the item, a job of run(), to its end in the slot of `caller`, if the caller is a task of the
+// pool. Returns false, and changes nothing, if the pool must run the item: if another task is
 // first, a worker is available, or the caller has no slot to lend. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;

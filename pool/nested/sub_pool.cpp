@@ -20,8 +20,8 @@ using detail::Waiter;
 
 namespace {
 
-// Requires the lock. Enters the first sub-pool, from `sub_pool` on, that has not ended; null if
-// there is none.
+// The caller must hold the lock. Enters and returns the first sub-pool, from `sub_pool` on, that
+// has not ended; null if all have ended.
 SubPool* enter_first(SubPool* sub_pool) noexcept {
   while (sub_pool != nullptr && sub_pool->has_ended) sub_pool = sub_pool->next_sub_pool;
   if (sub_pool != nullptr) ++sub_pool->core.shared_state().users;
@@ -61,7 +61,7 @@ void PoolNesting::move_out(PoolCore& parent) noexcept {
   if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
   const PoolItem unused = std::move(self_->drain);
   core_.unlock();
-  // Waits until callers that have entered have left; later callers find no pool.
+  // Waits until all callers that have entered the pool have left it. Later callers find no pool.
   (void)core_.wait(Condition::joined, 0, {});
   core_.lock();
   SubPool* const next = self_->next_sub_pool;
@@ -123,8 +123,7 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
     std::exchange(item.job, nullptr)->abandon();
     core_.lock();
   }
-  // Tasks that were accepted before, or blocked submitters, may have no worker, and no worker can
-  // be started.
+  // Earlier tasks or blocked submitters may have no worker, and no worker can be started.
   if (error && error != Errc::full && error != Errc::closed) {
     core_.unlock(effects);
     core_.lock();
@@ -133,8 +132,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed accepts drain tasks for accepted tasks only: its close ends the
-// waits of blocked callers.
+// A parent that is being closed accepts drain tasks only for accepted tasks, because its close ends
+// the waits of blocked callers.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;
@@ -147,8 +146,8 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// Makes the sub-pool wait at the parent like a blocked submitter: it gets room after earlier
-// submitters. Returns false if there is no memory.
+// Makes the sub-pool wait at the parent like a blocked submitter, so that it gets room after
+// earlier submitters. Returns false if no memory is available.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   PoolState& state = parent.shared_state();
@@ -161,7 +160,7 @@ bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   place.slot = &place.drain;
   state.waiters.blocked.push_back(place);
   core_.state().waits_at_parent = true;
-  // There may be room by now, or the parent may have to request a worker from its own parent.
+  // The parent may now have room, or may have to request a worker from its own parent.
   parent.match_up(effects);
   core_.lock();
   return true;

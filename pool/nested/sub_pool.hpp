@@ -20,9 +20,9 @@ class PoolCore;
 
 // SubPool is the parent's record of a sub-pool; the sub-pool's drain tasks hold references to it.
 // Drain tasks may stay in the parent's queue for a long time, so a sub-pool that ends does not wait
-// for them. A drain task that runs later finds no pool. SubPool is also the sub-pool's place in the
-// parent's wait queue: a submitter that needs no wake. The lock of the pools guards it, except for
-// the references.
+// for them. A drain task that runs later finds no pool. SubPool is also a submitter in the parent's
+// wait queue, but one that needs no wake. The lock of the pools guards it, except for the
+// references.
 // Order
 //   [sub-pool-refs]  release (acq_rel, both sides): the last release sees all uses.
 class SubPool : public Submitter {
@@ -34,18 +34,18 @@ class SubPool : public Submitter {
   // Returns the sub-pool's core, and counts the caller as a user until it calls leave(); null if
   // the pool has ended.
   [[nodiscard]] PoolCore* enter() noexcept;
-  // Relaxed: the caller has a reference already.
+  // Relaxed: the caller already has a reference.
   void keep() noexcept { references_.fetch_add(1, detail::relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
   }
 
-  // Valid while the caller is a user, while this object is in the parent's wait queue, and until
-  // the pool ends.
+  // The reference is valid while the caller is a user, while this object is in the parent's wait
+  // queue, and until the pool ends.
   PoolCore& core;
   PoolCore& parent;
-  // The parent accepts it when its turn comes; a refused item may stay here until the next item
-  // replaces it.
+  // The drain task that the parent will accept after earlier submitters. A refused item may stay
+  // here until the next item replaces it.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
@@ -57,10 +57,10 @@ class SubPool : public Submitter {
   detail::Atomic<std::uint32_t> references_{1};
 };
 
-// A task of the parent that runs tasks of a sub-pool. The parent completes it, like every job, when
-// it frees the slot. At that moment the drain task also ends the waits for the sub-pool's last job,
-// and leaves the sub-pool. The sub-pool counts it as a starting worker from its acceptance on; a
-// drain task that is dropped before it has run corrects that count.
+// A task of the parent that runs tasks of a sub-pool. The parent completes a drain task, like every
+// job, when it frees the slot. The drain task then also ends the waits for the sub-pool's last job,
+// and leaves the sub-pool. The sub-pool counts a drain task as a starting worker from its
+// acceptance. A drain task that is dropped before it runs corrects that count.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -81,13 +81,14 @@ class DrainTask final : public detail::PoolJob {
   Outcome outcome_ = Outcome::completed;
 };
 
-// The nesting of a pool: its record at its parent, and its own sub-pools. For clang's analysis, the
-// shared lock has a different name in each pool, so the analysis cannot follow calls between pools.
+// Implements the nesting of a pool: its record at its parent, and its list of sub-pools. For
+// clang's analysis, the shared lock has a different name in each pool, so the analysis cannot
+// follow calls between pools.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
 
-  // begin() registers the pool with its parent, if it has one; end() removes the registration.
+  // If the pool has a parent, begin() registers the pool there, and end() removes the registration.
   void begin() noexcept override WEFT_NOT_ANALYZED;
   void end() noexcept override;
   [[nodiscard]] std::error_code ask_for_worker(OnFull when_full, Effects& effects) noexcept override

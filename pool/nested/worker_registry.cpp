@@ -20,8 +20,8 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
   detail::locals() = this;
 }
 
-// Values that tasks created later precede this node. If a worker has destroyed all values, this
-// node is no longer in the list either.
+// Values that tasks created later precede this node in the list. If a worker has destroyed all
+// values, the list no longer contains this node.
 Registration::~Registration() {
   LocalNode** link = &detail::locals();
   while (*link != nullptr && *link != this) link = &(*link)->next;
@@ -68,7 +68,7 @@ bool Registration::try_lend_slot() noexcept WEFT_NOT_ANALYZED {
 void Registration::end_lending() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   if (--waits_ == 0 || lent_ != Lent::no) return core_.unlock();
-  release_slots();  // Meanwhile steps of the task's loops have begun to wait.
+  release_slots();  // Steps of the task's loops began to wait meanwhile.
 }
 
 void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {
@@ -88,7 +88,7 @@ void Registration::end_wait() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   lent_ = Lent::no;
   if (waits_ == 0) return core_.unlock();
-  release_slots();  // Meanwhile another fiber of the task has begun to wait.
+  release_slots();  // Another fiber of the task began to wait meanwhile.
 }
 
 void Registration::release_slots() noexcept WEFT_NOT_ANALYZED {

@@ -13,10 +13,10 @@ class PoolCore;
 class WorkerObjects;
 
 // Registers the caller as a runner of tasks of `core` while this object lives. The object is on the
-// caller's stack, a node in the list of its FiberLocal values. A registration costs nothing per
-// task: a worker registers once, and only a task that is about to park reads the registration. A
-// drain task registers the fiber of its parent's worker once more. A fiber or thread that runs a
-// task in submit() also registers, without a slot.
+// caller's stack, as a node in the list of the caller's FiberLocal values. A registration costs
+// nothing per task: a worker registers once, and only a task that is about to park reads the
+// registration. A drain task registers the fiber of its parent's worker once more. A fiber or
+// thread that runs a task in submit() also registers, without a slot.
 class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };
@@ -34,8 +34,8 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  // Returns whether the runner has a slot now: it has none while it waits, or destroys the objects
-  // of its tasks.
+  // Returns whether the registered caller has a slot now. It has no slot while it waits, or
+  // destroys the objects of its tasks.
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
@@ -46,12 +46,12 @@ class Registration : private detail::LocalNode {
   // if the task has more than one slot, or none now.
   [[nodiscard]] bool try_lend_slot() noexcept;
   void end_lending() noexcept;
-  // Surrounds a wait of the task, or of a step of its loops. The first such wait releases the
-  // slots; the end of the last wait parks until the task has them again. Waits may be nested,
-  // because a caller that waits may run a task in place of a worker.
+  // The next two functions surround a wait of the task, or of a step of its loops. The first wait
+  // releases the slots; the end of the last wait parks until the task has the slots again. Waits
+  // may be nested, because a caller that waits may run a task in place of a worker.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // Surrounds a change of the slots by a drain task between two of its tasks.
+  // The next two functions surround a change of the slots by a drain task between two of its tasks.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // Called when the worker has been retired.
@@ -62,8 +62,8 @@ class Registration : private detail::LocalNode {
   // Returns whether the worker is destroying the objects of its tasks and still has its place in
   // the pool.
   [[nodiscard]] bool is_clearing() const noexcept;
-  // Requires is_clearing(). Called for a destructor that waits for the pool, whose tasks may need
-  // the place.
+  // Requires that is_clearing() returns true. Called for a destructor that waits for the pool,
+  // whose tasks may need the place.
   void give_place_up() noexcept;
   // Returns the number of slots of the running task; for a drain task, of the task that it runs.
   [[nodiscard]] std::size_t weight() const noexcept;

@@ -6,8 +6,8 @@
 namespace weft::pool {
 namespace {
 
-// Multiplying by this number spreads keys that differ in few bits, as small numbers do, over the
-// upper half.
+// A multiplication by this number spreads keys that differ in few bits, such as small numbers, over
+// the upper half.
 constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
 
 }  // namespace

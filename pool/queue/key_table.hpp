@@ -8,9 +8,9 @@
 
 namespace weft::pool {
 
-// A hash table of the tasks that hold a key. Its chains run through the tasks themselves, so it
-// allocates nothing under its owner's lock. The owner makes new buckets outside the lock. Guarded
-// by its owner's lock.
+// A hash table of the tasks that hold a key. Its chains link the tasks themselves, so it allocates
+// nothing under its owner's lock, which guards the table. The owner makes new buckets outside the
+// lock.
 class KeyTable {
  public:
   using Attributes = detail::TaskAttributes;
@@ -22,7 +22,7 @@ class KeyTable {
 
   // Returns null if no task holds the key.
   [[nodiscard]] Attributes* find(const TaskKey& key) const noexcept;
-  // Requires has_buckets(), and that no task holds the key.
+  // Requires that has_buckets() returns true, and that no task holds the key.
   void insert(Attributes& attributes) noexcept;
   void erase(Attributes& attributes) noexcept;
   // Makes `heir` the holder of the key.
@@ -34,10 +34,10 @@ class KeyTable {
   [[nodiscard]] std::size_t next_count() const noexcept {
     return buckets_.count == 0 ? kFirstCount : 2 * buckets_.count;
   }
-  // Returns no buckets if there is no memory.
+  // Returns no buckets if no memory is available.
   [[nodiscard]] static Buckets make_buckets(std::size_t count) noexcept;
-  // Moves the entries to `buckets` if these are more than the present buckets. Returns the buckets
-  // that the caller must free.
+  // Moves the entries to `buckets` if `buckets` has more buckets than the table. Returns the
+  // buckets that the caller must free.
   [[nodiscard]] Buckets adopt(Buckets buckets) noexcept;
 
  private:

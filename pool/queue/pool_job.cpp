@@ -53,7 +53,7 @@ void TaskAttributes::set(const SubmitOptions& options, bool takes_stop) {
 template <class Action>
 void PoolJob::set_alarm_for(Deadline deadline, Action action) {
   attributes_->disarm();
-  // Relaxed: the caller has a reference already.
+  // Relaxed: the caller already has a reference.
   references_.fetch_add(1, relaxed);
   Task task([job = std::unique_ptr<PoolJob, Release>(this), action] { action(*job); });
   attributes_->alarm = AlarmHandle(set_alarm(deadline, std::move(task)));
@@ -69,7 +69,7 @@ void PoolJob::watch_deadline() {
 std::error_code PoolJob::over_before_start() const noexcept {
   // Relaxed: the value is only compared; it publishes no other data.
   const bool is_dropped = state_.load(relaxed) != kPending;
-  // Checked last: if the alarm has dropped the job, the deadline has passed by now.
+  // This check comes last: if the alarm has dropped the job, its deadline has passed by now.
   if (attributes_->deadline.passed()) return Errc::timed_out;
   return is_dropped ? make_error_code(Errc::cancelled) : std::error_code();
 }
@@ -91,7 +91,7 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
       fail(std::current_exception());
     }
   }
-  // Once the job has ended, no user code is called on its behalf.
+  // Once the job has ended, it must not call code of the program.
   attributes.disarm();
   attributes.stop.remove();
   // A job that was dropped just before its acceptance still has its callable.

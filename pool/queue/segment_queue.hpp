@@ -15,13 +15,14 @@ namespace weft::pool {
 // A FIFO that grows without moving its items, and without an allocation under its owner's lock. The
 // owner allocates a segment outside the lock, and adds it under the lock.
 //
-// It is a chain of rings. Items are pushed to the last ring and popped from the first. When the
-// last ring is full, the owner adds a ring of twice its size. So under a steady load there is one
-// ring, which is used again from its beginning whenever it is empty. Guarded by its owner's lock.
+// It is a chain of rings. The owner pushes items to the last ring and pops them from the first
+// ring. When the last ring is full, the owner adds a ring of twice its size. So a queue under a
+// steady load has one ring, which it reuses from the beginning whenever the ring is empty. The
+// owner's lock guards the queue.
 // Invariants
 //   I1  size_ is the sum of the counts of all rings, and only the last ring may be empty.
-//   I2  A drained ring that is not the last ring is kept apart, until add() or trim() returns it to
-//       be freed outside the lock.
+//   I2  A drained ring that is not the last ring stays in drained_ until add() or trim() returns
+//       it; the caller then frees it outside the lock.
 class SegmentQueue {
  public:
   // A ring of `mask + 1` places, which follow the header in memory.
@@ -60,7 +61,7 @@ class SegmentQueue {
   // Returns whether each later pop() makes one push() possible, if no other item is pushed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
-  // Requires has_room().
+  // Requires that has_room() returns true.
   void push(detail::PoolItem&& item) noexcept {
     Segment& ring = *last_;
     ::new (static_cast<void*>(ring.place(ring.head + ring.count)))
@@ -73,7 +74,7 @@ class SegmentQueue {
   // Moves the oldest item into `item`, which must be empty. Requires that the queue is not empty.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // Neither the moved-from place nor the empty `item` needs a destructor call.
+    // The moved-from place and the empty `item` both need no destructor call.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;
@@ -91,7 +92,7 @@ class SegmentQueue {
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // Returns the capacity of the next segment.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
-  // Returns null when there is no memory.
+  // Returns null if no memory is available.
   [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
   // Adds `segment`, unless the queue no longer needs it. Returns segments that the caller must free
   // outside the lock.
@@ -106,7 +107,7 @@ class SegmentQueue {
 
   void drained_first() noexcept;
 
-  // The fields that each task changes come first, next to such fields of the owner.
+  // The fields that each task changes come first, next to the owner's fields of this kind.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

@@ -33,8 +33,8 @@ class AttributesList {
 
 // Tasks with attributes in the order of their acceptance; only the first can be taken.
 //
-// Most tasks arrive in that order, and form a list. A task whose key was busy arrives late. Late
-// tasks are in a leftist heap that uses the links of the list (left is `next`, right is
+// Most tasks arrive in that order, and form a list. A task whose key another task held arrives
+// late. Late tasks are in a leftist heap that uses the links of the list (left is `next`, right is
 // `previous`). So the cost of a late task grows with the logarithm of the number of late tasks, and
 // no list has to be searched.
 // Invariants
@@ -66,12 +66,12 @@ class PriorityLevel {
 
 // Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
 // tasks that another task with their key holds up wait in one more list. Plain tasks are of normal
-// priority; all tasks of one priority leave in the order in which they were accepted. Guarded by
-// its owner's lock.
+// priority; all tasks of one priority leave in the order in which they were accepted. The owner's
+// lock guards the queue.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. The
-//       holder is in one of the other lists, or runs. When it ends, or is dropped, the next task in
-//       its chain becomes the holder.
+//       holder is in one of the other lists, or runs. When the holder ends, or is dropped, the next
+//       task in its chain becomes the holder.
 //   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no memory,
 //       except for the first buckets of keys_.
 class TaskQueue {
@@ -133,8 +133,8 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether there will be room for the item once all present tasks have been popped, or
-  // earlier, if no other task is pushed.
+  // Returns whether the queue will have room for the item, at the latest when all present tasks
+  // have been popped, if no other task is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
@@ -150,9 +150,10 @@ class TaskQueue {
     if (attributes_of(item) != nullptr) return has_room_for(item);
     return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
   }
-  // Does the same for a task without attributes. Requires has_room_for_plain().
+  // Does the same as push(), for a task without attributes. Requires that has_room_for_plain()
+  // returns true.
   void push_plain(detail::PoolItem&& item) noexcept { plain_.push(std::move(item)); }
-  // Requires can_push().
+  // Requires that can_push() returns true.
   void push(detail::PoolItem&& item) noexcept {
     WEFT_INVARIANT(can_push(item), "TaskQueue I2: a plain task has room, others need none");
     if (Attributes* attributes = attributes_of(item)) [[unlikely]] {
@@ -172,7 +173,7 @@ class TaskQueue {
   }
   // Returns whether pop() must take a plain task.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
-  // Works like pop(). Requires has_only_plain().
+  // Works like pop(). Requires that has_only_plain() returns true.
   void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
   // Moves the next task into `item`, which must be empty. Requires that a task is startable.
   void pop(detail::PoolItem& item) noexcept {
@@ -180,12 +181,12 @@ class TaskQueue {
       return plain_.pop(item);
     pop_listed(item);
   }
-  // Does the same with the task that was accepted first, startable or not. Requires that the queue
+  // Moves the task that was accepted first, startable or not, into `item`. Requires that the queue
   // is not empty.
   void pop_oldest(detail::PoolItem& item) noexcept;
-  // Does the same with the oldest held-up task. Requires that a task is held up.
+  // Moves the oldest held-up task into `item`. Requires that a task is held up.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
-  // Called when a task with a key has ended or will never run: the next task with that key may
+  // Called when a task with a key has ended or will never run. The next task with that key may then
   // start.
   void pass_on_key(Attributes& attributes) noexcept;
 
@@ -208,7 +209,7 @@ class TaskQueue {
     std::size_t bucket_count = 0;
   };
   [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
-  // Returns an empty value if there is no memory.
+  // Returns an empty value if no memory is available.
   [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
   // Adds the memory. Returns memory that the caller must free outside the lock.
   [[nodiscard]] Memory add(Memory memory) noexcept;
@@ -217,7 +218,7 @@ class TaskQueue {
  private:
   static constexpr std::size_t kLevels = 3;
   static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
-  // The number of times in a row that a level with tasks may be passed over for a higher level.
+  // A level with tasks may be passed over for a higher level at most this many times in a row.
   static constexpr unsigned kPatience = 16;
 
   [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {
@@ -238,7 +239,7 @@ class TaskQueue {
   [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
   void pop_listed(detail::PoolItem& item) noexcept;
   void take_held_up(Attributes& attributes) noexcept;
-  // Returns null if the oldest task is plain, or there is none.
+  // Returns null if the oldest task is plain, or if the queue is empty.
   [[nodiscard]] Attributes* oldest_attributed() const noexcept;
 
   SegmentQueue plain_;

@@ -2,13 +2,13 @@
 //
 // Under GrowPolicy::load_factor a limit below the capacity follows the load. A submit that makes
 // the load too high raises the limit; a fiber, the autoscaler, checks once in each interval whether
-// to lower it. Within the limit, workers are started on demand; workers beyond it are surplus, as
-// after resize().
+// to lower it. Within the limit, the pool starts workers on demand; workers beyond the limit are
+// surplus, as after resize().
 //
 // With fewer workers than tasks, a running task may wait for a queued task. So the autoscaler also
-// raises the limit if a task is queued and no task has started since its last check. It exists
-// whenever a task is queued under a limit: while it does not exist, PoolState::raise_at is 0, so
-// the next submit starts it.
+// raises the limit if a task is queued and no task has started since its last check. The autoscaler
+// exists whenever a task is queued under a limit. While it does not exist, PoolState::raise_at is
+// 0, so the next submit starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 
@@ -37,7 +37,7 @@ void run_autoscaler(PoolCore& core) {
   }
   state.autoscaler.end();
   state.set_limit(state.workers.limit());
-  core.match_up();  // The pool is closed: the limit no longer applies to the queued tasks.
+  core.match_up();  // The limit does not apply to the queued tasks of a closed pool.
   core.leave();
 }
 

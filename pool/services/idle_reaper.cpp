@@ -1,12 +1,12 @@
 // Retires workers that have been idle for a long time.
 //
-// No worker reads the clock. The reaper, a fiber that exists while there are idle workers to watch,
-// advances the pool's epoch every idle_timeout. A worker that goes idle stores the epoch. If the
-// stored epoch is two epochs old, the worker has idled for one to two timeouts. A worker that was
-// used meanwhile has stored a newer epoch, so it is never retired by mistake.
+// No worker reads the clock. The reaper is a fiber that exists while the pool has idle workers to
+// watch; it advances the pool's epoch every idle_timeout. A worker that goes idle stores the epoch.
+// If the stored epoch is two epochs old, the worker has idled for one to two timeouts. A worker
+// that ran a task meanwhile has stored a newer epoch, so it is never retired by mistake.
 //
-// When a runtime ends, it waits for its last fibers. So the reaper then uses a short timeout, and
-// keeps no idle worker.
+// A runtime that ends waits for its last fibers. So the reaper then uses a short timeout, and
+// retires all idle workers.
 #include <algorithm>
 #include <chrono>
 #include <weft/detail/own_runtime.hpp>
@@ -28,13 +28,13 @@ std::chrono::nanoseconds timeout_of(const PoolCore& core) noexcept {
   return detail::runtime_is_ending() ? std::min(timeout, kTimeoutAtEnd) : timeout;
 }
 
-// Requires the lock.
+// The caller must hold the lock.
 std::size_t kept_workers(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   return detail::runtime_is_ending() ? 0 : core.state().kept_workers();
 }
 
-// Ends an epoch, and retires the workers that are due. Requires the lock, and releases it for some
-// of the work.
+// Ends an epoch, and retires the workers that are due. The caller must hold the lock, which the
+// function releases for part of the work.
 void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();

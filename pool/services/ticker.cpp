@@ -2,7 +2,7 @@
 //
 // The ticker is a fiber of the pool that runs from the opening of the pool until the pool has no
 // other user. So the last call reports the final numbers, and a joiner waits for its return. The
-// ticker reads the statistics as any caller does, so it costs the path of a task nothing.
+// ticker reads the statistics as any caller does, so it adds no cost to tasks.
 #include <exception>
 #include <weft/this_fiber.hpp>
 
@@ -42,7 +42,7 @@ void run_ticker(PoolCore& core) {
       next = Deadline::after(period);
     }
     core.lock();
-    // The pool may have been opened during the call, and have run tasks.
+    // During the call, the pool may have been opened again, and may have run tasks.
     if (at_end && state.only_ticker_is_left() && state.counters.submitted == submitted) break;
   }
   state.ticker.end();

@@ -1,4 +1,4 @@
-// The queue of fibers made runnable from outside the workers.
+// The queue of fibers that threads outside the runtime make runnable.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -10,7 +10,7 @@ namespace weft::scheduler {
 
 // Contains the fibers that plain threads, and workers of other runtimes, spawn or wake; all workers
 // share it. A push links the fiber in front of earlier fibers by compare-exchange. So it never
-// allocates: a wake must not fail. The taker gets all fibers at once, in the order in which they
+// allocates, and a wake cannot fail. A worker takes all fibers at once, in the order in which they
 // were pushed.
 // Order
 //   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
@@ -20,7 +20,7 @@ class InjectQueue {
   void push(fibers::Fiber& fiber) noexcept;
   // Returns all fibers, oldest first.
   [[nodiscard]] Chain take_all() noexcept;
-  // May be stale when it returns.
+  // The result may be stale.
   [[nodiscard]] bool empty_hint() const noexcept {
     return newest_.load(detail::relaxed) == nullptr;  // Relaxed: a hint.
   }

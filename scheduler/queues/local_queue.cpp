@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-// Only visits between workers need the time, so a queue that is not open records none.
+// Only visits between workers need the time, so a queue that is not open records no time.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
@@ -35,7 +35,7 @@ void LocalQueue::push_behind(Fiber& fiber) noexcept {
 // rest of the chain.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
-    // Must be read before the push, after which a thief may have the fiber.
+    // This must be read before the push, because a thief may take the fiber after the push.
     Fiber* following = chain.first->next;
     if (!ring_.push(*chain.first)) break;
     chain.first = following;
@@ -53,8 +53,8 @@ void LocalQueue::push_last(Chain chain) noexcept {
 
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
-// Alternately returns the fiber that has waited longest, and null, which means that the ring is
-// next.
+// Alternately returns the fiber that has waited longest, and null. If null, the caller takes a
+// fiber of the ring.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -76,15 +76,15 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // The fibers that stay in the ring, all of them newer, overtake the started fibers.
+  // The fibers that stay in the ring are newer than the started fibers, and overtake them.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers that come from the victim's ring have an earlier time, and go first.
+// Fibers from the victim's ring have an earlier time, so they go first.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
-// Appends a chain of new fibers to the queue; null is an empty chain.
+// Appends a chain of new fibers to the queue; null means an empty chain.
 void LocalQueue::adopt(Fiber* chain) noexcept {
   while (chain != nullptr) {
     Fiber* following = chain->next;
@@ -93,8 +93,9 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, so it has room: a chain is at most half of it. A refill takes so few waiting
-// fibers that the prefetched part of their stacks is still in the innermost cache when they run.
+// The ring is empty, so it has room for a chain, which is at most half as long. A refill takes so
+// few waiting fibers that the prefetched part of their stacks is still in the innermost cache when
+// they run.
 Fiber* LocalQueue::refill() noexcept {
   Chain waiting = waiting_.take(tuning::kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;

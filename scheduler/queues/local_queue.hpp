@@ -15,31 +15,32 @@
 
 namespace weft::scheduler {
 
-// Has four places for fibers, which are checked in this order:
+// Has four places for fibers, which the worker checks in this order:
 //
 //   Next: the fiber woken last, because the data that it waits for is hot in the cache. A later
-//   wake displaces it. The fiber also goes to the end of the queue if other fibers wait and the
-//   previous run came from this place.
+//   wake moves it to the end of the queue. The worker also moves it there if other fibers wait and
+//   the previous run came from this place.
 //
 //   Ring: a FIFO with room for 256 fibers of all kinds.
 //
-//   Waiting: fibers that have started or come from outside, and found the ring full. This is an
-//   unbounded FIFO. While it is not empty, all fibers that are woken or yield go to its end, so
-//   that FIFO order is kept for any number of fibers.
+//   Waiting: fibers that have started or come from outside, and for which the ring had no room.
+//   This place is an unbounded FIFO. While it is not empty, all fibers that are woken or yield go
+//   to its end, so that FIFO order is kept for any number of fibers.
 //
-//   Unstarted: new fibers that were in the ring when it was full, or came while other fibers
-//   waited, in chains. The worker takes the newest chain first. So it walks a tree of fibers nearly
-//   depth first, with few of them parked at a time. It reaches the oldest chains gradually.
+//   Unstarted: chains of new fibers that were in the ring when it was full, or came while other
+//   fibers waited. The worker takes the newest chain first. So it walks a tree of fibers nearly
+//   depth first, and few fibers are parked at a time. It reaches the oldest chains gradually.
 //
 // An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
 // Invariants
-//   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue. Unchecked:
-//       no thread sees all places at one moment.
-//   I2  Started fibers in the ring became ready before all waiting fibers; but stolen fibers enter
-//       among the waiting fibers by age. Unchecked: no fiber records when it entered the ring.
-//   I3  overtakers_ counts fibers in the ring that are newer than some waiting fibers, which were
-//       spilled from this ring or stolen from another ring. While it is not 0, every second fiber
-//       that pop() takes, except the next fiber, is the oldest waiting fiber.
+//   I1  A runnable fiber is in one place of one worker, or in the InjectQueue. Unchecked: no thread
+//       sees all places at one moment.
+//   I2  Started fibers in the ring became ready before all waiting fibers, except for stolen
+//       fibers, which enter the waiting list by age. Unchecked: no fiber records when it entered
+//       the ring.
+//   I3  overtakers_ counts fibers in the ring that are newer than some waiting fibers. The waiting
+//       fibers were spilled from this ring or stolen from another ring. While it is not 0, every
+//       second fiber that pop() takes, except the next fiber, is the oldest waiting fiber.
 //   I4  Thieves access the queue only once is_open() is true.
 // The owner of a queue that is not shared uses plain stores. A monitor that has found the owner
 // stuck in a fiber opens such a queue. For this, try_open() makes the ring shared, makes every
@@ -48,8 +49,8 @@ namespace weft::scheduler {
 //   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
 //   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
 //             compiler's fence in between; try_open makes it shared, has the barrier executed, and
-//             loads inside_. One sees the other. The end of inside() stores inside_ (release) ->
-//             try_open loads it (acquire): the plain stores are visible.
+//             loads inside_. At least one sees the other's store. The end of inside() stores
+//             inside_ (release) -> try_open loads it (acquire): the plain stores are visible.
 //   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
 class LocalQueue {
  public:
@@ -57,7 +58,7 @@ class LocalQueue {
 
   // --- By the owner ---
 
-  // The fiber runs next; the previous next fiber goes to the end.
+  // The fiber runs next; the fiber that was next before moves to the end of the queue.
   void put_next(fibers::Fiber& fiber) noexcept {
     // Relaxed load: only the owner fills the place.
     if (next_.load(detail::relaxed) == nullptr) {
@@ -72,13 +73,13 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // Queues fibers whose sleep is over; when the sleep began, their time was recorded.
+  // Queues fibers whose sleep is over. The time of each fiber was recorded when its sleep began.
   void push_due(Chain chain) noexcept;
   // Sets the time that fibers store when they become ready.
   void set_time(std::int64_t now) noexcept { time_ = now; }
   // Must be called before push_new(), which then needs no memory. Throws std::bad_alloc.
   void make_room() {
-    // Thieves only take, so the ring cannot become full meanwhile.
+    // Thieves only take fibers, so the ring cannot become full meanwhile.
     if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
       unstarted_.make_room();
   }
@@ -104,7 +105,7 @@ class LocalQueue {
       return size_hint() == 0 ? nullptr : refill();
     });
   }
-  // Works as RunQueue::take_recent() does.
+  // Does the same as RunQueue::take_recent().
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
     return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
@@ -117,18 +118,18 @@ class LocalQueue {
 
   // --- The owner of this queue calls these; `victim` is another worker's open queue ---
 
-  // Takes fibers that did not fit into the victim's ring; this queue's ring is empty. Returns their
-  // number.
+  // Takes fibers that did not fit into the victim's ring, and returns their number. This queue's
+  // ring must be empty.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // Takes the victim's oldest chain of new fibers, which becomes the oldest here: so a tree that
-  // both workers walk is not started again from the top. Returns an upper bound of the number of
-  // fibers.
+  // Takes the victim's oldest chain of new fibers, which becomes the oldest chain of this queue. So
+  // a tree that both workers walk is not started again from the top. Returns an upper bound of the
+  // number of fibers.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
   // Takes the older half of the victim's ring, at most `most` fibers, and returns their number.
-  // These go before all fibers that wait here, because their time is unknown; if no fiber waits,
-  // they alternate with the ring's fibers.
+  // The stolen fibers go before all fibers that wait here, because their time is unknown. If no
+  // fiber waits, they alternate with the ring's fibers.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
-  // Takes the victim's next fiber, if it has one, and returns the number of fibers taken.
+  // Takes the victim's next fiber, if there is one, and returns the number of taken fibers.
   std::size_t steal_next(LocalQueue& victim) noexcept;
   // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
   // have waited here for a shorter time.
@@ -137,8 +138,8 @@ class LocalQueue {
   // fibers. If there is no chain, it takes fibers of the ring, which the owner will soon reach
   // unless the owner is stuck or has no other fibers.
   std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
-  // Returns whether a fiber here has waited longer than all waiting fibers of the other queue:
-  // fibers taken from there would overtake it.
+  // Returns whether a fiber here has waited longer than all waiting fibers of the other queue.
+  // Fibers taken from the other queue would overtake that fiber.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
     return other.waiting_.size_hint() != 0 &&
            waiting_.oldest_since(time_) < other.waiting_.oldest_since(time_);
@@ -171,15 +172,15 @@ class LocalQueue {
   }
 
  private:
-  // The owner takes fibers from the ring only inside this function. A shared ring stays shared, and
-  // needs no note in inside_: the note and the exchange that takes the next fiber together cost 2
-  // ns each time.
+  // The owner takes fibers from the ring only inside this function. A shared ring stays shared, so
+  // inside_ need not be set. To set inside_ and to exchange the next fiber would cost 2 ns each
+  // time.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
     asm volatile("" : : : "memory");
     const auto taken = take();
-    // Reads the note again, because a variable would occupy the frame of each parked fiber.
+    // Reads inside_ again, because a local variable would occupy the frame of each parked fiber.
     if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
     return taken;
   }
@@ -193,8 +194,8 @@ class LocalQueue {
   [[nodiscard]] bool nobody_waits() const noexcept {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
-  // Appends the fiber to the waiting fibers. Not inlined where fibers park: that would enlarge
-  // their frames, which occupy most of the cache when many fibers are parked.
+  // Appends the fiber to the waiting fibers. It is not inlined, because that would enlarge the
+  // frames of parked fibers. These frames occupy most of the cache when many fibers are parked.
   [[gnu::noinline]] void push_behind(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
   void stamp(fibers::Fiber& fiber) const noexcept;
@@ -206,8 +207,8 @@ class LocalQueue {
 
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
-  // While other fibers wait, the fiber that was woken last never runs at once twice in a row. So a
-  // fiber in the ring waits for two runs per fiber before it: that fiber, and the fiber that it
+  // While other fibers wait, two successive runs never both come from the place "next". So a fiber
+  // in the ring waits for at most two runs per earlier fiber: of that fiber, and of a fiber that it
   // woke.
   bool next_ran_ = false;
   std::uint32_t overtakers_ = 0;

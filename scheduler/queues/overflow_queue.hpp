@@ -24,17 +24,17 @@ class OverflowQueue {
   void make_room();
   // Owner only, after make_room().
   void push_newest(fibers::Fiber& chain) noexcept;
-  // Owner only, after make_room(). Appends to the newest chain, if that chain has grown in this way
-  // and is not at its longest; otherwise begins a newer chain.
+  // Owner only, after make_room(). Appends the fiber to the newest chain, if this function began
+  // that chain and the chain is shorter than kLongest. Otherwise begins a newer chain.
   void push_newest_fiber(fibers::Fiber& fiber) noexcept;
   // Owner only. Returns false if the push would need memory.
   [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
   [[nodiscard]] fibers::Fiber* take_newest() noexcept;
   [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
-  // Takes one fiber of the oldest chain; nullptr when empty.
+  // Takes one fiber of the oldest chain; returns nullptr if the queue is empty.
   [[nodiscard]] fibers::Fiber* take_oldest_fiber() noexcept;
 
-  // Relaxed: a hint, for callers that look before they lock.
+  // Relaxed: the result is a hint, which callers check before they lock.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
@@ -42,8 +42,7 @@ class OverflowQueue {
     return chains_[(first_ + position) % capacity_];
   }
 
-  // The greatest length of a chain that grows fiber by fiber: half of a full ring, for which an
-  // empty ring has room.
+  // The maximum length of a chain that grows fiber by fiber: half the capacity of a ring.
   static constexpr std::size_t kLongest = RunQueue::kCapacity / 2;
 
   detail::SpinLock lock_;

@@ -8,14 +8,14 @@
 
 namespace weft::scheduler {
 
-// The runnable fibers that are pinned to one worker, in FIFO order; and the number of running or
-// parked fibers that are pinned to it. Owner: the worker, except for push().
+// Contains the runnable fibers that are pinned to one worker, in FIFO order. Also counts the
+// running or parked fibers that are pinned to the worker. Owner: the worker, except for push().
 class PinnedQueue {
  public:
   // Any thread may call it, and must then notify the worker.
   void push(fibers::Fiber& fiber) noexcept { incoming_.push(fiber); }
 
-  // May be stale when it returns, because other threads push.
+  // The result may be stale, because other threads push fibers.
   [[nodiscard]] bool empty_hint() const noexcept {
     return ready_.is_empty() && incoming_.empty_hint();
   }
@@ -34,8 +34,7 @@ class PinnedQueue {
     return fiber;
   }
 
-  // Count a running fiber that becomes pinned, or unpinned: while the count is not 0, the worker
-  // does not rest.
+  // Count the running fibers that are pinned. While the count is not 0, the worker does not rest.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
   [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0 || !aside_.is_empty(); }

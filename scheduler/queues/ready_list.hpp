@@ -19,7 +19,7 @@ struct Chain {
   std::size_t count = 0;
 
   [[nodiscard]] bool is_empty() const noexcept { return first == nullptr; }
-  // Neither allocates nor can fail.
+  // Does not allocate, and cannot fail.
   void append(fibers::Fiber& fiber) noexcept;
   void append(const Chain& chain) noexcept;
   void prepend(fibers::Fiber& fiber) noexcept;
@@ -27,7 +27,7 @@ struct Chain {
 };
 
 // An unbounded FIFO that never allocates. Any thread may call every function except merge(); a lock
-// guards it, and one lock operation suffices to take many fibers.
+// guards the list, and one lock operation suffices to take many fibers.
 class ReadyList {
  public:
   // The maximum number of fibers that one call to take() visits under the lock.
@@ -39,17 +39,17 @@ class ReadyList {
   // Puts the fibers of the chain, in its order, in front of all other fibers.
   void push_first(const Chain& chain) noexcept;
   // Inserts each fiber before the first fiber that became ready later, by Fiber::ready_since(now).
-  // The orders of the chain and of the list are kept; each fiber passes at most kMostPassed other
-  // fibers. Only the thread that pushes calls it; other threads find the list empty meanwhile.
+  // The chain and the list each keep their order; each fiber passes at most kMostPassed other
+  // fibers. Only the thread that pushes may call it; other threads find the list empty meanwhile.
   void merge(Chain chain, std::int64_t now) noexcept;
-  // Takes up to `most` of the oldest fibers, and at most kMostTaken.
+  // Takes up to `most` of the oldest fibers, but at most kMostTaken.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
   // Returns when the oldest fiber became ready, by Fiber::ready_since(now); the largest number if
   // the list is empty.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
-  // Relaxed: a hint, for callers that look before they lock.
+  // Relaxed: the result is a hint, which callers check before they lock.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:

@@ -6,7 +6,8 @@ using detail::acquire;
 using detail::relaxed;
 using detail::release;
 
-// Tries once: where many thieves meet, each retry would take the cache line from the owner again.
+// Tries only once, because with many thieves each retry would take the cache line from the owner
+// again.
 std::uint32_t RunQueue::take_half(Batch& batch, std::size_t most) noexcept {
   std::uint64_t head = head_.load(acquire);  // [head]
   const std::uint32_t first = first_of(head);

@@ -1,4 +1,4 @@
-// The ring at the heart of a worker's queue.
+// The ring in which a worker's queue keeps most of its fibers.
 #pragma once
 
 #include <algorithm>
@@ -15,55 +15,56 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A FIFO with one owner, its worker, and any number of thieves, the other workers. A queue that is
-// not shared has no thieves. Its owner moves head_ by plain stores: no thread competes for it, and
-// a compare-exchange would take longer than the rest of a pop.
+// A FIFO whose owner is one worker; any number of other workers, the thieves, may take fibers. A
+// queue that is not shared has no thieves. Its owner moves head_ by plain stores, because a
+// compare-exchange would take longer than the rest of a pop.
 // Invariants
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; any thread moves head_, by compare-exchange only,
 //       once the queue is shared. Unchecked: a queue does not store its owner's thread.
 //   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
-//       a thief that saw the longer queue fails to move head_. Unchecked: needs a thief's view,
-//       which the model has.
+//       a thief that saw the longer queue fails to move head_. Unchecked: the check needs a thief's
+//       view; the model checks it.
 //   I5  A shared queue stays shared; LocalQueue describes how it becomes shared.
 // Order
-//   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber visible.
+//   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber are
+//             visible.
 //   [head]    pop and take_half move head_ (release) -> push and take_half load it (acquire): the
 //             slot has been read, so it may be written again.
 //             withdraw changes head_ (release) -> take_half loads it (acquire): the queue is
 //             shorter.
 class RunQueue {
  public:
-  // A power of two, so that a counter masks to a slot.
+  // The capacity is a power of two, so that a mask converts a counter to a slot.
   static constexpr std::uint32_t kCapacity = 256;
   // The batch that take_half() fills.
   using Batch = std::array<fibers::Fiber*, kCapacity / 2>;
 
   explicit RunQueue(bool shared = true) noexcept : shared_(shared) {}
 
-  // Owner only. Returns false when full.
+  // Owner only. Returns false if the queue is full.
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
-  // Owner only. Returns the oldest fiber, or nullptr when empty.
+  // Owner only. Returns the oldest fiber, or nullptr if the queue is empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
   // Owner only. Removes and returns the newest fiber for which is_it(fiber) is true, if it is among
-  // the last kReach; otherwise nullptr. The fibers after it move up. `may_be` is called first, on a
-  // fiber that a thief may already have; so its result may be wrong.
+  // the last kReach; otherwise returns nullptr. The newer fibers move up. `may_be` is called first,
+  // on a fiber that a thief may already have taken; so its result may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
-  // at most `most` fibers. Returns their number; 0 if the queue is empty or another taker was
-  // faster.
+  // at most `most` fibers. Returns the number of taken fibers; 0 if the queue is empty or another
+  // thread took fibers first.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
-  // Permits thieves from then on. LocalQueue::try_open() calls it.
+  // Permits thieves to take fibers from this call on. LocalQueue::try_open() calls it.
   void share() noexcept { shared_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
   // The results may be stale.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
-    // Relaxed: both are hints. In this order the difference is never negative, unless the owner is
-    // inside withdraw().
+    // Relaxed: both counters are hints. In this order the difference is never negative, unless the
+    // owner is inside withdraw().
     const std::uint32_t first = first_of(head_.load(detail::relaxed));
     return tail_.load(detail::relaxed) - first;
   }
@@ -97,7 +98,7 @@ class RunQueue {
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
-// Defined here, so that the compiler inlines these functions into the worker's inner loop.
+// The functions are defined here, so that the compiler inlines them into the worker's inner loop.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
   const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]
@@ -150,8 +151,8 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
 
 // Withdraws the newest `count` fibers, so that thieves cannot take them; returns false if thieves
 // have taken some of them. A thief moves head_ from a value that it has read before tail_. If the
-// thief has read the value before this change, either it moves head_ first and this call sees that,
-// or it fails. If it has read the value after the change, it sees the shorter queue.
+// thief read head_ before this change, either it moves head_ first and this call sees the new
+// value, or the thief fails. If the thief read head_ after the change, it sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.

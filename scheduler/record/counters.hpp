@@ -6,7 +6,7 @@
 
 namespace weft::scheduler {
 
-// A count that only its worker writes. Any thread reads it.
+// A count that only one worker writes; any thread may read it.
 // Order
 //   [count]  add_one stores (release) -> Shared::live loads by get (acquire): a fiber that is
 //            counted as finished was counted as spawned before.

@@ -42,7 +42,7 @@ void Recorder::look_at_trace() noexcept {
   choose_watches();
   if (const Fiber* fiber = running(); fiber != nullptr && trace_.is_on()) {
     trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
-    // The fiber set its name before the trace began.
+    // The fiber had its name before the trace began, so the trace lacks the name.
     note_text(TraceKind::name, fiber->stack.load(relaxed)->name.view());
   }
 }
@@ -115,7 +115,7 @@ void Recorder::note_text(TraceKind kind, std::string_view text) noexcept {
 }
 
 Recorder::Times Recorder::times(std::int64_t now) const noexcept {
-  // The thread may have begun, or gone to sleep, after `now` was read.
+  // The thread may have started, or fallen asleep, after `now` was read.
   const auto time_since = [now](std::int64_t begun) {
     return begun == 0 || begun > now ? 0 : now - begun;
   };

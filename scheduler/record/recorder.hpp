@@ -22,9 +22,8 @@ namespace weft::scheduler {
 
 // A worker makes one call for each transition of a fiber. The call stores the new state, and
 // notifies the counters, the probes, the sampler, the trace, a recording of waits and the
-// simulation. While none of the last four is active, these four together cost the paths from fiber
-// to fiber one branch on a byte of the recorder. Owner: the worker's thread, except for const
-// functions.
+// simulation. While none of the last four is active, the four add only one branch to the paths from
+// fiber to fiber. Owner: the worker's thread, except for const functions.
 class Recorder {
  public:
   // The reason why the running fiber leaves.
@@ -58,8 +57,8 @@ class Recorder {
     if (watches_ready_) [[unlikely]]
       note_ready(fiber);
   }
-  // Called when the running fiber is about to leave. Static: a compiler would keep the recorder's
-  // address in a register across the park.
+  // Called when the running fiber is about to leave. The function is static, because a compiler
+  // would otherwise keep the recorder's address in a register across the park.
   static void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
     WEFT_PROBE(park, &fiber, static_cast<int>(reason));
     become_parked(fiber, reason);
@@ -92,8 +91,8 @@ class Recorder {
   [[nodiscard]] WorkerCounters& counters() noexcept { return counters_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
-  // For how long the worker's thread has existed, and how much of that time it was asleep or at
-  // rest.
+  // Contains how long the worker's thread has existed, and for how much of that time the thread was
+  // asleep or at rest.
   struct Times {
     std::int64_t life = 0;
     std::int64_t parked = 0;
@@ -101,7 +100,7 @@ class Recorder {
   // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // Returns whether begin() has work to do; called when the worker reads the clock anyway.
+  // Returns whether begin() has work to do. The worker calls it when it has already read the clock.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
@@ -122,7 +121,8 @@ class Recorder {
     become_running(next);
   }
   // Returns `this`, computed at the call. Otherwise a compiler would keep the address in a register
-  // on each path from fiber to fiber. That would cost each parked fiber 16 bytes of its frame.
+  // on each path from fiber to fiber. The saved register would enlarge the frame of each parked
+  // fiber by 16 bytes.
   [[nodiscard, gnu::always_inline]] Recorder* here() noexcept {
 #if defined(__x86_64__)
     Recorder* address;
@@ -133,7 +133,7 @@ class Recorder {
 #endif
   }
   void choose_watches() noexcept;
-  // Not gnu::cold: that would compile it for size, and an event would take 1.5 times as long.
+  // Not gnu::cold: a function compiled for size would take 1.5 times as long for each event.
   [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
@@ -143,8 +143,8 @@ class Recorder {
 
   const unsigned runtime_;
   const unsigned worker_;
-  // Not the first field: a compiler would keep its address, which is also the recorder's, in a
-  // register on each path.
+  // Must not be the first field. Its address would then be the recorder's address, which a compiler
+  // would keep in a register on each path.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
@@ -153,7 +153,7 @@ class Recorder {
   // fibers that run.
   bool watches_switches_ = false;
   WorkerCounters counters_;
-  // In nanoseconds; 0: the thread has not started. Relaxed, as the next field: statistics.
+  // In nanoseconds; 0: the thread has not started. Relaxed, like the next field: statistics.
   detail::Atomic<std::int64_t> born_{0};
   // In nanoseconds; 0: the worker is neither asleep nor at rest.
   detail::Atomic<std::int64_t> parked_since_{0};

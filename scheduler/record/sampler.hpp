@@ -13,12 +13,12 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Counts durations by powers of two. One worker writes the counts, any thread reads them. Relaxed
-// throughout: statistics.
+// Counts durations by powers of two. One worker writes the counts; any thread reads them. All
+// accesses are relaxed, because the counts are statistics.
 class Durations {
  public:
-  // Bucket i counts durations below 2^i ns that no earlier bucket counts; the last bucket counts
-  // the rest, from four minutes on.
+  // Bucket i counts durations below 2^i ns that no earlier bucket counts. The last bucket counts
+  // all longer durations, from some four minutes on.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -46,14 +46,14 @@ class Durations {
 };
 
 // Follows one fiber at a time, about a thousand a second. It follows the next fiber that the worker
-// makes runnable until that fiber runs, and then until the fiber leaves the worker. So the hot
-// paths only have one branch on a byte of this worker, and read no clock between these events. If
-// another worker may have stolen the fiber, both workers follow it. The worker that first sees the
-// fiber run wins the sample. Owner: the worker, except where a comment names another caller.
+// makes runnable, until the fiber has run and left the worker. The hot paths need only one more
+// branch, and read no clock between these events. If another worker may have stolen the fiber, both
+// workers follow it. The worker that first sees the fiber run wins the sample. Owner: the worker,
+// except where a comment names another caller.
 // Order
 //   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when the fiber
-//             became ready is visible. The winner sets fiber_ back to null (acq_rel); from then on
-//             only the owner of fiber_ changes it.
+//             became ready is visible. The winner sets fiber_ to null (acq_rel); afterwards only
+//             the owner of fiber_ changes it.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
@@ -88,7 +88,7 @@ class Sampler {
     return true;
   }
   // Called when fibers have been stolen from the owner of `victim`. Returns true if this sampler
-  // now follows one of them.
+  // now follows one of the stolen fibers.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
   // Any thread may call these.

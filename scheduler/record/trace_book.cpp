@@ -26,7 +26,7 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
-// The bound of a ring's size: more than any memory can hold.
+// The bound of a ring's size, in events; no memory could hold that many.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
@@ -71,7 +71,7 @@ TraceRing::Kept TraceRing::read() const {
       event.words[word] = slot[2 + word].load(acquire);  // [slot]
     }
   }
-  // The events that the owner may have been overwriting meanwhile (I2) are left out.
+  // Leaves out the events that the owner may have overwritten meanwhile (I2).
   const std::uint64_t head = head_.load(acquire);  // [head]
   const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
   const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);
@@ -79,7 +79,7 @@ TraceRing::Kept TraceRing::read() const {
   return {std::move(events), begin + lost};
 }
 
-// If there is no memory for the ring, this worker's part of the trace is missing.
+// If no memory is available for the ring, the trace has no events of this worker.
 void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   is_on_ = detail::is_tracing();
   if (!is_on_ || recording_ == book().number.load(relaxed)) return;

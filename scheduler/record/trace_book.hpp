@@ -31,7 +31,7 @@ struct TraceEvent {
   std::array<std::uint64_t, kWords> words{};
 };
 
-// The newest events of one writer; the oldest are overwritten.
+// Contains the newest events of one writer, which overwrite the oldest events.
 // Invariants
 //   I1  Only the owner writes; head_ is the number of all events put so far, and only grows.
 //   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
@@ -39,7 +39,7 @@ struct TraceEvent {
 // Order
 //   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
 //           a later event also sees the head_ of that event, and drops what it has read.
-//   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are there.
+//   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are visible.
 class TraceRing {
  public:
   // `size` is a power of two.
@@ -54,7 +54,8 @@ class TraceRing {
                                std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
     slot[0].store(event.ticks, detail::release);  // [slot]
     slot[1].store(what, detail::release);         // [slot]
-    // No loop: a compiler that does not unroll it would assemble the event in memory first.
+    // There is no loop here, because a compiler that did not unroll it would first assemble the
+    // event in memory.
     static_assert(TraceEvent::kWords == 4);
     slot[2].store(event.words[0], detail::release);  // [slot]
     slot[3].store(event.words[1], detail::release);  // [slot]
@@ -115,9 +116,9 @@ class TraceWriter {
 // worker, rounded up to a power of two. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// A plain thread calls these if detail::is_tracing() returns true.
+// A plain thread calls the next two functions if detail::is_tracing() returns true.
 void trace_from_outside(const TraceEvent& event) noexcept;
-// Records a spawn or a wake by a plain thread; called before the fiber is published.
+// Records a spawn or a wake by a plain thread. Must be called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kWaits = 4096;
 constexpr std::size_t kProbes = 8;  // Places in one cache line.
 
-// The holder of a place: none (kFree), a thread that reads or writes the place (kBusy), or an ended
-// wait (kEnded); otherwise a fiber's address.
+// The possible holders of a place: none (kFree), a thread that reads or writes the place (kBusy),
+// an ended wait (kEnded), or a fiber, by its address.
 constexpr std::uintptr_t kFree = 0;
 constexpr std::uintptr_t kBusy = 1;
 constexpr std::uintptr_t kEnded = 2;
@@ -57,7 +57,8 @@ bool take_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noex
   return table.holders[place].compare_exchange_strong(holder, kBusy, acquire, relaxed);  // [wait]
 }
 
-// Takes the fiber's place from the fiber and returns the place, or kWaits if the fiber has none.
+// Takes the fiber's place from the fiber and returns the place; returns kWaits if the fiber has no
+// place.
 std::size_t take_place_of(WaitTable& table, const Fiber& fiber) noexcept {
   const std::uintptr_t holder = holder_of(fiber);
   const std::size_t first = first_place(fiber);
@@ -83,7 +84,7 @@ void leave_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noe
   table.holders[place].store(holder, release);  // [wait]
 }
 
-// Returns the calls of a fiber, without the calls that record the wait.
+// Returns the call stack of a fiber, without the calls that record the wait.
 fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noexcept {
   fibers::Backtrace calls = fibers::calls_here(stack);
   const auto end = calls.frames.begin() + static_cast<std::ptrdiff_t>(calls.count);

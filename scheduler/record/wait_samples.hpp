@@ -30,7 +30,7 @@ using WaitReasons = std::uint32_t;
 }
 
 // The reasons that are being recorded; 0: there is no recording. Relaxed: a hint, which each worker
-// reads when it looks.
+// reads at its looks.
 extern detail::Atomic<WaitReasons> recorded_waits;
 
 // Samples the waits of fibers that leave a worker. At first it samples every wait. If there are
@@ -44,8 +44,8 @@ class WaitSampler {
   void look() noexcept;
   [[nodiscard]] bool is_on() const noexcept { return reasons_ != 0; }
 
-  // Call these while sampling is on: leaves() when the fiber that runs here is about to leave, in
-  // the call that returns to `caller`; runs() when `fiber` begins to run.
+  // Call these while sampling is on. Call leaves() when the running fiber is about to leave, in the
+  // call that returns to `caller`. Call runs() when `fiber` begins to run.
   void leaves(const fibers::Fiber& fiber, const void* caller) noexcept;
   void runs(const fibers::Fiber& fiber) noexcept;
 
@@ -72,15 +72,15 @@ class WaitRecording {
   WaitRecording(const WaitRecording&) = delete;
   WaitRecording& operator=(const WaitRecording&) = delete;
 
-  // From now on, records the waits that begin for one of these reasons. Call it once the workers
-  // watch which fibers run: a worker that does not watch misses the ends of waits.
+  // From now on, records the waits that begin for one of these reasons. Call it only once the
+  // workers watch which fibers run, because a worker that does not watch misses the ends of waits.
   void begin(WaitReasons reasons) noexcept;
   // Calls `see` with each wait that has ended. Must be called every few milliseconds, because there
   // is room for 4096 waits, ended or not.
   void drain(const See& see);
   // Ends the recording, and calls `see` with all waits, including unfinished waits.
   void finish(const See& see);
-  // Returns the number of waits that were lost for lack of room.
+  // Returns the number of waits that were lost because the table had no room.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 };
 

@@ -12,26 +12,26 @@
 
 namespace weft::scheduler {
 
-// A worker is busy, searching or asleep. An adder of work wakes at most one sleeper, and none while
-// a worker searches. The last searcher that finds work checks for more.
+// A worker is busy, searching or asleep. A thread that adds work wakes at most one sleeper, and no
+// sleeper while a worker searches. The last searcher checks for more work when its search ends.
 // Invariants
 //   I1  A worker's bit is set exactly while it sleeps and no thread has chosen to wake it.
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
 //       run yet.
-//   I3  A worker that lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
-//       Unchecked: the caller makes that look.
+//   I3  A worker that lowers searching_ to 0, or sets a bit, checks all queues afterwards.
+//       Unchecked: the caller checks the queues.
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
-//           last searcher). One of the two sees the other. Both fences are seq_cst. A caller that
-//           unparks a worker reads the worker's bit by acquire, because a spare may have been made
-//           shortly before.
+//           last searcher). At least one side sees the change of the other side. Both fences are
+//           seq_cst. A caller that unparks a worker reads the worker's bit by acquire, because a
+//           spare worker may have been made shortly before.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  // Made for `workers` workers; `most` includes the spares.
+  // `workers` is the initial number of workers; `most` also includes the spare workers.
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
@@ -40,7 +40,7 @@ class IdleSet {
 
   // A cheap check before work_added(): returns whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
-    // Relaxed: scheduler/README.md describes why a stale answer does no harm.
+    // Relaxed: scheduler/README.md describes why a stale value is harmless.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
   }
   [[nodiscard]] bool anyone_asleep() const noexcept {
@@ -57,14 +57,14 @@ class IdleSet {
   }
 
   // Must be called once work is visible, and after a full fence where scheduler/README.md requires
-  // one. Returns the worker that the caller must unpark, which counts as searching from now on, or
-  // kNobody. Chooses `watcher` last, because the holder of the watch should keep the watch.
+  // one. Returns kNobody, or the worker that the caller must unpark; that worker then counts as
+  // searching. Chooses `watcher` last, because the holder of the watch should keep the watch.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
   // A worker without work calls it. Returns false if enough other workers search; the caller may
   // then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
-  // Called when a searcher has found work or gives up. Returns true for the last searcher.
+  // A searcher calls it when it has found work or gives up. Returns true for the last searcher.
   [[nodiscard]] bool end_search() noexcept {
     const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
     WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
@@ -75,11 +75,11 @@ class IdleSet {
   [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
     return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
   }
-  // Returns some sleeping worker without choosing it, or kNobody.
+  // Returns any sleeping worker, without choosing the worker, or kNobody.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
-  // The sleeper itself calls it. Returns false if a waker has chosen the sleeper: it then counts as
-  // searching, and an unpark will reach it.
+  // The sleeper itself calls it. Returns false if a waker has chosen the sleeper. The sleeper then
+  // counts as searching, and an unpark will reach it.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 
  private:

@@ -9,19 +9,20 @@ namespace weft::scheduler {
 // Counts, for the whole process, the threads that are parked in the library without a deadline.
 // Only a running fiber or thread ends such a wait, never the kernel. The counters only grow. So if
 // two readings of both counters are equal, the counters had these values at the same moment. The
-// count is never too high: a thread counts itself when it has nothing left to do but sleep, and its
-// waker uncounts it before the wake. Any thread may call the functions. The counters share a cache
-// line, which only paths with a system call write.
+// count is never too high: a thread counts itself just before it sleeps, and its waker subtracts
+// the thread before the wake. Any thread may call the functions. The counters share a cache line,
+// which only code that also makes a system call writes.
 // Order
 //   [parked]  begin counts (release) -> read loads begun (acquire): everything that the waiting
-//             thread did before, such as uncounting other threads, is visible.
+//             thread did before, such as a call of end(), is visible.
 class ParkedThreads {
  public:
   struct Counts {
     std::uint64_t begun;
     std::uint64_t ended;
     friend bool operator==(const Counts&, const Counts&) = default;
-    // Wraps below 0 while a waker has uncounted a thread that has not counted itself yet.
+    // The difference wraps below 0 while a waker has subtracted a thread that has not counted
+    // itself yet.
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 

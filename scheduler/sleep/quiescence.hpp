@@ -1,4 +1,4 @@
-// Threads that wait until no fiber is left.
+// Lets threads wait until all fibers have ended.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ namespace weft::scheduler {
 
 // Order
 //   [drain]  wait raises waiting_; full_fence; the fibers are counted, against: a worker counts its
-//            last fiber; full_fence; waiting_ is read (worker_sleeps). One of the two sees the
-//            other. Relaxed otherwise: at worst a worker notifies a thread that no longer waits.
+//            last fiber; full_fence; waiting_ is read (worker_sleeps). At least one side sees the
+//            change of the other side. Other accesses are relaxed: at worst a worker notifies a
+//            thread that no longer waits.
 class Quiescence {
  public:
-  // What a thread does when its wait ends while fibers still live.
+  // What a thread does when its wait ends while fibers still exist.
   enum class Then : std::uint8_t { acts, waits_on };
 
-  // A worker about to sleep calls it, after a full fence.
+  // A worker that is about to sleep calls it, after a full fence.
   void worker_sleeps() noexcept {
     if (waiting_.load(detail::relaxed) == 0) return;  // [drain], by the fence in sleep()
     epoch_.fetch_add(1, detail::release);             // [drain]
@@ -37,8 +38,8 @@ class Quiescence {
       detail::full_fence();                                      // [drain]
       quiet = is_quiet();
       if (quiet || deadline.passed()) break;
-      // A thread that continues to wait only checks the fibers, so it wakes none while it counts as
-      // parked.
+      // A thread that will continue to wait only checks the fibers. So it wakes no fiber while it
+      // counts as parked.
       if (then == Then::waits_on) ParkedThreads::begin();
       base::futex_wait(epoch_, epoch, deadline);
       if (then == Then::waits_on) ParkedThreads::end();

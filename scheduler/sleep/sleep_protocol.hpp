@@ -1,9 +1,9 @@
 // The steps by which workers go to sleep, search and are woken; scheduler/README.md has the rules
 // and the proof.
 //
-// These are templates, so that tests/model explores exactly this code: there a Worker has no
-// stacks, fibers or descriptors, but the same sequence of steps. Relaxed loads here follow a full
-// fence, or are hints for which a stale answer is harmless.
+// The functions are templates, so that tests/model explores exactly this code. A Worker of the
+// model has no stacks, fibers or descriptors, but takes the same sequence of steps. Relaxed loads
+// here follow a full fence, or are hints for which a stale value is harmless.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace weft::scheduler {
 
 // --- By any thread ---
 
-// Wakes a sleeper for work that has been made visible, unless a worker searches already.
+// Wakes a sleeping worker for work that has been made visible, unless a worker searches already.
 template <class Shared>
 void wake_one(Shared& shared) noexcept {
   const int chosen = shared.idle().work_added(shared.watch().holder());
@@ -33,9 +33,9 @@ void announce_from_outside(Shared& shared) noexcept {
   wake_one(shared);
 }
 
-// If any worker sleeps, ensures that a sleeper watches: until `moment` at the latest, and in the
-// event source if that watches anything. An awake worker calls it regularly, so it needs no fence;
-// a thread that will not call it again calls it after a full fence.
+// If any worker sleeps, ensures that a sleeping worker holds the watch: at most until `moment`, and
+// in the event source if that watches anything. An awake worker calls it regularly, so it needs no
+// fence; a thread that will not call it again must call it after a full fence.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   const Watch& watch = shared.watch();
@@ -52,7 +52,7 @@ void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   shared.desk(static_cast<unsigned>(sleeper)).unpark();
 }
 
-// Called after a plain thread has given the event source something to watch.
+// A plain thread calls it after it has given the event source something to watch.
 template <class Shared>
 void announce_event(Shared& shared) noexcept {
   detail::full_fence();  // [watch]
@@ -73,8 +73,8 @@ void end_search(Worker& worker) noexcept {
 }
 
 // A worker that is about to rest calls it, once its queued fibers are in the inject queue. Another
-// worker then searches in its place, and takes the watch before it sleeps. The holder of the watch
-// is notified of the timers that stay with the resting worker.
+// worker then searches instead, and takes the watch before it sleeps. The holder of the watch is
+// notified of the timers that stay with the resting worker.
 template <class Worker>
 void leave(Worker& worker) noexcept {
   end_search(worker);
@@ -82,7 +82,7 @@ void leave(Worker& worker) noexcept {
   mind_watch(worker.shared(), worker.next_timer_hint().nanoseconds());
 }
 
-// Looks for work at the other workers. Returns a fiber, or null if the worker should sleep.
+// Searches the other workers for work. Returns a fiber, or null if the worker should sleep.
 template <class Worker>
 [[nodiscard]] auto search(Worker& worker) noexcept -> decltype(worker.search_for_a_while()) {
   if (!worker.searching()) {
@@ -94,8 +94,8 @@ template <class Worker>
 
 // --- A worker that has found nothing calls these ---
 
-// Waits, and holds the watch meanwhile if no other worker does. Returns true if the worker has been
-// unparked, or has made fibers runnable. `limit` bounds the wait.
+// Waits, and holds the watch meanwhile if no other worker holds it. Returns true if the worker has
+// been unparked, or has made fibers runnable. `limit` bounds the wait.
 template <class Worker>
 [[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
   auto& shared = worker.shared();
@@ -104,16 +104,17 @@ template <class Worker>
     mind_watch(shared, worker.next_timer_hint().nanoseconds());
     return worker.park_until(limit);
   }
-  // The worker keeps to the published limit, even if a timer is cancelled or the last descriptor is
-  // closed before D4. Other workers rely on the limit for later timers and descriptors.
+  // The worker sleeps no longer than the published limit, even if a timer is cancelled or the last
+  // descriptor is closed before D4. Other workers rely on the limit for later timers and
+  // descriptors.
   const Deadline told = worker.earliest_event(limit);
   const bool sees_events = shared.watches_events();
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
   const bool waits_in_source = sees_events || shared.watches_events();
-  // No thread needs to see this store: it only saves the wake for an event that the holder has just
-  // seen.
+  // No thread needs to see this store. It only saves a needless wake for an event that the holder
+  // has just seen.
   watch.set_limit(rises.nanoseconds(), waits_in_source);
   const bool awake = worker.wait_for_events(rises, waits_in_source);
   watch.end();
@@ -133,8 +134,8 @@ template <class Worker>
     detail::full_fence();                                                   // S3 [idle] [watch]
     worker.note_sleep();
     bool timed_out = false;
-    // The worker first looks for work of its own. Timers that the search has run may have woken
-    // fibers that are pinned to this worker, and no thread unparks it for them.
+    // The worker first checks its own queue. Timers that the search ran may have woken fibers that
+    // are pinned to this worker, and no thread unparks the worker for these fibers.
     while (!timed_out && !worker.has_own_work() && !shared.has_outside_work_hint() &&
            !shared.stopping()) {                        // S4
       timed_out = !doze(worker, worker.sleep_limit());  // S5
@@ -147,9 +148,9 @@ template <class Worker>
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Adders may have relied on this worker while it counted as searching, and have woken no
-      // worker. So it continues the search, at whose end it checks for more work. If it may not
-      // search, another worker searches and will check.
+      // Threads that added work may have relied on this worker while it counted as searching. So it
+      // continues the search, and checks for more work at the end. If it may not search, another
+      // worker searches and will check.
       worker.searching() = idle.try_begin_search();
       return true;
     }

@@ -74,8 +74,8 @@ Timers::Next Timers::find_next() const noexcept {
 }
 
 // Returns the tick of the earliest timer in the slot if the slot has few timers; otherwise the tick
-// at which the slot begins. So a single timer wakes its worker once, and not at each level that it
-// moves down.
+// at which the slot begins. So a single timer wakes its worker only once, not each time that the
+// timer moves down a level.
 std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
   if (next.level == 0 || next.tick == kNoTick) return next.tick;
   constexpr unsigned kFew = 16;
@@ -106,7 +106,7 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
     const auto slot = static_cast<unsigned>(now_ >> (next.level * kSlotBits)) % kSlots;
     for (Timer* timer = take_slot(next.level, slot); timer != nullptr;) {
       Timer* following = timer->next;
-      // The next timer is on another fiber's stack, which is most likely not in the cache.
+      // The next timer is on another fiber's stack, which is probably not in the cache.
       __builtin_prefetch(following);
       if (timer->tick > now_) {
         link(*timer);  // Moves the timer down, to the level of its remaining time.

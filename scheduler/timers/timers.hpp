@@ -18,8 +18,8 @@ namespace weft::scheduler {
 
 class Timers;
 
-// One pending wake-up, on the stack of the waiting fiber. The lock of its home guards it.
-// Unchecked: clang cannot verify that the wheel that accesses a timer is the timer's home.
+// A pending wakeup, on the stack of the waiting fiber. The lock of the wheel `home` guards it.
+// Unchecked: clang cannot verify that the wheel that accesses a timer is `home`.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;
@@ -36,9 +36,9 @@ struct Timer {
 };
 
 // A hierarchical timing wheel, one per worker. Adding, cancelling and expiring a timer take
-// constant time, whether ten or a million timers are pending. A tick is 65.5 us, about the kernel's
-// own timer slack; a deadline is rounded up to the next tick, so no timer fires early. Level n has
-// 64 slots of 64^n ticks. The worker adds timers; any thread cancels or expires them, because a
+// constant time, whether ten or a million timers are pending. A tick is 65.5 us, about the timer
+// slack of the kernel; a deadline is rounded up to the next tick, so no timer fires early. Level n
+// has 64 slots of 64^n ticks. The worker adds timers; any thread cancels or expires them, because a
 // fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards all
 // fields. When many sleeping fibers become due, their stacks are cold. So if fibers fall asleep in
 // quick succession until the same tick, they share the timer of the first fiber. The other fibers
@@ -61,16 +61,17 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Sets timer.home. Returns true if next_hint() is now earlier: a sleeper may have to be notified.
-  // After this call the timer may fire, and its memory be reused, at any moment.
+  // Sets timer.home. Returns true if next_hint() is now earlier; the caller may then have to notify
+  // a sleeping worker. After this call the timer may fire, and its memory may be reused, at any
+  // moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // Does the same for a fiber that only the clock wakes; `timer` has the fiber's waker. The timer
-  // stays unused if the fiber follows another fiber.
+  // Does the same as add(), for a fiber that only the clock wakes; `timer` has the fiber's waker.
+  // The timer stays unused if the fiber follows another fiber.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Makes the fiber follow a fiber that sleeps until the same tick, so that it needs no timer.
   // Returns false if there is no such fiber, if another thread holds the lock, and in a simulation.
-  // It makes no call, so it needs no frame: it runs on the stack of the next fiber, which is most
-  // likely cold below that fiber's frames.
+  // It calls no function, so it needs no frame. It runs on the stack of the next fiber, which is
+  // probably cold below that fiber's frames.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
@@ -80,8 +81,8 @@ class Timers {
   // timer, and all fibers that follow it.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
-  // Returns when expire() must be called next; never too late, perhaps too early. Any thread may
-  // call it.
+  // Returns the time at which expire() must be called next, or an earlier time. Any thread may call
+  // it.
   [[nodiscard]] Deadline next_hint() const noexcept;
   [[nodiscard]] bool due_hint(std::int64_t now_nanoseconds) const noexcept {
     return next_tick_.load(detail::relaxed) <= static_cast<std::uint64_t>(now_nanoseconds) >>
@@ -98,7 +99,7 @@ class Timers {
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
     return tick_after(machine_time(deadline));
   }
-  // Does the same for a time of the machine's clock.
+  // Does the same as tick_for(), for a time of the machine's clock.
   [[nodiscard]] std::uint64_t tick_after(std::int64_t nanoseconds) const noexcept
       WEFT_REQUIRES(lock_) {
     return std::max((static_cast<std::uint64_t>(nanoseconds) >> kTickShift) + 1, now_ + 1);

@@ -1,5 +1,5 @@
-// The part of the wheel that follows sleeping fibers; in a separate file, because models include
-// only the other part.
+// The part of the wheel that chains sleeping fibers. It is in a separate file, because models
+// include only the other part.
 #pragma once
 
 #include <utility>
@@ -21,7 +21,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // A simulated host's clock needs a call, which add_sleep() makes.
+  // To read a simulated host's clock takes a call, which add_sleep() makes.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

@@ -1,4 +1,4 @@
-// Counts the workers that should take part, and the workers that do.
+// Counts the workers that should take part, and the workers that take part.
 #pragma once
 
 #include <algorithm>
@@ -45,12 +45,12 @@ class ActiveWorkers {
     usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
   }
   unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
-  // Counts a worker whose rest has ended; returns how many take part now. The monitor calls it, and
-  // a worker that ends its own rest.
+  // Counts a worker whose rest has ended; returns how many workers now take part. The monitor calls
+  // it, and a worker that ends its own rest.
   unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
 
-  // A worker that is not permanent calls these. The first returns whether some worker should leave,
-  // the second whether the caller must leave.
+  // A worker that is not permanent calls these. The first function returns whether some worker
+  // should leave, the second whether the caller must leave.
   [[nodiscard]] bool wants_one_to_leave() const noexcept {
     return at_work() > wanted_.load(detail::relaxed);
   }

@@ -25,8 +25,8 @@ std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
 
 // Relaxed here and below: the state and the reason may be stale, because the fiber's owner writes
 // them. The time is read and written under the store's mutex. The fiber may continue, end or park
-// again at any moment: then dumps show it as parked since this moment, or it loses its mark when it
-// parks.
+// again at any moment. Then dumps show it as parked since `moment`, or it loses its mark at its
+// next park.
 void mark(Fiber& fiber, std::uint32_t moment) noexcept {
   std::uint8_t reason = fiber.wait_reason.load(relaxed);
   if (!is_waiting(fiber) || (reason & Fiber::kCounted) != 0) return;
@@ -83,8 +83,8 @@ void Census::begin(std::int64_t now) noexcept {
 
 void Census::visit_some(std::int64_t now) noexcept {
   const std::size_t last = next_slab_ + tuning::kCensusSlabs;
-  // The order of the slabs may change when a slab is freed. Then this census may miss a slab, whose
-  // fibers are marked in the next census.
+  // The order of the slabs may change when a slab is freed. This census may then miss a slab; the
+  // next census marks the fibers of that slab.
   const std::optional<std::size_t> slabs =
       fibers_.for_each_of_slabs(next_slab_, last, [this, moment = in_tenths(now)](Fiber& fiber) {
         mark(fiber, moment);

@@ -17,9 +17,9 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Walks all records periodically, and gives each parked fiber that has no mark yet a mark with the
-// time. A park stores its reason, and thereby removes the mark. So a mark is as old as the park, or
-// younger by at most one period. The paths from fiber to fiber do nothing for it. A step visits the
+// Walks all records periodically, and marks each parked fiber that has no mark yet with the time. A
+// park stores its reason, and thereby removes the mark. So a mark is as old as the park, or younger
+// by at most one period. The paths from fiber to fiber do no work for the census. A step visits the
 // fibers of a few slabs, so that it does not delay the monitor's samples. Owner: the monitor.
 class Census {
  public:
@@ -30,7 +30,7 @@ class Census {
   // Returns whether the census has visited each fiber that has been parked since before `moment`.
   // If it has not, makes another step.
   [[nodiscard]] bool covers(std::int64_t moment, std::int64_t now) noexcept;
-  // Returns how many fibers the last complete census saw waiting for another fiber: see
+  // Returns how many fibers waited for another fiber in the last complete census: see
   // may_be_in_cycle().
   [[nodiscard]] std::size_t waits_for_fibers() const noexcept { return waits_; }
 
@@ -53,12 +53,12 @@ class Census {
 void mark_waiting(fibers::Fiber& fiber, std::int64_t now) noexcept;
 [[nodiscard]] bool is_marked(const fibers::Fiber& fiber) noexcept;
 
-// Returns for how long the fiber has been in its present park, as far as a census has seen it; 0 if
-// no census has seen it yet. Callbacks of FiberStore::for_each_until() may call it.
+// Returns for how long censuses have seen the fiber in its present park; 0 if no census has seen
+// the park yet. Callbacks of FiberStore::for_each_until() may call it.
 [[nodiscard]] std::chrono::nanoseconds parked_time(const fibers::Fiber& fiber,
                                                    std::int64_t now) noexcept;
-// Does the same; for a running fiber, it returns for how long the monitor has seen the fiber run
-// without a switch.
+// Does the same for a parked fiber. For a running fiber, returns for how long the monitor has seen
+// the fiber run without a switch.
 [[nodiscard]] std::chrono::nanoseconds age_of(const fibers::Fiber& fiber, const Shared& shared,
                                               std::int64_t now) noexcept;
 

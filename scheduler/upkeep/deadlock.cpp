@@ -11,7 +11,7 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// Returns nothing if anything may still wake a fiber.
+// Returns nothing if a fiber may still be woken.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
   const auto desks = shared_.desks().all();
@@ -30,7 +30,8 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Checks every record, so find() calls it last. Also returns doubt if the records are in use.
+// Checks every record, so find() calls it last. Returns doubt if another thread has locked the
+// records.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
@@ -57,8 +58,8 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (!before || before->switches == found_at_.load(relaxed)) return Finding::doubt;
   const Finding found = judge_fibers();
   if (found != Finding::deadlock) return found;
-  // No other thread of the process may be running. The workers of another runtime, asleep or not,
-  // count as threads that might wake a fiber; the monitor does not.
+  // The check requires that no other thread of the process runs. Workers of another runtime, asleep
+  // or not, count as threads that might wake a fiber; the monitor does not.
   const std::size_t own = shared_.desks().size() + (shared_.options().monitor.enabled ? 1 : 0);
   if (base::count_threads() != own + before->threads.parked()) {
     return Finding::doubt;

@@ -1,4 +1,4 @@
-// Finds out whether any fiber can still run.
+// Determines whether any fiber can still run.
 #pragma once
 
 #include <algorithm>
@@ -24,24 +24,25 @@ class Shared;
          reason != detail::WaitReason::stack;
 }
 
-// Detects that fibers are left and that none of them will ever run again. README.md, "Deadlocks",
+// Detects that fibers exist and that none of them can ever run again. README.md, "Deadlocks",
 // describes the checks, and why they never raise a false alarm. The worker that went to sleep last
 // is on watch. It searches after it has slept for a while, and again after growing pauses. So the
-// search costs nothing while there is work, and next to nothing while there is none.
+// search costs nothing while workers have work, and very little while they are idle.
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs an extra
+  // A worker that goes to sleep calls it. Relaxed here and below: a stale value causes an extra
   // search, or delays a search until the next sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
-  // A worker that leaves calls pass_on(). If that returns true, the worker must then unpark a
-  // sleeper, which calls try_take() before it sleeps again. Relaxed: the unpark provides the order.
+  // A worker that leaves calls pass_on(). If pass_on() returns true, the worker must then unpark a
+  // sleeping worker, which calls try_take() before it sleeps again. Relaxed: the unpark provides
+  // the order.
   [[nodiscard]] bool pass_on(unsigned worker) noexcept {
     return on_watch_.compare_exchange_strong(worker, kNobody, detail::relaxed, detail::relaxed);
   }
@@ -58,7 +59,7 @@ class DeadlockWatch {
   };
   // The worker on watch calls it, awake, on its idle stack.
   [[nodiscard]] Finding find(unsigned worker);
-  // The number of searches. Relaxed: for tests, which wait for it to grow.
+  // The number of searches. Relaxed: only tests read it, and wait until it grows.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
  private:
@@ -77,7 +78,7 @@ class DeadlockWatch {
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
   // The number of switches when a deadlock was last found. Relaxed: one worker at a time is on
-  // watch; at worst two of them report the same deadlock.
+  // watch; at worst two workers report the same deadlock.
   detail::Atomic<std::uint64_t> found_at_{0};
 };
 
@@ -89,7 +90,7 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Postpones the search until the clock ends a wait: until then no search can succeed.
+  // Postpones the search until `until`, when the clock ends a wait. No search can succeed earlier.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);

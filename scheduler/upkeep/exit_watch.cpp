@@ -32,9 +32,8 @@ class Sentinel {
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
-  // The thread ended on a fiber's stack, and so has skipped the worker's frames. Their memory is
-  // still poisoned for the address sanitizer, which would report the functions that are called from
-  // here.
+  // The thread ended on a fiber's stack, so the worker's frames did not return. Their memory is
+  // still poisoned for AddressSanitizer, which would report each function called from here.
   static void forget_frames_below(std::uintptr_t here) noexcept {
     constexpr std::uintptr_t kDeep = 256 << 10;
     fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
@@ -43,7 +42,8 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// Not inlined, like every access to a thread_local, although only plain threads call it.
+// This function is not inlined, like every access to a thread_local, although only plain threads
+// call it.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

@@ -1,4 +1,4 @@
-// Detects that a worker's thread ends although its loop has not returned.
+// Detects that a worker's thread ends before its loop has returned.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@ namespace weft::scheduler {
 
 // A local variable in the frame in which a worker's thread runs its worker. The process aborts with
 // a message if the thread ends while the variable exists, because a fiber calls pthread_exit() or
-// another thread cancels the worker's thread. Otherwise all fibers would silently lack a worker. A
-// fiber may call exit(), although that also destroys the thread's variables.
+// another thread cancels the worker's thread. Without this check, the runtime would lose the worker
+// without notice. A fiber may call exit(), although exit() also destroys the thread's variables.
 class ExitWatch {
  public:
-  // A scope in which a user's handler may call exit() on the worker's own stack.
+  // While a Pause exists, a handler of the program may call exit() on the worker's own stack.
   class Pause {
    public:
     Pause() noexcept;

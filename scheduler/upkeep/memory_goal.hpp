@@ -8,8 +8,8 @@
 namespace weft::scheduler {
 
 // Compares the memory of the process with a goal. Near the goal, the caller must free caches. At
-// the goal, spawns are refused until the process uses less memory. A goal that the program has not
-// set refuses spawns only if fibers hold a considerable part of the memory: otherwise a refusal
+// the goal, spawns are refused until the process uses less memory. With a goal that the program has
+// not set, spawns are refused only if fibers hold a large part of the memory; otherwise a refusal
 // would save little. Any thread may call the const functions and may_grow(); the monitor calls the
 // other functions.
 class MemoryGoal {

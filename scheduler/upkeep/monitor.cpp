@@ -80,7 +80,7 @@ void Monitor::run() noexcept {
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
     if (options_.on_cycle && !cycles_.step(census_, now, true)) continue;
-    // Spawns that are refused wake no worker.
+    // The monitor continues while spawns are refused, because refused spawns wake no worker.
     if (shared_.stores().goal().is_refusing()) continue;
     shared_.monitor_rest().rest([this, switches] {
       return shared_.all_are_asleep() && count_switches() == switches &&
@@ -193,7 +193,7 @@ fibers::Backtrace Stall::calls() const noexcept {
   return has_gone_on ? fibers::Backtrace() : found;
 }
 
-// Reads files of the kernel, which takes some 0.1 ms.
+// The function reads files of the kernel, which takes some 0.1 ms.
 void Monitor::mind_processors(std::int64_t now) noexcept {
   if (now < next_processors_) return;
   const ProcessorOptions& processors = shared_.options().processors;
@@ -206,7 +206,7 @@ void Monitor::mind_processors(std::int64_t now) noexcept {
 
 unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
-  // Other workers may make progress only thanks to a spare: so no spare leaves while stuck workers
+  // The other workers may depend on a spare worker, so no spare worker leaves while stuck workers
   // compute.
   if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
   unsigned wanted = verdict.blocked;
@@ -224,14 +224,15 @@ unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
 void Monitor::provide_workers(const Verdict& verdict) noexcept {
   const unsigned spares = spares_for(verdict);
   const unsigned wanted = shared_.active().usual() + spares;
-  // Once a second worker takes part, no queue may be closed to thieves.
+  // Once a second worker takes part, all queues must be open to thieves.
   if (wanted > 1 && !shared_.desk(0).queue.try_open()) return;
   spares_ = spares;
   call_workers_(wanted);
 }
 
-// Wakes a sleeper for queued fibers, and for events that no worker watches. Workers that run a
-// fiber for a long time, or that the kernel has preempted, do not wake any sleepers themselves.
+// Wakes a sleeping worker for queued fibers, and for events that no worker watches. Workers that
+// run a fiber for a long time, or that the kernel has preempted, do not wake any sleepers
+// themselves.
 void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
   if (!verdict.anybody_awake || !shared_.idle().anyone_asleep()) return;
   if (verdict.long_runs && shared_.has_work_hint()) wake_one(shared_);

@@ -22,19 +22,19 @@ class Desk;
 class Shared;
 
 // Samples all workers: which fiber each runs, and how often it has switched. If two samples find
-// the same run of a fiber, and its turn is over, the monitor makes it give way. A fiber that runs
-// for `stall` makes its worker stuck; the processor clock and the state of the worker's thread show
+// the same run of a fiber, and its turn is over, the monitor makes the fiber give way. A worker
+// whose fiber runs for `stall` is stuck; the processor clock and the state of its thread show
 // whether it is blocked or computes. The monitor provides a spare worker for each blocked worker,
 // and one more when all other workers compute and fibers wait. A spare steals the fibers that the
-// stuck worker has queued, runs that worker's timers, and holds the watch, as any worker does. It
-// rests again when it is no longer needed. The period between samples is 1 ms while the samples
-// show long runs, and otherwise up to 10 ms. It is up to 40 ms while they show all workers asleep.
-// At each sample the monitor also makes a due step of the census, and a due comparison of the
-// number of workers with the processors. When all workers have slept for a while, the monitor also
-// sleeps until a worker wakes up: see MonitorRest.
+// stuck worker has queued, runs that worker's timers, and holds the watch, as any worker does. The
+// spare rests again when it is no longer needed. The period between samples is 1 ms while samples
+// show long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show all workers
+// asleep. At each sample the monitor also makes a due step of the census, and a due comparison of
+// the number of workers with the processors. When all workers have slept for a while, the monitor
+// also sleeps until a worker wakes up: see MonitorRest.
 class Monitor {
  public:
-  // `call_workers(n)` makes n workers take part, as far as the system provides threads.
+  // `call_workers(n)` makes n workers take part, or fewer if the system refuses threads.
   Monitor(Shared& shared, std::function<void(unsigned)> call_workers);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
@@ -52,9 +52,9 @@ class Monitor {
   [[nodiscard]] std::uint64_t busy_stalls() const noexcept {
     return busy_stalls_.load(detail::relaxed);
   }
-  // Returns the longest time, in nanoseconds, that a fiber has run on that worker without a switch.
-  // It is measured by samples, so it is accurate to 40 ms; 0 without a monitor. Relaxed:
-  // statistics.
+  // Returns the longest time, in nanoseconds, that a fiber has run on `worker` without a switch.
+  // The monitor measures it by samples, so the error is at most 40 ms; 0 without a monitor.
+  // Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }

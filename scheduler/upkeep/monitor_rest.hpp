@@ -1,4 +1,4 @@
-// The sleep of the monitor while all workers sleep.
+// Lets the monitor sleep while all workers sleep.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace weft::scheduler {
 
 // Order
 //   [asleep]  rest raises asleep_; full_fence; the monitor finds all workers asleep, against: a
-//             worker ends its sleep; full_fence; asleep_ is read (work_begins). One of the two sees
-//             the other.
+//             worker ends its sleep; full_fence; asleep_ is read (work_begins). At least one side
+//             sees the other's change.
 //   [goal]    rest raises asleep_; full_fence; the monitor finds that no spawns are refused,
-//             against: spawns become refused; full_fence; asleep_ is cleared (end). One of the two
-//             sees the other.
+//             against: spawns become refused; full_fence; asleep_ is cleared (end). At least one
+//             side sees the other's change.
 class MonitorRest {
  public:
   // A worker that has slept calls it, after a full fence.

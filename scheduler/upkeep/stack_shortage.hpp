@@ -18,12 +18,12 @@ class Shared;
 // Holds the fibers that have not started because the system refuses them a stack. They are in no
 // run queue, so fibers that have stacks run as usual. A freed stack goes to the fiber that has
 // waited longest for a stack of this size. Every 10 ms a worker requests stacks from the system
-// again. README.md, "Fibers without a stack", shows why no fiber is left behind. A line on stderr
-// reports a shortage after 10 ms and every 10 s. If no fiber has run for 5 s, and neither the clock
-// nor the kernel will wake any, the worker reports a deadlock: fibers with stacks wait for fibers
-// without stacks. Unlike the search for deadlocks, this report ignores plain threads: otherwise a
-// thread that polls for the fibers would keep the process hanging. Relaxed throughout: the lists
-// have locks; a stale count costs a pause of 10 ms.
+// again. README.md, "Fibers without a stack", shows why every such fiber eventually gets a stack. A
+// line on stderr reports a shortage after 10 ms and every 10 s. If no fiber has run for 5 s, and
+// neither the clock nor the kernel will wake a fiber, the worker reports a deadlock: fibers with
+// stacks wait for fibers without stacks. Unlike the search for deadlocks, this report ignores plain
+// threads; otherwise a thread that polls for the fibers would prevent the report. All accesses are
+// relaxed: the lists have locks, and a stale count costs a 10 ms pause.
 class StackShortage {
  public:
   explicit StackShortage(Shared& shared) noexcept : shared_(shared) {}
@@ -56,7 +56,7 @@ class StackShortage {
   [[nodiscard]] bool is_recent(std::int64_t now) const noexcept {
     return now - alarm_.load(detail::relaxed) < 2 * tuning::kStackAlarmPeriod;
   }
-  // Returns true to one worker after each pause: this worker requests stacks from the system, and
+  // Returns true for one worker after each pause. That worker requests stacks from the system, and
   // reports a refusal.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
   // A worker whose request for a stack was refused calls it, on its idle stack.

@@ -45,13 +45,13 @@ class Stores {
 
   // Frees all unused memory.
   void trim() noexcept;
-  // Performs one step of trim(); returns true if more is left.
+  // Performs one step of trim(); returns true if more unused memory remains.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Frees some memory that has been unused for a while, in small parts between other work. Entries
   // that were unused for a whole period of half a second are freed during the next period, or
-  // during several periods if there are very many. `now` is in nanoseconds. Takes at most some
-  // milliseconds. Returns true if more memory is already due.
+  // during several periods if there are very many. `now` is in nanoseconds. A call takes at most
+  // some milliseconds. Returns true if more memory is already due.
   bool decay_some(std::int64_t now) noexcept;
   // Compares the memory of the process with the goal, and frees some unused memory if the goal is
   // near. Returns true if the caller should check again soon. Context: the monitor.
@@ -66,7 +66,7 @@ class Stores {
   fibers::FiberStore fibers_;
   MemoryGoal goal_;
   std::int64_t given_back_ = 0;  // When all unused memory was last freed near the goal.
-  // Threads only try to lock it, because the holder may hold it for milliseconds.
+  // Threads only try to lock it, because another thread may hold it for milliseconds.
   detail::SpinLock decay_lock_;
   std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;

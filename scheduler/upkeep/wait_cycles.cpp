@@ -93,7 +93,7 @@ ListView read_list(Word lock, WaitReason reason) {
     if (words[kClaim] == 0) ahead = words[kWaker];
     waiter = words[kNext];
   }
-  // While the lock is held, the list may change, or its last waiter has not left its stack yet.
+  // While the lock is held, the list may change, or its last waiter is still on its stack.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
   if (reason == WaitReason::mutex || is_shared_lock(reason)) read_state(lock, view);
   return view;
@@ -198,8 +198,8 @@ class WaitGraph {
     if (found != owners_.end()) found->second.node = node;
   }
 
-  // Reads the fiber's stack. The Departure of the fiber's switch contains the lock that the other
-  // side unlocks. The Waiter is in a frame of the call that waits without a limit.
+  // Reads the fiber's stack. The Departure of the fiber's switch contains the lock that is unlocked
+  // after the switch. The Waiter is in a frame of the call that waits without a limit.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
     const auto words = std::span(image_->words).first(image_->count);
@@ -229,7 +229,7 @@ class WaitGraph {
     return list->second;
   }
 
-  // Returns the fibers that the node waits for, all of which must end first.
+  // Returns the fibers for which the node waits; all of them must end first.
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
@@ -257,7 +257,7 @@ class WaitGraph {
   }
 
   // The fiber waits for each earlier waiter without a limit. A writer also waits for each owner; a
-  // reader only for an owner that is a writer.
+  // reader also waits for an owner that is a writer.
   [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {
     std::vector<std::size_t> edges;
     const auto add = [&edges](const auto& nodes, auto key) {
@@ -297,7 +297,7 @@ class WaitGraph {
   }
 
   // The last fiber on the path waits for `first`, which is also on the path. If cycles share a
-  // fiber, only the cycle that is found first counts: a fiber may wait for thousands of fibers that
+  // fiber, only the first cycle found counts, because a fiber may wait for thousands of fibers that
   // all wait for it.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
@@ -315,7 +315,7 @@ class WaitGraph {
     cycles.push_back(std::move(cycle));
   }
 
-  // Returns the calls of the fiber; nothing if its wait has changed since it was added.
+  // Returns the call stack of the fiber; nothing if its wait has changed since the fiber was added.
   [[nodiscard]] std::optional<fibers::Backtrace> look_again(const Node& node) {
     fibers::Backtrace calls;
     if (!node.is_inlining) {
@@ -369,8 +369,8 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {
-    // The records' lock may be held for a long time; so the monitor waits for it only if it would
-    // otherwise rest.
+    // Another thread may hold the records' lock for a long time. So the monitor waits for the lock
+    // only before it rests.
     constexpr std::chrono::milliseconds kPatience(10);
     const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
     if (waits > 0 && !look(patience)) return false;
@@ -388,7 +388,7 @@ bool CycleWatch::look(Deadline patience) {
   for (const WaitCycle& cycle : *found) {
     const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
     if (std::ranges::find(reported_, first->id) != reported_.end()) continue;
-    // The cycle stays in the list even if a look misses it, which happens while its mutex is in
+    // The cycle stays in the list even if a search misses it, which happens while its mutex is in
     // use.
     reported_.push_back(first->id);
     shared_.options().monitor.on_cycle(cycle);

@@ -43,9 +43,10 @@ struct WaitCycle {
 
 // Finds the cycles among the fibers of one scheduler. README.md, "Deadlocks of some fibers",
 // describes the method, and why it never raises a false alarm. It reports only one of several
-// cycles that share a fiber. It holds the lock of the records for some microseconds per fiber that
-// may be in a cycle. If there are more than `most` such fibers, it finds no cycle. Returns nothing
-// if the lock was not free before `patience` ended. Plain threads only. Throws std::bad_alloc.
+// cycles that share a fiber. It holds the lock of the records for some microseconds for each fiber
+// that may be in a cycle. If there are more than `most` such fibers, it finds no cycle. Returns
+// nothing if the lock was not free before `patience` ended. Plain threads only. Throws
+// std::bad_alloc.
 [[nodiscard]] std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared,
                                                                      Deadline patience,
                                                                      std::size_t most);
@@ -55,13 +56,13 @@ class CycleWatch {
  public:
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
-  // Looks for cycles a minute after the first step or the last look. It also looks before the
+  // Searches for cycles a minute after the first step or the last search. Also searches before the
   // monitor rests, if the number of fibers that wait for other fibers has changed since the last
-  // look. Returns false if a look was due, but the records' lock was in use.
+  // search. Returns false if a search was due, but another thread held the records' lock.
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
-  // Returns false if the records' lock was not free.
+  // Returns false if `patience` ended before the records' lock was free.
   [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;

@@ -15,11 +15,11 @@ namespace weft::detail {
 namespace {
 
 // Invariants
-//   I1  claim_ decides whether the clock or a canceller wakes the fiber; the fiber runs the task
+//   I1  claim_ decides whether the clock or a cancellation wakes the fiber; the fiber runs the task
 //       only if the clock has won.
 //   I2  wait_ begins only if no cancellation came before; both happen under lock_.
-//   I3  references_ counts the handle, the fiber, and the errand: the fiber that sets the timer for
-//       a plain thread.
+//   I3  references_ counts the handle, the fiber, and the helper fiber that sets the timer for a
+//       plain thread.
 // Order
 //   [alarm]  release (acq_rel, all sides): the last release sees all uses of the other owners.
 class TimedTask final : public Alarm {
@@ -27,7 +27,7 @@ class TimedTask final : public Alarm {
   TimedTask(Deadline deadline, Task&& task) noexcept
       : wait_(deadline, &claim_), task_(std::move(task)) {}
 
-  // The fiber and its timer must belong to the same runtime, so both use the same choice.
+  // The fiber and its timer must belong to the same runtime, so both use the same Destination.
   void make_fiber(const scheduler::Destination& runtime) {
     wait_.set_waker(
         Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer)));
@@ -62,7 +62,7 @@ class TimedTask final : public Alarm {
     return true;
   }
 
-  // Relaxed: the caller has a reference already.
+  // Relaxed: the caller already has a reference.
   void retain() noexcept { references_.fetch_add(1, relaxed); }
   void release() noexcept override {
     const std::uint32_t before = references_.fetch_sub(1, acq_rel);  // [alarm]
@@ -76,8 +76,8 @@ class TimedTask final : public Alarm {
     WEFT_INVARIANT(!wait_.has_begun(), "TimedTask I2: the wait begins once, and is not cancelled");
     if (!cancelled_) wait_.begin();
   }
-  // The fiber calls it. The task is moved out first: its captures end with this call, not with the
-  // last reference.
+  // The fiber calls it. The task is moved out first, so that its captures are destroyed in this
+  // call, not with the last reference.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;

@@ -30,7 +30,7 @@ void make_on_helper(BlockingCall& call) {
   }
   call.waker = current();
   park({[](void* submitted) noexcept {
-          // On the other side of the switch another fiber or the idle stack runs, in the same
+          // This code runs after the switch, on another fiber or the idle stack of the same
           // scheduler.
           helpers_here().submit(*static_cast<BlockingCall*>(submitted));
         },

@@ -11,7 +11,7 @@
 
 namespace weft::scheduler {
 
-// The scheduler for a spawn. The object lives for the duration of the spawn.
+// Holds the scheduler of one spawn, and exists until the spawn is complete.
 class Destination {
  public:
   Destination() {

@@ -8,7 +8,8 @@ namespace weft::detail {
 
 namespace {
 
-// Not inlined: fibers, which move between threads, must not cache its address.
+// This function is not inlined, because a fiber, which may move to another thread, must not cache
+// the address.
 [[gnu::noinline]] LocalNode*& thread_locals() noexcept {
   struct ThreadLocals {
     LocalNode* first = nullptr;
@@ -22,7 +23,7 @@ namespace {
 
 LocalNode*& locals() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  // Outside of fibers the caller is a plain thread, or a handler of the runtime on a worker's own
+  // Outside of fibers, the caller is a plain thread, or a handler that a worker calls on its own
   // stack.
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
   if (fiber == nullptr) return thread_locals();

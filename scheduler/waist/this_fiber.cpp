@@ -19,7 +19,7 @@ void sleep_until(Deadline deadline) noexcept {
     fibers::Fiber& fiber = *worker->current_fiber();
     wait.set_waker(Waker::of_fiber(&fiber));
     fiber.set_ready_since(deadline.nanoseconds());
-    // This function runs on the other side of the switch.
+    // This function runs after the switch, on another stack.
     worker->park(
         {[](void* begins) noexcept { static_cast<scheduler::TimedWait*>(begins)->begin_sleep(); },
          &wait},
@@ -37,8 +37,8 @@ namespace weft::this_fiber {
 
 namespace {
 
-// Returns the calling fiber; nullptr on a plain thread, and in a handler of the runtime that a
-// worker calls on its own stack.
+// Returns the calling fiber; nullptr on a plain thread, and in a handler that a worker calls on its
+// own stack.
 fibers::Fiber* current_fiber() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->current_fiber();
@@ -73,7 +73,7 @@ bool sleep_until(Deadline deadline, const Until& until) noexcept {
 
 std::uint64_t id() noexcept {
   const fibers::Stack* stack = current_stack();
-  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
+  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own write.
 }
 
 // Never inlined, so that the caller's whole frame is above the frame of this function.

@@ -10,13 +10,13 @@
 
 namespace weft::scheduler {
 
-// Each sleep, timed park and alarm has such an object. It contains the deadline, the fiber's waker,
+// Each sleep, timed park and alarm has a TimedWait. It contains the deadline, the fiber's waker,
 // and the timer in the wheel of the worker on which the wait begins. Once the wait has begun, the
-// fiber may continue on another worker at any moment. So if this object is on the fiber's stack, it
-// may be gone when begin() or begin_sleep() returns.
+// fiber may continue on another worker at any moment. So a TimedWait on the fiber's stack may no
+// longer exist when begin() or begin_sleep() returns.
 class TimedWait {
  public:
-  // Without a claim only the clock ends the wait.
+  // If `claim` is null, only the clock ends the wait.
   explicit TimedWait(Deadline deadline, detail::Claim* claim = nullptr) noexcept
       : deadline_(deadline) {
     timer_.claim = claim;
@@ -28,11 +28,11 @@ class TimedWait {
   void set_waker(detail::Waker fiber) noexcept { timer_.waker = fiber; }
 
   void begin() noexcept { current_worker()->add_timer(timer_, deadline_); }
-  // Does the same for a fiber that runs on this thread and that only the clock wakes.
+  // Does the same as begin(), for a fiber that runs on this thread and that only the clock wakes.
   void begin_sleep() noexcept { current_worker()->add_sleep(timer_, deadline_); }
   [[nodiscard]] bool has_begun() const noexcept { return timer_.home != nullptr; }
-  // Requires that the wait has begun, and that the clock has not ended it. After the call the clock
-  // does not end the wait.
+  // Requires that the wait has begun, and that the clock has not ended it. After the call, the
+  // clock cannot end the wait.
   void cancel() noexcept { timer_.home->cancel(timer_); }
 
  private:

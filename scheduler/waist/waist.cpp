@@ -26,20 +26,20 @@ namespace shake = base::shake;
 
 struct ThreadSeat {
   base::Parker parker;
-  // Whether the waker must uncount the thread in ParkedThreads. Written before the waiter is
+  // Whether the waker must call ParkedThreads::end() for the thread. Written before the waiter is
   // published.
   bool counted = false;
 };
 
 namespace {
 
-// In a shaken build, sometimes makes a fiber that has just returned from a park yield.
+// In a build with -Dshake=true, sometimes makes a fiber yield that has just returned from a park.
 void go_on_later() noexcept {
   if (!shake::chance(shake::Point::give_way)) return;
   if (Worker* worker = current_worker()) worker->yield();
 }
 
-// Fibers never call it, because they may move between threads.
+// Fibers never call this function, because a fiber may move to another thread.
 [[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
   thread_local ThreadSeat seat;
   return seat;
@@ -50,7 +50,7 @@ struct TimedPark {
   After after;
   scheduler::TimedWait wait;
 
-  // Runs on the other side of the switch, and does not use this object once the wait has begun.
+  // Runs after the switch, and does not use this object once the wait has begun.
   static void start(void* timed_park) noexcept {
     auto* self = static_cast<TimedPark*>(timed_park);
     const After after = self->after;
@@ -59,7 +59,7 @@ struct TimedPark {
   }
 };
 
-// Not inlined, so that a fiber saves no registers for it.
+// This function is not inlined, so that a fiber saves no registers for it.
 [[gnu::noinline]] void park_thread(After after, WaitReason reason) noexcept {
   ThreadSeat& seat = thread_seat();
   const bool counted = scheduler::ends_from_inside(reason);
@@ -83,7 +83,8 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
   base::Parker& parker = seat.parker;
   if (!parker.park_until(deadline)) {
     if (claim.try_claim(Claim::kClock)) return Claim::kClock;
-    // A notifier has won the claim: its wake will come, and must not end the next park.
+    // A notifier has won the claim. Its wake will follow; this wait consumes the wake, so that it
+    // does not end the next park.
     (void)parker.park_until(Deadline::never());
   }
   return claim.winner();
@@ -91,8 +92,8 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-// Neither function may be inlined: dumps use the return address to show which code spawned the
-// fiber.
+// The next two functions must not be inlined, because dumps use the return address to show which
+// code spawned the fiber.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
   const void* caller = __builtin_return_address(0);

@@ -1,4 +1,4 @@
-// A worker's calls to the other workers.
+// A worker's calls to other workers for help.
 #pragma once
 
 #include "scheduler/desk.hpp"
@@ -19,22 +19,23 @@ class Announcer {
     return pace_.expects_long_runs(pace_.last_look());
   }
 
-  // Called when fibers have been queued here. Fibers that the idle stack queues are announced only
-  // before the worker enters a fiber, because usually that fiber is one of them. Always inlined,
-  // because each spawn and wake uses it.
+  // Called after fibers have been queued here. Fibers that the idle stack queues are announced only
+  // before the worker enters a fiber, because that fiber is usually among them. Always inlined,
+  // because each spawn and wake calls it.
   [[gnu::always_inline]] void announce_work() noexcept {
     if (pace_.may_call() && shared_.idle().wants_wake_hint() && desk_.recorder.running() != nullptr)
         [[unlikely]]
       call_for_help();
   }
-  // Called when fibers must wait until the running fiber, or the fiber that is about to run, has
-  // run.
+  // Called when fibers must wait for the end of the present run, or of the run that is about to
+  // begin.
   [[gnu::noinline]] void call_for_help() noexcept;
   // Called when a timer has become this worker's earliest, or the event source has something new to
-  // watch. This worker handles the event at its next look, or before it sleeps; where runs are
-  // long, a sleeper handles it.
+  // watch. This worker handles the event at its next look, or before it sleeps. If runs are long, a
+  // sleeping worker handles it instead.
   void announce_event() noexcept;
-  // Ensures that a sleeper runs this worker's timers if the worker does not reach them in time.
+  // Ensures that a sleeping worker runs this worker's timers if this worker does not reach them in
+  // time.
   void mind_watch_while_awake() noexcept;
 
  private:

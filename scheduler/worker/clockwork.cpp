@@ -31,7 +31,7 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   }
   worker_.desk().recorder.counters().timers.add(woken);
   worker_.desk().queue.push_due(due);
-  // Calls for help, because other fibers might otherwise wait for a million fibers.
+  // The worker calls for help, because other fibers might otherwise wait for a million fibers.
   if (first != nullptr && worker_.announcer().pace().may_call() && shared_.idle().wants_wake_hint())
     worker_.announcer().call_for_help();
   return woken;
@@ -55,8 +55,8 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// Returns for how long timers of that worker must be overdue before this worker runs them. An awake
-// worker runs its own timers, unless it runs a fiber for a long time.
+// Returns for how long timers of the worker `other` must be overdue before this worker runs them.
+// An awake worker runs its own timers, unless it runs a fiber for a long time.
 std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
   return &other != &worker_.desk() && !shared_.is_asleep(other) ? tuning::kOverdue : 0;
 }

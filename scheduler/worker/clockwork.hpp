@@ -1,4 +1,4 @@
-// A worker's handling of timers: its own, and other workers'.
+// Runs a worker's own timers, and timers of other workers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace weft::scheduler {
 
-// Any worker may run timers that are due. A sleeper relies on the holder of the watch for its
-// timers. A worker that runs a fiber for a long time does not reach its own timers. Owner: the
+// Any worker may run timers that are due. The holder of the watch runs the timers of sleeping
+// workers. A worker that runs one fiber for a long time does not reach its own timers. Owner: the
 // worker. Relaxed loads read a parked fiber's `stack`, which does not change.
 class Clockwork {
  public:
@@ -21,8 +21,8 @@ class Clockwork {
   // Runs timers of all workers. Returns true if any fiber has become runnable.
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
-  // Returns when the holder of the watch must look again: at the latest at `limit`, and when the
-  // earliest timer of any worker is due. Timers of awake workers also count, because such a worker
+  // Returns when the holder of the watch must check again: at `limit`, or earlier if the earliest
+  // timer of any worker is due before. Timers of awake workers also count, because such a worker
   // may run a fiber for a long time.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 

@@ -7,8 +7,8 @@ namespace weft::scheduler {
 class Worker;
 }
 
-// Each worker thread sets it once. Only current_worker() reads it: a compiler may keep the address
-// of a thread_local across a switch, and then the address belongs to another thread.
+// Each worker thread sets this variable once. Only current_worker() reads it: a compiler may keep
+// the address of a thread_local across a switch, after which the fiber may run on another thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
 // The turn of a thread that is not a worker. It never ends.

@@ -6,9 +6,9 @@
 
 namespace weft::scheduler {
 
-// The numbers that one worker gives to fibers. Each worker takes them from its own blocks, so that
-// a start accesses no shared data. No two fibers of the process have the same number, and none has
-// 0. Owner: the worker.
+// Numbers the fibers that one worker starts. Each worker takes the numbers from its own blocks, so
+// that a start accesses no shared data. Each number is unique in the process, and never 0. Owner:
+// the worker.
 class FiberIds {
  public:
   [[nodiscard]] std::uint64_t take() noexcept {

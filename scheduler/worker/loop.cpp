@@ -44,7 +44,7 @@ void Loop::prepare_for_run() noexcept {
   }
 }
 
-// Looks at everything that a worker with local work would otherwise never reach.
+// Checks everything that a worker with local work would otherwise never reach.
 void Loop::look_around() noexcept {
   const std::int64_t now = machine_now();
   desk_.queue.set_time(now);
@@ -120,7 +120,7 @@ auto Loop::while_parked(Wait wait) noexcept {
   return wait();
 }
 
-// Returns the next fiber to run, after any amount of waiting; nullptr when the scheduler stops.
+// Waits until there is a fiber to run, and returns the fiber; nullptr when the scheduler stops.
 Fiber* Loop::find_work() noexcept {
   for (;;) {
     if (worker_.takes_look()) {
@@ -137,8 +137,8 @@ Fiber* Loop::find_work() noexcept {
     if (searcher_.take_injected()) continue;
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
-    // A poll is cheaper than a search. But a worker that was called must help others, and a worker
-    // that will not search sees events in its sleep.
+    // A poll is cheaper than a search, so it comes first. But a worker that was called must help
+    // other workers, and a worker that will not search sees events in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -175,7 +175,7 @@ Fiber* Loop::take_own_work() noexcept {
   return fiber;
 }
 
-// Returns when a sleeper wakes up by itself, apart from events.
+// Returns the time at which this worker, if it sleeps, wakes up without an event or an unpark.
 Deadline Loop::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
   DeadlockWatch& watch = shared_.deadlock_watch();
@@ -249,8 +249,8 @@ void Loop::rest() noexcept {
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
   // leave() does not wake a worker that is about to sleep. Such a worker may have seen that this
-  // worker was on watch, and so may not have taken over the watch. Worker 0, which never leaves,
-  // takes it over.
+  // worker was on watch for deadlocks, and so may not have taken over. Worker 0, which never
+  // leaves, takes over.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
@@ -275,13 +275,13 @@ void Loop::give_memory_back() noexcept {
   }
 }
 
-// If this worker is on watch and a search is due, checks whether any fiber can still run. Returns
-// true if it has reported a deadlock: the program's handler may have made a fiber runnable.
+// If this worker is on watch for deadlocks and a search is due, checks whether any fiber can run.
+// Returns true if it has reported a deadlock, because the handler may have made a fiber runnable.
 [[gnu::cold]] bool Loop::report_deadlock() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
-  // Without fibers there is nothing to watch: the next fiber wakes a worker, which takes over.
+  // Without fibers no deadlock is possible. The next fiber wakes a worker, which takes over.
   if (!report || shared_.live() == 0) {
     watch_pauses_.stop();
     return false;

@@ -12,10 +12,10 @@
 
 namespace weft::scheduler {
 
-// The loop of a worker's thread, on the thread's own stack: finds the next fiber and enters it. The
-// worker returns to the loop when its queue has no fiber, or a look is due. The loop takes fibers
-// of the worker's queue, then fibers from outside, then fibers that it can steal; otherwise the
-// worker sleeps. Owner: the worker's thread. Relaxed: counts.
+// The loop of a worker's thread runs on the thread's own stack. It finds the next fiber and enters
+// it. The worker returns to the loop when its queue has no fiber, or a look is due. The loop takes
+// fibers of the worker's queue, then fibers from outside, then fibers that it can steal; otherwise
+// the worker sleeps. Owner: the worker's thread. Relaxed: counts.
 class Loop {
  public:
   Loop(Shared& shared, unsigned index);
@@ -26,7 +26,7 @@ class Loop {
   void run() noexcept;
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
 
-  // For sleep_protocol.hpp.
+  // The functions of sleep_protocol.hpp call the following members.
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
   [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
   [[nodiscard]] bool& searching() noexcept { return searching_; }

@@ -1,4 +1,4 @@
-// Measures how fast a worker runs its fibers, and decides accordingly.
+// Measures how fast a worker runs its fibers, to decide about looks and calls for help.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 namespace weft::scheduler {
 
 // Decides when a worker looks around, when it calls another worker for help, and whether its fibers
-// run for a long time. All times are nanoseconds. The worker passes the time, which it has read
-// anyway. Owner: the worker.
+// run for a long time. All times are nanoseconds. The worker passes the time, which it has already
+// read. Owner: the worker.
 //
-// A call for help is a bet: it costs both workers some 10 us. The bet is lost if the caller has run
-// the waiting fibers before the called worker arrives. So a pause follows each call. The pauses
-// double, until the worker has measured that fibers do wait.
+// A call for help costs both workers some 10 us. It is useless if the caller has run the waiting
+// fibers before the called worker arrives. So a pause follows each call. The pauses double, until
+// the worker has measured that fibers do wait.
 class Pace {
  public:
-  // Without a monitor all runs count as long, because no thread makes up for what the worker
+  // Without a monitor all runs count as long, because no other thread does what the worker
   // postpones. In a simulation a look follows every decision: `most_decisions` is 1 there.
   Pace(std::int64_t now, bool is_monitored,
        std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
@@ -37,11 +37,11 @@ class Pace {
     let_call(now);
   }
 
-  // The progress between two looks, measured at a look or when the work has run out.
+  // The progress between two looks, measured at a look or when the worker has no more fibers.
   struct Progress {
     std::int64_t elapsed = 0;
     std::int64_t runs = 0;
-    // Returns whether the runs have taken `each` or longer on average.
+    // Returns whether the runs have taken at least `each` nanoseconds on average.
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
@@ -75,8 +75,8 @@ class Pace {
   [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
 
   // Returns whether the looks show that `queued` fibers wait for longer than `patience`. The thread
-  // may have been preempted before one look; so where runs are short, two looks in a row must show
-  // it.
+  // may have been preempted before one look; so if runs are short, two successive looks must show
+  // the wait.
   [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
     const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
     const bool waited = std::exchange(waits_, waits);
@@ -102,7 +102,7 @@ class Pace {
   // Returns whether the worker may call for help if fibers wait.
   [[nodiscard]] bool may_call() const noexcept { return may_call_; }
   void note_call(std::int64_t now) noexcept {
-    // The call is no bet if a single run takes longer than the next fiber should wait.
+    // A call is certainly useful if a single run takes longer than the next fiber should wait.
     may_call_ = last_.exceeds(tuning::kPatience, 1) || expects_long_runs(now);
     if (may_call_) return;
     next_call_ = now + pause_;

@@ -26,8 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // In shorter runs the fiber may have computed, or have been stopped. So the worker measures the
-    // processor time between looks.
+    // A shorter run may mean that the fiber computed, or that its thread was stopped. So the worker
+    // measures the processor time between looks.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

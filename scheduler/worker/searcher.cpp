@@ -105,16 +105,16 @@ Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   return clockwork_.run_all() ? desk_.queue.pop() : nullptr;
 }
 
-// Returns whether another worker may have work, or soon create some. Sleeping workers create none
-// before an event of the kernel wakes them.
+// Returns whether another worker may have work, or soon create some. Sleeping workers create no
+// work before an event of the kernel wakes them.
 bool is_search_worthwhile(Shared& shared) noexcept {
   if (shared.awake_hint() <= 1) return false;
   return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
-// Returns for how long to look at the other workers. A searcher does not see the kernel's events,
-// so if descriptors are watched, it should soon sleep in the event source. Then it looks only
-// twice, to measure the pace of workers that have work.
+// Returns for how long a searcher checks the other workers. A searcher does not see the kernel's
+// events, so if descriptors are watched, it should soon sleep in the event source. Then it checks
+// only twice, to measure the pace of workers that have work.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }

@@ -11,8 +11,8 @@ namespace weft::scheduler {
 using fibers::Fiber;
 using fibers::Stack;
 
-// While other fibers wait for a stack of this size, it takes only cached stacks: a stack from the
-// system should go to a waiting fiber.
+// While other fibers wait for a stack of this size, this function takes only cached stacks, because
+// a stack from the system should go to a waiting fiber.
 Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
@@ -39,8 +39,9 @@ Fiber* StackWaits::take_next(unsigned size_class) noexcept {
   return shortage.take(size_class);
 }
 
-// While fibers wait for stacks, a freed stack goes to the first of them. If all waiting fibers are
-// pinned to other workers, the stack goes to the shared store, where the other workers find it.
+// While fibers wait for stacks, a freed stack goes to the first waiting fiber. If all waiting
+// fibers are pinned to other workers, the stack goes to the shared store, where the other workers
+// find it.
 void StackWaits::pass_on(Stack& stack) noexcept {
   const unsigned size_class = stack.size_class;
   if (Fiber* fiber = take_next(size_class)) return make_ready_on(stack, *fiber);

@@ -1,4 +1,4 @@
-// A worker's handling of fibers for which the system has no stack.
+// Finds stacks for a worker's fibers when the system refuses new stacks.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace weft::scheduler {
 class Shared;
 class Worker;
 
-// A worker's part of StackShortage. ../upkeep/README.md, "Fibers without a stack", has the rules.
-// Owner: the worker.
+// Does one worker's share of the work of StackShortage. The rules are in ../upkeep/README.md,
+// "Fibers without a stack". Owner: the worker.
 class StackWaits {
  public:
   // Makes a fiber ready on a stack, which then belongs to the fiber.
@@ -29,8 +29,8 @@ class StackWaits {
         stacks_(stacks),
         fibers_(fibers) {}
 
-  // Returns the stack on which a new fiber starts; null if the fiber must wait for a stack: the
-  // caller then calls put_aside().
+  // Returns the stack on which a new fiber starts; null if the fiber must wait for a stack. The
+  // caller must then call put_aside().
   [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
   void put_aside(fibers::Fiber& fiber) noexcept;
   // Called when a stack has become free while fibers wait for stacks.
@@ -38,8 +38,8 @@ class StackWaits {
   // Gives cached stacks to waiting fibers; after each pause also requests stacks from the system.
   // Must be called on the idle stack.
   void serve() noexcept;
-  // Returns `limit`, or the time at which this worker must make the next request to the system, if
-  // that is earlier.
+  // Returns the earlier of `limit` and the time at which this worker must make the next request to
+  // the system.
   [[nodiscard]] Deadline prepare_for_sleep(Deadline limit, std::int64_t now) noexcept;
 
  private:

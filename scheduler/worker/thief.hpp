@@ -1,4 +1,4 @@
-// Decides what is worth taking from another worker.
+// Decides which fibers of another worker are worth taking.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Sight {
   std::int64_t next_timer = std::numeric_limits<std::int64_t>::max();
 };
 
-// Decides for one worker from whom to take fibers, and how many. It remembers its last view of each
+// Decides for one worker from whom to take fibers, and how many. It stores its last view of each
 // other worker, to distinguish waiting work from work in progress. The worker carries out the
 // decisions. Owner: the worker; all times are nanoseconds.
 class Thief {
@@ -34,8 +34,8 @@ class Thief {
   // The scheduler has at most `workers` workers, including this worker.
   Thief(unsigned workers, std::uint64_t seed) : random_(seed), looks_(workers) {}
 
-  // Returns at random with which of `count` workers to begin. If there are many workers, each of
-  // them visits only some others; so every worker will be visited.
+  // Returns a random number below `count`: the worker with which to begin. If there are many
+  // workers, each visits only some of them; the random choice ensures that every worker is visited.
   [[nodiscard]] unsigned choose_first(unsigned count) noexcept { return random_.below(count); }
 
   // --- A search, by a worker without work ---
@@ -44,8 +44,8 @@ class Thief {
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
   // Returns whether enough time has passed since the last look at that worker for another look.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
-  // The fibers to take from the other worker: a part of its ring, or its next fiber, which it is
-  // usually about to run.
+  // The fibers to take from the other worker: a part of its ring, or its next fiber, which that
+  // worker will usually run soon.
   struct Loot {
     bool has_ring = false;
     bool has_next = false;  // Whether to take it if the ring yields no fiber.
@@ -55,8 +55,7 @@ class Thief {
 
   // --- Visits, by a worker with work ---
 
-  // Returns whether it is time to visit other workers; if so, the next visits are due a period
-  // later.
+  // Returns whether visits to other workers are due; if so, the next visits are due a period later.
   [[nodiscard]] bool begin_visits(std::int64_t now) noexcept;
   // The fibers to take from a worker that is stuck or has a longer queue.
   struct Relief {
@@ -66,7 +65,7 @@ class Thief {
   };
   struct Visit {
     bool runs_timers = false;
-    // Whether the fibers of that worker should not wait for it.
+    // Whether the fibers of that worker should move, because the worker is stuck.
     bool is_stuck = false;
     // Whether fibers wait at that worker for so long that taking them is worth its cost.
     bool is_slow = false;
@@ -86,8 +85,8 @@ class Thief {
     std::uint32_t ring_head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
-    // These are set once the worker seems to be stuck. The first is the processor time of its
-    // thread at that moment; the second is when the visitor last read the thread's state.
+    // The next two members are set once the worker seems to be stuck: the processor time of its
+    // thread at that moment, and the time at which the visitor last read the thread's state.
     std::int64_t processor_time = 0;
     std::int64_t asked = 0;
   };

@@ -86,8 +86,8 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// Does the same if this worker does not run on that stack: a switch to the stack must not find
-// exceptions of its former user.
+// Does the same as bind(), for a stack on which this worker does not run. A switch to the stack
+// must not find exceptions of its former user.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
@@ -102,8 +102,8 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
   return stack;
 }
 
-// Switches from the stack `from` to `next`, or to the idle stack if there is no next fiber or it
-// needs a stack.
+// Switches from the stack `from` to `next`. Switches to the idle stack if there is no next fiber,
+// or if the next fiber needs a stack.
 inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
@@ -140,7 +140,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches through the idle stack, which makes a look because the turn was long.
+// Switches to the idle stack, where the worker makes a look because the turn was long.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -185,8 +185,8 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return worker.give_stack(here, next);
 }
 
-// Continues with `next`, and frees `here`. Once a worker has taken `here` again, returns the fiber
-// that is bound to it.
+// Continues with `next`, and frees the stack `here`. Once a worker has taken `here` again, returns
+// the fiber that is bound to that stack.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(Departure::ended, here, next,
         {[](void* given) noexcept {
@@ -221,7 +221,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   if (left <= 1) return false;
   // An inlined child may end on another worker, and its parent would continue there.
   if (waiting.is_pinned()) return false;
-  // The child must have at least as much room as a separate stack would give it.
+  // The child must have at least as much room as on a separate stack.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);
@@ -264,7 +264,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
 
 void Worker::stack_main(fibers::Arrival arrival) {
 #if defined(__x86_64__)
-  // Tells unwinders that this is the outermost frame.
+  // Marks this frame as the outermost frame for unwinders.
   asm volatile(".cfi_undefined rip");
 #elif defined(__aarch64__)
   asm volatile(".cfi_undefined x30");

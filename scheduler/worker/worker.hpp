@@ -47,9 +47,9 @@ class Worker {
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
 
-  // This worker's thread calls these, with a fiber that no other thread refers to. make_ready()
-  // makes the fiber run next, because the data that it waits for is hot; make_ready_last() makes it
-  // run after all ready fibers.
+  // This worker's thread calls the next functions, with a fiber to which no other thread refers.
+  // make_ready() makes the fiber run next, because the data that it waits for is hot in the cache.
+  // make_ready_last() makes the fiber run after all ready fibers.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
@@ -61,7 +61,7 @@ class Worker {
     if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
-  // The running fiber calls it once its turn is over: other fibers go first.
+  // The running fiber calls it once its turn is over, so that other fibers run first.
   void give_way() noexcept;
   [[nodiscard]] Announcer& announcer() noexcept { return announcer_; }
 
@@ -71,14 +71,14 @@ class Worker {
   void end_thread() noexcept;
   // Runs the fiber, and the fibers that follow it, until the worker returns to the idle stack.
   void enter(fibers::Fiber& fiber) noexcept;
-  // These take the work that was left to the idle stack: a look that is due, and a fiber that needs
-  // a stack.
+  // The next functions take the work that was left to the idle stack: a look that is due, and a
+  // fiber that needs a stack.
   [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
   }
   [[nodiscard]] StackWaits& stack_waits() noexcept { return stack_waits_; }
-  // Leaves free stacks and records to the other workers.
+  // Gives this worker's free stacks and records to the other workers.
   void empty_caches() noexcept {
     stacks_.empty();
     fibers_.empty();
