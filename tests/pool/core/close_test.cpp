@@ -1,5 +1,8 @@
 // Tests G2 and G7 (an accepted task runs once, or its waiter gets an error), and the end of a pool.
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -207,6 +210,25 @@ DEATH_TEST_CASE("a task that destroys its own pool ends the process with a repor
   Runtime runtime;
   runtime.run([] {
     auto* pool = new FiberPool({.capacity = 1});
+    pool->run([=] { delete pool; });
+  });
+}
+
+DEATH_TEST_CASE("a pool that its own task destroys still exists when the process ends",
+                "the pool still exists") {
+  static bool destroyed = false;
+  struct Member {
+    ~Member() { destroyed = true; }
+    void operator()(const std::exception_ptr&) const {}
+  };
+  std::set_terminate([] {
+    (void)std::fputs(destroyed ? "the pool is gone" : "the pool still exists", stderr);
+    std::abort();
+  });
+  Runtime runtime;
+  runtime.run([] {
+    auto* pool = new FiberPool({.capacity = 1, .on_exception = Member()});
+    destroyed = false;  // Temporary members have been destroyed.
     pool->run([=] { delete pool; });
   });
 }
