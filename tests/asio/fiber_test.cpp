@@ -371,7 +371,8 @@ FIBER_TEST_CASE(
   CHECK(session.expired());
 }
 
-FIBER_TEST_CASE("each wait in a handler reports operation_aborted after the asio context's end") {
+FIBER_TEST_CASE(
+    "each wait that a handler began reports operation_aborted when the asio context is destroyed") {
   std::vector<ErrorCode> told;
   {
     asio::Context context;

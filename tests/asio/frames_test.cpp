@@ -105,7 +105,7 @@ void talk_with_client(Run run) {
 
 TEST_SUITE_BEGIN("asio/frames");
 
-FIBER_TEST_CASE("deadlines and a close end waits for WebSocket frames, and no byte is lost") {
+FIBER_TEST_CASE("a deadline or a close ends a wait for WebSocket frames without losing a byte") {
   talk_with_client([](auto talk) { talk(); });
 }
 

@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a WebSocket receives bytes that a client sent together with its
   CHECK(receive_all(stream) == "\x81\x05hello\x88\x02\x03\xe8");
 }
 
-FIBER_TEST_CASE("a Beast server answers a WebSocket handshake without a key with status 400") {
+FIBER_TEST_CASE("a Beast server answers with status 400 when a WebSocket handshake has no key") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   send_text(stream,

@@ -20,7 +20,7 @@ TEST_CASE("Deadline::never() has not passed, and Deadline::past() has passed") {
   CHECK(Deadline::at_nanoseconds(-1).passed());
 }
 
-TEST_CASE("a duration that is too long becomes Deadline::never()") {
+TEST_CASE("a duration that is too long to represent becomes Deadline::never()") {
   CHECK(Deadline::after(std::chrono::hours::max()).is_never());
   CHECK(Deadline::after(std::chrono::nanoseconds::max()).is_never());
   CHECK(Deadline::after(std::chrono::duration<double>::max()).is_never());
@@ -29,7 +29,7 @@ TEST_CASE("a duration that is too long becomes Deadline::never()") {
   CHECK(Deadline::at(Deadline::Clock::time_point::max()).is_never());
 }
 
-TEST_CASE("a deadline made from a duration that is not positive has passed") {
+TEST_CASE("a deadline that is made from a zero or negative duration has already passed") {
   CHECK(Deadline::after(0ns).passed());
   CHECK(Deadline::after(-1ns).passed());
   CHECK(Deadline::after(std::chrono::hours::min()).passed());
@@ -86,8 +86,8 @@ TEST_CASE("a converted time point of a clock with an ancient epoch keeps its dis
 }
 
 TEST_CASE(
-    "a duration with an unusual period is converted correctly, or becomes never() if it is too "
-    "long") {
+    "a duration with an unusual period is converted correctly, or becomes never() if it cannot be "
+    "represented") {
   using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
   constexpr std::int64_t kYear = 60LL * 31'556'952;
   const Deadline in_120_years = Deadline::after(Frames(kYear * 120));
@@ -98,7 +98,7 @@ TEST_CASE(
   CHECK(Deadline::after(Frames::min()).passed());
 }
 
-TEST_CASE("every type of duration is converted to nanoseconds, rounded up, without overflow") {
+TEST_CASE("durations of every type are rounded up to nanoseconds without overflow") {
   using std::chrono::duration;
   using weft::detail::saturated_nanoseconds;
   using Nanoseconds = std::chrono::nanoseconds;

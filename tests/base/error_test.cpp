@@ -27,7 +27,7 @@ TEST_CASE("each error code has its own message") {
   CHECK(weft::error_category().message(1'000) == "unknown weft error");
 }
 
-TEST_CASE("an error about a limit names the option that sets the limit") {
+TEST_CASE("the message of an error about a limit names the option that sets the limit") {
   CHECK(names(Errc::too_many_fibers, "RuntimeOptions::max_fibers"));
   CHECK(names(Errc::invalid_stack_size, "SpawnOptions::stack_size"));
   CHECK(names(Errc::too_many_waiting, "PoolOptions::max_blocked"));

@@ -46,7 +46,8 @@ TEST_CASE("a full magazine that receives one more item returns a chain of its ol
 }
 
 TEST_CASE(
-    "a magazine serves alternating takes and gives at a chain boundary without its shared store") {
+    "repeatedly taking two items at a chain boundary and giving them back leaves a magazine's "
+    "shared store unused") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);

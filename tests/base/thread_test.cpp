@@ -63,7 +63,7 @@ TEST_CASE("the number of threads of the process includes the caller") {
   CHECK(is_counted);
 }
 
-TEST_CASE("a long thread name is truncated to the system's limit") {
+TEST_CASE("a long thread name is truncated to the system's maximum length") {
   std::string shown;
   std::thread([&] {
     weft::base::set_thread_name("a name of more than fifteen characters");

@@ -113,8 +113,9 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 
 TEST_SUITE_BEGIN("cost/light_load");
 
-THREAD_TEST_CASE_WITH("each request makes only one worker sleep once, for any number of workers",
-                      {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
+THREAD_TEST_CASE_WITH(
+    "a request puts only one worker to sleep, and only once, however many workers there are",
+    {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;
   weft::WaitGroup served;
@@ -134,7 +135,8 @@ THREAD_TEST_CASE_WITH("each request makes only one worker sleep once, for any nu
 }
 
 THREAD_TEST_CASE_WITH(
-    "each 1 ms sleep of a fiber makes only one worker sleep once, for any number of workers",
+    "a fiber's 1 ms sleep puts only one worker to sleep, and only once, however many workers there "
+    "are",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   check_costs([&] {
@@ -154,7 +156,7 @@ THREAD_TEST_CASE_WITH("idle workers stay asleep while a fiber waits for data fro
   const Ends ends = connect_to_self();
   weft::WaitGroup served;
   served.go([&] { serve(ends.server); });
-  // Waits until the first search for a deadlock, and until remaining memory has been given back.
+  // Waits until the first search for a deadlock, and until unused memory has been released.
   std::this_thread::sleep_for(400ms);
   bool is_quiet = false;
   for (int round = 0; round < kRounds && !is_quiet; ++round) {

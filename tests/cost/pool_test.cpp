@@ -268,7 +268,8 @@ COST_TEST_CASE("a FunctionPool allocates nothing for a small argument") {
   CHECK(sum > 4 * kTasks);
 }
 
-COST_TEST_CASE("submitting to pool workers on the caller's own thread wakes no other thread") {
+COST_TEST_CASE(
+    "submitting a task to a pool whose workers run on the caller's thread wakes no other thread") {
   FiberPool pool(options(OnFull::block));
   std::uint64_t ran = 0;
   const auto use = [&] {

@@ -74,7 +74,8 @@ void spawn_and_wait() {
 
 TEST_SUITE_BEGIN("cost/system_calls");
 
-TEST_CASE("a fiber is spawned, parked, woken and ended without a system call on a warm worker") {
+TEST_CASE(
+    "a worker with cached memory spawns, parks, wakes and ends a fiber without a system call") {
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 

@@ -122,16 +122,20 @@ DEADLOCK_TEST_CASE(
     "'main' waits for one that runs on its stack: join", in_place(1))
 DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
                    "'left first' is parked: mutex", mutex(1))
-DEADLOCK_TEST_CASE("the deadlock report shows the second fiber that waits for a mutex",
-                   "'right first' is parked: mutex", mutex(2))
-DEADLOCK_TEST_CASE("a runtime with eight workers reports a deadlock of two mutexes",
-                   "'right first' is parked: mutex", mutex(8))
-DEADLOCK_TEST_CASE("the deadlock report shows which fibers wait for a wait group with one worker",
-                   "'the waiter' is parked: wait group", wait_group(1))
-DEADLOCK_TEST_CASE("the deadlock report shows which fibers wait for a wait group with two workers",
-                   "'the waiter' is parked: wait group", wait_group(2))
 DEADLOCK_TEST_CASE(
-    "the deadlock report shows which fibers wait for a wait group with eight workers",
+    "the deadlock report also shows the second of two fibers that wait for the same mutex",
+    "'right first' is parked: mutex", mutex(2))
+DEADLOCK_TEST_CASE(
+    "a runtime with eight workers reports a deadlock of fibers that wait for each other's mutex",
+    "'right first' is parked: mutex", mutex(8))
+DEADLOCK_TEST_CASE(
+    "the deadlock report of a runtime with one worker shows which fibers wait for a wait group",
+    "'the waiter' is parked: wait group", wait_group(1))
+DEADLOCK_TEST_CASE(
+    "the deadlock report of a runtime with two workers shows which fibers wait for a wait group",
+    "'the waiter' is parked: wait group", wait_group(2))
+DEADLOCK_TEST_CASE(
+    "the deadlock report of a runtime with eight workers shows which fibers wait for a wait group",
     "'the waiter' is parked: wait group", wait_group(8))
 DEADLOCK_TEST_CASE(
     "a fiber that only a signal handler can wake is excluded from the deadlock report",

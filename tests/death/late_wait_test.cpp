@@ -50,8 +50,9 @@ DEATH_TEST_CASE("a wait of a fiber whose context has already ended writes a line
   });
 }
 
-DEATH_TEST_CASE("a lock() that waits long after the end of its context writes a line to stderr",
-                "waits on (mutex) beyond the end of its context") {
+DEATH_TEST_CASE(
+    "a lock() that still waits long after its context has ended writes a line to stderr",
+    "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;
     mutex.lock();

@@ -64,7 +64,8 @@ DEATH_TEST_CASE("the stack overflow report names the fiber and the size of its s
   weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
 }
 
-DEATH_TEST_CASE("the stack overflow report has the fiber's id", "weft: fiber 1 'main' overflowed") {
+DEATH_TEST_CASE("the stack overflow report contains the fiber's id",
+                "weft: fiber 1 'main' overflowed") {
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
@@ -74,7 +75,7 @@ DEATH_TEST_CASE("the stack overflow report of a child names the child, not its p
             [] { weft::spawn({.name = "child"}, [] { use_up_the_stack(0); }).join(); });
 }
 
-DEATH_TEST_CASE("the stack overflow report shows the size of a stack with its own size",
+DEATH_TEST_CASE("the stack overflow report shows the stack size that the fiber's spawn requested",
                 "'large' overflowed its 1024 KiB stack") {
   weft::run({.workers = 2}, [] {
     weft::go({.stack_size = 1 << 20, .name = "large"}, [] { use_up_the_stack(0); });
@@ -215,8 +216,10 @@ DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier si
   });
 }
 
-DEATH_TEST_CASE("a stack overflow is passed on without a report if reports are disabled",
-                "the old handler was called") {
+DEATH_TEST_CASE(
+    "a stack overflow is passed to the earlier signal handler without a report if reports are "
+    "disabled",
+    "the old handler was called") {
   install_old_handler();
   weft::run({.workers = 1, .report_overflow = false}, [] { use_up_the_stack(0); });
 }
@@ -259,7 +262,7 @@ DEATH_TEST_CASE("a stack overflow is reported after a raised SIGSEGV was ignored
   });
 }
 
-TEST_CASE("a fiber continues after a signal handler has repaired the fiber's fault") {
+TEST_CASE("a fiber continues after a signal handler has repaired the cause of the fiber's fault") {
   if (weft::test::kSanitized) return;  // A sanitizer installs its own handlers.
   static char* page = nullptr;
   page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

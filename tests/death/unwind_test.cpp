@@ -112,7 +112,7 @@ DEATH_TEST_CASE("the process ends with the throwing stack intact when a named fi
 }
 
 DEATH_TEST_CASE(
-    "an exception that escapes a fiber run in place does not reach its parent's catch block",
+    "an exception that escapes a child that runs in place does not reach the parent's catch block",
     "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run({.workers = 1, .monitor = false}, [] {

@@ -276,7 +276,8 @@ TEST_CASE("the resolver returns an error without a runtime") {
   CHECK(resolver.resolve("host.test", 80).error == Errc::no_runtime);
 }
 
-FIBER_TEST_CASE("the resolver takes names in /etc/hosts from that file, like getaddrinfo") {
+FIBER_TEST_CASE(
+    "the resolver resolves the names in /etc/hosts from that file, as getaddrinfo does") {
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});
   dns::Resolver resolver(patient({deaf.local_address().value}));
@@ -309,7 +310,8 @@ FIBER_TEST_CASE("dial() uses the resolver that the caller passes") {
 }
 
 // No server listens at the address that comes first.
-FIBER_TEST_CASE("dial() waits for the addresses of the later family and tries them") {
+FIBER_TEST_CASE(
+    "dial() waits for the addresses of the second address family and tries these addresses") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   TcpListener listener = listen_anywhere();

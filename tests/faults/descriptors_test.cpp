@@ -205,7 +205,8 @@ FIBER_TEST_CASE("a command is killed even if its process group cannot be killed"
 }
 
 // Simulates a program that has changed its user.
-FIBER_TEST_CASE("a command that may not be killed is reaped after its own end") {
+FIBER_TEST_CASE(
+    "a command that the caller is not permitted to kill is reaped when it ends by itself") {
   std::array<int, 2> ends{};
   CHECK(::pipe(ends.data()) == 0);  // The program also has the pipe.
   const std::string report = "/dev/fd/" + std::to_string(ends[1]);

@@ -83,7 +83,7 @@ TEST_CASE("files are read and written, or an error is returned, when a system ca
                                      {Call::sync_file, EIO},
                                      {Call::close_file, EINTR}});
 }
-TEST_CASE("a file call returns an error when memory or a thread is missing") {
+TEST_CASE("a file call returns an error when an allocation fails or no thread can be started") {
   sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 

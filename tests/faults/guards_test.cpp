@@ -89,7 +89,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a smaller batch of stacks is made when memory is short") {
+TEST_CASE("a smaller batch of stacks is made when the kernel has no memory for a larger batch") {
   constexpr unsigned kLargest = weft::fibers::kStackSizes - 1;
   StackSpace space(&never_started);
   if (space.guard_kind() != GuardKind::lightweight) {

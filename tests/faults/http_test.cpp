@@ -159,7 +159,9 @@ TEST_CASE("a server answers with an error or ends the connection when several al
   }
 }
 
-TEST_CASE("a server closes idle connections, at once if an allocation fails") {
+TEST_CASE(
+    "a client closes its idle connections after the idle time, or immediately if an allocation "
+    "fails") {
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 

@@ -177,7 +177,7 @@ void descriptors() {
       received.descriptors.size() == 1 && ::lseek(received.descriptors[0].get(), 0, SEEK_END) == 5,
       "the descriptor is the one that was sent");
 }
-TEST_CASE("descriptors passed over a Unix socket are not lost when a call fails") {
+TEST_CASE("descriptors passed over a Unix socket are not lost when a system call fails") {
   sweep_in_runtime(&descriptors,
                    {{Call::send_message, EINTR, 3},
                     {Call::send_message, EAGAIN, 3},

@@ -36,7 +36,7 @@ using weft::test::demand;
 using weft::test::Fault;
 using weft::test::sweep;
 
-// The system calls of a runtime's start and end.
+// The system calls that a runtime makes when it starts and ends.
 constexpr std::initializer_list<Fault> kSystem = {
     {Call::map, ENOMEM},           {Call::unmap, ENOMEM},
     {Call::advise, EINVAL},        {Call::advise_many, ENOSYS},
@@ -62,7 +62,7 @@ void begin_with_dumps() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {});
 }
-TEST_CASE("a runtime with a dump signal starts or throws when a call fails") {
+TEST_CASE("a runtime with a dump signal starts or throws when a system call fails") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
@@ -75,7 +75,7 @@ void dump_by_signal() {
     weft::this_fiber::sleep_for(1ms);
   });
 }
-TEST_CASE("a dump by signal that fails affects nothing else") {
+TEST_CASE("a failed dump does not affect the program that received the dump signal") {
   sweep(&dump_by_signal, {{Call::allocate, ENOMEM},
                           {Call::start_thread, EAGAIN},
                           {Call::write_file, EINTR},
@@ -95,7 +95,7 @@ void dump() {
   });
   weft::dump_fibers(all);
 }
-TEST_CASE("dump() writes the dump or throws when a call fails") {
+TEST_CASE("dump() writes the dump or throws when a system call fails") {
   sweep(&dump, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
@@ -245,7 +245,7 @@ void wait_for_each_other() {
     demand(sum == 380, "every number was doubled");
   });
 }
-TEST_CASE("fibers that wait for each other all continue when a call fails") {
+TEST_CASE("all fibers that wait for each other continue when a system call fails") {
   sweep(&wait_for_each_other, {{Call::allocate, ENOMEM},
                                {Call::futex_wait, EINTR},
                                {Call::wait_epoll, EINTR},
@@ -272,7 +272,7 @@ void use_timers() {
   demand(runtime.wait_idle_for(10s), "all calls are made");
   demand(calls.load() == 2, "both calls were made");
 }
-TEST_CASE("a timer fires, or setting the timer throws, when a call fails") {
+TEST_CASE("a timer fires, or setting the timer throws, when a system call fails") {
   sweep(&use_timers, {{Call::allocate, ENOMEM},
                       {Call::futex_wait, EINTR},
                       {Call::wait_epoll, EINTR},

@@ -135,11 +135,12 @@ constexpr std::initializer_list<weft::test::Fault> kServerFaults = {
     {Call::start_thread, EAGAIN},
     {Call::allocate, ENOMEM},
 };
-TEST_CASE("a server serves the next client after any call has failed") {
+TEST_CASE("a server serves the next client after any system call has failed") {
   sweep_in_runtime(&serve, kServerFaults, kOtherSide);
 }
 TEST_CASE(
-    "a server whose handlers run in a pool serves the next client after any call has failed") {
+    "a server whose handlers run in a pool serves the next client after any system call has "
+    "failed") {
   sweep_in_runtime(&serve_in_pool, kServerFaults, kOtherSide);
 }
 
@@ -153,7 +154,7 @@ void dial() {
                                              {.resolver = &resolver}, Deadline::after(20s));
   expect_none(undialled);
 }
-TEST_CASE("dial() connects to a name or returns an error when a call fails") {
+TEST_CASE("dial() connects to a name or returns an error when a system call fails") {
   sweep_in_runtime(&dial,
                    {{Call::make_socket, EMFILE},
                     {Call::connect_socket, ECONNREFUSED},
@@ -196,7 +197,7 @@ void group() {
   expect_none(error);
   demand(sum == 6, "each call is made once");
 }
-TEST_CASE("a BlockingGroup makes each call once or returns an error when a call fails") {
+TEST_CASE("a BlockingGroup makes each call once or returns an error when a system call fails") {
   sweep_in_runtime(&group, {{Call::start_thread, EAGAIN},
                             {Call::start_thread, EAGAIN, 2},
                             {Call::futex_wait, EINTR, 3},

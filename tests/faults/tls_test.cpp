@@ -85,7 +85,7 @@ void contexts() {
   expect_no_error(made.server.reload());
   expect_no_error(made.client.reload());
 }
-TEST_CASE("a TLS context is made and reloaded, or an error is returned, when a call fails") {
+TEST_CASE("a TLS context is made and reloaded, or an error is returned, when a system call fails") {
   (void)certificates();
   sweep_in_runtime(&contexts,
                    {{Call::open_file, EMFILE},

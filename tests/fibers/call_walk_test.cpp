@@ -62,7 +62,7 @@ bool names(const Backtrace& trace, const void* address) {
   return std::ranges::count(trace.frames.begin(), trace.frames.begin() + trace.count, address) > 0;
 }
 
-TEST_CASE("a call walk finds the calls in a copied stack with the program's unwind tables") {
+TEST_CASE("with the program's unwind tables, a call walk finds the calls in a copied stack") {
   if (weft::test::kSanitized) return;  // Sanitized frames are larger.
   static ThreadImage image;
   const void* deepest = nullptr;
@@ -78,7 +78,7 @@ TEST_CASE("a call walk finds the calls in a copied stack with the program's unwi
   CHECK(names(calls_in(image), deepest));
 }
 
-TEST_CASE("a copy of a stack ends at the top of the stack or when the buffer is full") {
+TEST_CASE("a stack copy ends at the top of the stack or when the buffer is full") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, ThreadImage::kMostWords + 2> stack{};
   const char* begin = reinterpret_cast<const char*>(stack.data());
@@ -96,7 +96,8 @@ TEST_CASE("a copy of a stack ends at the top of the stack or when the buffer is 
 }
 
 TEST_CASE(
-    "a copy starts at the lowest word of a stack when the stack pointer lies below the stack") {
+    "a stack copy starts at the lowest word of the stack when the stack pointer lies below the "
+    "stack") {
   static ThreadImage image;
   static const std::array<std::uintptr_t, 8> stack{1, 2, 3, 4, 5, 6, 7, 8};
   const char* begin = reinterpret_cast<const char*>(stack.data());

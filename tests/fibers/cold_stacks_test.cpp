@@ -30,7 +30,7 @@ ColdStacks with_blocks(std::size_t blocks) {
 }
 
 TEST_CASE(
-    "guards are removed from the highest whole blocks of free stacks, and some stacks keep their "
+    "guards are removed from the highest blocks of free stacks first, and some stacks keep their "
     "guards") {
   ColdStacks cold = with_blocks(8);
   const ColdStacks::Run run = cold.find_blocks(3, 2 * kBlock);
@@ -60,7 +60,7 @@ TEST_CASE("a block of stacks keeps its guards while one of its stacks is in use"
   CHECK(cold.find_blocks(2, 0).count == 2 * kBlock);
 }
 
-TEST_CASE("free stacks with guards are taken before free stacks without guards after a sort") {
+TEST_CASE("after a sort, free stacks with guards are taken before free stacks without guards") {
   ColdStacks cold = with_blocks(2);
   cold.strip(cold.find_blocks(1, 0));
   cold.sort();

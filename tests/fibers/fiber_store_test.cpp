@@ -72,7 +72,8 @@ TEST_CASE("fiber records are distinct, and a traversal of the store reaches ever
 }
 
 TEST_CASE(
-    "the limit on fiber records is exact to within a few chains, even after all are returned") {
+    "the limit on fiber records is exact to within a few chains, even after all records are "
+    "returned") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {
@@ -91,7 +92,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("no fiber record beyond the limit is handed out when a chain ends at the limit") {
+TEST_CASE("no fiber record beyond the limit is handed out when a chain ends exactly at the limit") {
   FiberStore store(nullptr, 2 * Slab::kFibers - kSpareFibers);
   FiberCache cache(store);
   std::size_t taken = 0;

@@ -65,7 +65,8 @@ TEST_CASE("core files contain the stacks in use, and no free or unused stacks") 
   space.cool(one);
 }
 
-TEST_CASE("core files omit the unused parts of as many stacks as the mapping limit allows") {
+TEST_CASE(
+    "core files omit the unused parts of as many stacks as the limit on memory mappings allows") {
   if (!shows_flags_of_mappings()) return;
   constexpr std::size_t kParked = 32;  // The number that is taken at once.
   constexpr std::size_t kCut = 7;

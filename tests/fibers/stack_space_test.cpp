@@ -280,7 +280,7 @@ bool can_have_memory_and_a_thread() {
   }
 }
 
-TEST_CASE("stacks leave a part of a small address space to memory and threads") {
+TEST_CASE("stacks leave part of a small address space free for heap memory and threads") {
   if (weft::test::kSanitized) return;
   CHECK(status_of_child([] {
           const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
@@ -295,7 +295,7 @@ TEST_CASE("stacks leave a part of a small address space to memory and threads") 
         }) == 0);
 }
 
-TEST_CASE("a hundred stack spaces leave address space to each other and to the program") {
+TEST_CASE("a hundred stack spaces leave enough address space for each other and for the program") {
   if (weft::test::kSanitized) return;
   std::vector<std::unique_ptr<StackSpace>> spaces;
   for (int i = 0; i < 100; ++i) {
@@ -350,7 +350,9 @@ TEST_CASE("protected pages guard the stacks when the kernel supports no guard ad
   CHECK((status == 0 || status == 77));
 }
 
-TEST_CASE("stacks leave mappings to memory and threads when the kernel supports no guard advice") {
+TEST_CASE(
+    "stacks leave memory mappings free for the heap and threads when the kernel supports no guard "
+    "advice") {
   if (weft::test::kSanitized) return;
   const int status = status_of_child([] {
     refuse_guard_advice();

@@ -189,7 +189,7 @@ TEST_CASE("a task can be made from a function pointer or an lvalue callable") {
   CHECK(calls == 3);
 }
 
-TEST_CASE("random moves between tasks neither lose nor duplicate a callable") {
+TEST_CASE("moving callables between tasks at random neither loses nor duplicates a callable") {
   weft::test::Random random(1);
   Census small_census;
   Census large_census;

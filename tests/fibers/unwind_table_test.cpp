@@ -36,7 +36,7 @@ UnwindRules rules_of(const Bytes& bytes, std::uintptr_t offset) {
   return rules;
 }
 
-TEST_CASE("an instruction of an unwind table takes effect from its address on") {
+TEST_CASE("an unwind instruction applies to its own address and to all higher addresses") {
   const Bytes bytes{0x0C, 7, 8, 0x41, 0x0E, 16, 0x02, 5, 0x0E, 24};
   CHECK(rules_of(bytes, 0).base == 7);
   CHECK(rules_of(bytes, 0).offset == 8);
@@ -86,7 +86,8 @@ TEST_CASE("an unwind table that restores a missing state or saves too many state
   CHECK(!rules_at(0, table, rules));
 }
 
-TEST_CASE("a table reader returns 0 for a number that continues beyond the end of the table") {
+TEST_CASE(
+    "an unwind table reader returns 0 for a number that continues beyond the end of the table") {
   const Bytes bytes{0x81, 0x01, 0x7F, 0xFF, 0x7E, 0x80};
   TableReader reader(bytes.data(), bytes.data() + bytes.size());
   CHECK(reader.number() == 129);

@@ -76,7 +76,7 @@ FIBER_TEST_CASE("a ChangeWatch reports the changes of a directory and of a file 
 }
 
 FIBER_TEST_CASE(
-    "a caller parks for the next change until a deadline passes or the watch is closed") {
+    "a caller waits for the next change until a deadline passes or the ChangeWatch is closed") {
   const Folder folder;
   const std::string path = folder / "";
   auto watch = ChangeWatch::open().value;

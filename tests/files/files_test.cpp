@@ -109,7 +109,8 @@ FIBER_TEST_CASE("data written to a file is read back, as a whole and in parts at
 }
 
 FIBER_TEST_CASE(
-    "replace_file() replaces a file completely, keeps its rights and leaves no other file") {
+    "replace_file() replaces a file completely, keeps its permissions and leaves no temporary "
+    "file") {
   const Folder folder;
   CHECK(files::replace_file(folder / "config", "first"));
   CHECK(::chmod((folder / "config").c_str(), 0600) == 0);

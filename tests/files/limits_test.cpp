@@ -99,7 +99,7 @@ void give_up(const Folder& folder, const Until& until, Error expected) {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "a file call is never made when a deadline or a stop request precedes a free thread") {
+    "a file call is never made if its deadline or stop request comes before a thread is free") {
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);
   std::stop_source stop;

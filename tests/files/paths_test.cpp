@@ -22,7 +22,8 @@ using test::Folder;
 
 TEST_SUITE_BEGIN("files/paths");
 
-FIBER_TEST_CASE("status() returns the kind, size, rights and time of a path and follows links") {
+FIBER_TEST_CASE(
+    "status() returns the kind, size, permissions and time of a path and follows links") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "12345"));
@@ -46,7 +47,7 @@ FIBER_TEST_CASE("status() returns the kind, size, rights and time of a path and 
 }
 
 FIBER_TEST_CASE(
-    "rename() replaces files and empty directories, and refuses to replace full directories") {
+    "rename() replaces files and empty directories, and refuses to replace nonempty directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "a", "a"));
   CHECK(files::write_file(folder / "b", "b"));
@@ -67,7 +68,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "remove() deletes files, links and empty directories, and refuses other directories") {
+    "remove() deletes files, links and empty directories, and refuses nonempty directories") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "x"));
   CHECK(files::create_directory(folder / "full"));
@@ -134,7 +135,9 @@ FIBER_TEST_CASE("remove_all() stays inside the tree when a directory becomes a l
   other.join();
 }
 
-FIBER_TEST_CASE("path functions refuse paths with zero bytes, and do not begin after their limit") {
+FIBER_TEST_CASE(
+    "path functions refuse paths with zero bytes, and do nothing after their deadline or stop "
+    "request") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "x"));

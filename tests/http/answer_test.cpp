@@ -88,7 +88,9 @@ FIBER_TEST_CASE("a server sends no 100 Continue after the answer has begun") {
   }
 }
 
-FIBER_TEST_CASE("a server answers with 500 when a handler promises a body and sends none") {
+FIBER_TEST_CASE(
+    "a server answers with 500 when a handler sets Content-Length but sends no body of that "
+    "length") {
   std::vector<std::string> lines;
   {
     const HttpServer server(
@@ -115,7 +117,8 @@ FIBER_TEST_CASE("a server answers with 500 when a handler promises a body and se
 }
 
 FIBER_TEST_CASE(
-    "the access log shows the head of a request whose body came with the next request") {
+    "the access log shows the right head when a request's body arrives together with the next "
+    "request") {
   // Tests a buffer that is reused, and a buffer that a larger one replaces.
   for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
@@ -147,7 +150,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("the access log records the answers to refused heads") {
+FIBER_TEST_CASE("the access log contains the answers to requests whose heads are refused") {
   std::vector<std::string> lines;
   const auto hello = [](http::Request&, http::Response& response) { (void)response.send("hello"); };
   {
@@ -165,7 +168,8 @@ FIBER_TEST_CASE("the access log records the answers to refused heads") {
   CHECK(lines == std::vector<std::string>{"GET / 200", "  400", "POST /large 413"});
 }
 
-FIBER_TEST_CASE("a client that sends a large body can read why the server refuses the body") {
+FIBER_TEST_CASE(
+    "a client that is still sending a large body can read the answer that refuses the body") {
   const HttpServer server([](http::Request&, http::Response&) {});
   const std::string body(16 << 20, 'x');
   // If a busy machine delays the client, the test repeats.
@@ -182,7 +186,7 @@ FIBER_TEST_CASE("a client that sends a large body can read why the server refuse
   CHECK(told);
 }
 
-FIBER_TEST_CASE("an extra line end after a body does not start a request") {
+FIBER_TEST_CASE("an extra line end after a request body does not begin another request") {
   http::ServerOptions options;
   options.limits.head = std::chrono::milliseconds(20);
   HttpServer server([](http::Request& request,
@@ -234,7 +238,7 @@ FIBER_TEST_CASE("the host of an absolute request target overrides the Host heade
   CHECK(answers.at(2).body == "b.test");
 }
 
-FIBER_TEST_CASE("a server sends an answer with 205 without a body") {
+FIBER_TEST_CASE("a server sends an answer with status 205 without a body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(205);
     if (request.path() == "/send") {
@@ -257,7 +261,7 @@ FIBER_TEST_CASE("a server sends an answer with 205 without a body") {
 }
 
 SIM_TEST_CASE(
-    "a server does not answer with 200 when a handler returns because its context ended") {
+    "a server does not answer with 200 when a handler returns because the request context ended") {
   http::ServerOptions options;
   options.limits.request = 1min;
   const HttpServer server(
@@ -272,7 +276,7 @@ SIM_TEST_CASE(
   CHECK(ask_once(stream, "GET /done HTTP/1.1\r\nHost: a\r\n\r\n").status == 201);
 }
 
-FIBER_TEST_CASE("a client that shuts down its sending side gets 503 for its abandoned request") {
+FIBER_TEST_CASE("a client that shuts down its sending side gets 503 for its pending request") {
   const HttpServer server([](http::Request& request, http::Response&) {
     CHECK(wait_for_end(request.context()) == Errc::cancelled);
   });
@@ -281,7 +285,8 @@ FIBER_TEST_CASE("a client that shuts down its sending side gets 503 for its aban
   CHECK(answers.at(0).status == 503);
 }
 
-FIBER_TEST_CASE("an event stream sends each event at once, with one data field for each line") {
+FIBER_TEST_CASE(
+    "a server-sent event stream sends each event immediately, with one data field for each line") {
   Event seen;
   const HttpServer server([&seen](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);
@@ -305,7 +310,7 @@ FIBER_TEST_CASE("an event stream sends each event at once, with one data field f
         "data: 7\n\nid: \n\n");
 }
 
-FIBER_TEST_CASE("an event stream ends when its client disconnects") {
+FIBER_TEST_CASE("a server-sent event stream ends when its client disconnects") {
   Event ended;
   const HttpServer server([&ended](http::Request& request, http::Response& response) {
     http::EventStream events(request, response);

@@ -13,7 +13,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// Returns data of the suite's kinds: prose, a picture, a compressed file, JSON and HTML.
+// Returns the data that the suite sends: prose, a picture, a compressed file, JSON or HTML.
 std::string make_data(std::size_t kind) {
   constexpr std::size_t kSize = 200'000;
   std::string data;
@@ -103,7 +103,7 @@ void run_compression(Suite& suite, std::string_view group, const std::string& da
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH(
-    "the WebSocket server gives the expected answers to cases 12 and 13 of the Autobahn suite",
+    "a WebSocket server sends the expected answers in cases 12 and 13 of the Autobahn suite",
     {.workers = {1}, .options = {.seeds = 1}}) {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;

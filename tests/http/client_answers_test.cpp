@@ -61,7 +61,8 @@ FIBER_TEST_CASE("a client refuses an answer with different Content-Length header
   script.join();
 }
 
-FIBER_TEST_CASE("a client joins a header that continues on the next line into a single header") {
+FIBER_TEST_CASE(
+    "a client turns a header that continues on the next line into a header on one line") {
   Script script(
       {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t\r\nContent-Length:\r\n 2\r\n\r\nok|" + kGood});
   http::Client client;

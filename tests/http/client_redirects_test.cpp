@@ -60,7 +60,7 @@ FIBER_TEST_CASE("a client returns a redirect that it cannot follow, with the red
 }
 
 FIBER_TEST_CASE(
-    "a redirect keeps credentials within the origin, and drops them for any other origin") {
+    "a redirect keeps credentials for the same origin, and drops them for any other origin") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(307, away.url())});
   http::Client client;
@@ -81,7 +81,7 @@ FIBER_TEST_CASE(
   CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
 }
 
-FIBER_TEST_CASE("a redirect keeps the caller's Host header only within the origin") {
+FIBER_TEST_CASE("a redirect keeps the caller's Host header only for the same origin") {
   Script away({kGood});
   Script script({redirect(302, "/here") + "|" + redirect(302, away.url())});
   http::Client client;

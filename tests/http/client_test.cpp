@@ -107,7 +107,7 @@ FIBER_TEST_CASE("client and server exchange chunked bodies with trailers") {
   CHECK(chunked.trailers().size() == 1);
 }
 
-FIBER_TEST_CASE("a client follows redirects where allowed, up to the limit") {
+FIBER_TEST_CASE("a client follows redirects where permitted, up to max_redirects") {
   http::Router router;
   const auto to = [](int status, std::string place) {
     return [status, place](http::Request&, http::Response& response) {
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("a client returns an error for an ambiguous answer") {
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
 
-FIBER_TEST_CASE("a client handles interim answers and answers without a body") {
+FIBER_TEST_CASE("a client handles interim answers (1xx) and answers without a body") {
   Script script(
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
        "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"
@@ -224,7 +224,7 @@ FIBER_TEST_CASE("a client handles interim answers and answers without a body") {
 }
 
 FIBER_TEST_CASE(
-    "a client reports the length of an absent body only if the server sends the length") {
+    "a client reports the body length for a HEAD request only if the server sends the length") {
   const std::string answers[] = {
       "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
@@ -241,7 +241,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a client ends the call when a server sends endless interim answers or tiny chunks") {
+    "a client gives up a call when the server sends endless interim answers or tiny chunks") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -273,7 +273,8 @@ SIM_TEST_CASE("a client closes an unused connection automatically") {
   CHECK(world.now() < 49h);
 }
 
-SIM_TEST_CASE("a client reuses a connection within its idle time of an hour, and not later") {
+SIM_TEST_CASE(
+    "a client reuses an idle connection only until the client's idle time of one hour has passed") {
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     {.limits = {.idle = 48h}});
   http::Client client({.idle = 1h});
@@ -287,7 +288,8 @@ SIM_TEST_CASE("a client reuses a connection within its idle time of an hour, and
   CHECK(server.server().stats().accepted == 2);
 }
 
-FIBER_TEST_CASE("a client returns an answer that refuses a body before reading the body") {
+FIBER_TEST_CASE(
+    "a client returns the refusal of a request body without sending the rest of the body") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   Event over;
@@ -320,7 +322,7 @@ FIBER_TEST_CASE("a client returns an answer that refuses a body before reading t
   server.join();
 }
 
-FIBER_TEST_CASE("a body source that fails ends the client's call") {
+FIBER_TEST_CASE("a client's call ends with an error when its body source fails") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   http::Client client;
@@ -333,7 +335,7 @@ FIBER_TEST_CASE("a body source that fails ends the client's call") {
   CHECK_THROWS_AS((void)client.send(call), int);
 }
 
-FIBER_TEST_CASE("a client refuses text that would split a request") {
+FIBER_TEST_CASE("a client refuses a URL, method or header with text that would split the request") {
   http::Client client;
   const std::string url = "http://127.0.0.1:9/";
   CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error ==

@@ -54,19 +54,20 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
 
 TEST_SUITE_BEGIN("http/corpus");
 
-TEST_CASE("the corpus has at least 300 invalid requests") {
+TEST_CASE("the HTTP corpus has at least 300 invalid requests") {
   std::size_t refused = 0;
   for (const CorpusCase& one : read_corpus()) refused += one.statuses.back() >= 400 ? 1 : 0;
   MESSAGE(refused << " requests to refuse");
   CHECK(refused >= 300);
 }
 
-FIBER_TEST_CASE("a server gives each request of the corpus the listed answers") {
+FIBER_TEST_CASE("a server sends the listed answers to each request of the HTTP corpus") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) check_case(one, ask(server, one.bytes));
 }
 
-FIBER_TEST_CASE("a server gives a corpus request that arrives in two parts the listed answers") {
+FIBER_TEST_CASE(
+    "a server sends the listed answers to an HTTP corpus request that arrives in two parts") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) {
     if (one.bytes.size() < 2) continue;

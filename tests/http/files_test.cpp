@@ -156,7 +156,8 @@ FIBER_TEST_CASE("serve_folder() answers no request with a file outside the folde
 }
 
 FIBER_TEST_CASE(
-    "serve_folder() keeps the query in the redirect to a folder, and a refusal has a message") {
+    "serve_folder() keeps the query when it redirects to a folder, and sends a message with each "
+    "refusal") {
   const Site site;
   const HttpServer server(site.routes());
   const auto answer_to = [&](std::string_view line) {
@@ -171,7 +172,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("serve_folder() serves with any route parameter name, and without a route") {
+FIBER_TEST_CASE("serve_folder() accepts any name for the route parameter, and needs no route") {
   const Site site;
   http::Router router;
   router.get("/static/{file...}", http::serve_folder(site.folder()))

@@ -27,7 +27,7 @@ ChannelStatus receive_in_handler() {
 TEST_SUITE_BEGIN("http/handler_context");
 
 FIBER_TEST_CASE(
-    "calls of a handler, and of fibers that the handler joins, end when the client disconnects") {
+    "waiting calls of a handler, and of fibers that it joins, end when the client disconnects") {
   for (const bool in_pool : {false, true}) {
     Event begun;
     Event ended;
@@ -56,7 +56,7 @@ FIBER_TEST_CASE(
   }
 }
 
-SIM_TEST_CASE("a call of a handler ends at the time limit of the request") {
+SIM_TEST_CASE("a handler's waiting call ends at the time limit of the request") {
   http::ServerOptions options;
   options.limits.request = 1h;
   const HttpServer server(
@@ -74,7 +74,7 @@ SIM_TEST_CASE("a call of a handler ends at the time limit of the request") {
 }
 
 FIBER_TEST_CASE(
-    "a fiber that outlasts its handler is cancelled and does not affect the next request") {
+    "a fiber that outlives its handler is cancelled and does not affect the next request") {
   std::optional<JoinHandle<ChannelStatus>> left;
   const HttpServer server([&](http::Request&, http::Response& response) {
     CHECK_FALSE(this_fiber::context()->is_over());

@@ -55,7 +55,7 @@ FIBER_TEST_CASE("http::Hosts selects the handler by the host, and a wildcard mat
 }
 
 FIBER_TEST_CASE(
-    "the target's host overrides the Host header, and http::Hosts passes others to otherwise()") {
+    "http::Hosts prefers the host of the request target and passes unknown hosts to otherwise()") {
   http::Hosts hosts;
   hosts.host("a", say_site("a")).host("b", say_site("b")).otherwise(say_site("other"));
   const HttpServer server(hosts);

@@ -22,7 +22,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/limits");
 
-SIM_TEST_CASE("a server answers with 408 when a request head does not end") {
+SIM_TEST_CASE("a server answers with 408 when a request head is not complete in time") {
   http::ServerOptions options;
   options.limits.head = 1min;
   const HttpServer server(say_hello, options);
@@ -34,7 +34,7 @@ SIM_TEST_CASE("a server answers with 408 when a request head does not end") {
   CHECK(world.now() < 2min);
 }
 
-SIM_TEST_CASE("a server answers with 408 when a request body does not end") {
+SIM_TEST_CASE("a server answers with 408 when a request body is not complete in time") {
   http::ServerOptions options;
   options.limits.body = 1min;
   const HttpServer server(
@@ -89,8 +89,10 @@ SIM_TEST_CASE("a server closes a connection without requests after the idle time
 }
 
 // The first call gets no fiber that would check for idle connections.
-FIBER_TEST_CASE_WITH("a server that could not start its idle check closes idle connections later",
-                     {.workers = {1}, .options = {.max_fibers = 1}}) {
+FIBER_TEST_CASE_WITH(
+    "a server whose serve() failed to start the idle check closes idle connections after another "
+    "serve()",
+    {.workers = {1}, .options = {.max_fibers = 1}}) {
   http::Server server(say_hello, {.limits = {.idle = 30ms}});
   net::TcpListener listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   {
@@ -163,7 +165,8 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("connections beyond max_connections wait until the server accepts them") {
+FIBER_TEST_CASE(
+    "connections beyond max_connections wait in the backlog until the server accepts them") {
   http::ServerOptions options;
   options.max_connections = 2;
   options.limits.idle = kNever - 1ns;  // A very long time, but not "never": sums must not overflow.
@@ -179,8 +182,7 @@ FIBER_TEST_CASE("connections beyond max_connections wait until the server accept
 }
 
 FIBER_TEST_CASE(
-    "serve() accepts from several listeners that share a port, and closes the listeners at its "
-    "end") {
+    "serve() accepts from several listeners that share a port, and closes them before it returns") {
   auto shared = net::listen_shared(net::Address::loopback_v4(0), 3);
   CHECK_FALSE(shared.error);
   std::vector<net::TcpListener>& listeners = shared.value;
@@ -216,7 +218,8 @@ FIBER_TEST_CASE("the context of a request ends when the client hangs up") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up ends the context of a request although the handler has read the body") {
+FIBER_TEST_CASE(
+    "a client's hang-up ends the context of a request even after the handler has read the body") {
   Event begun;
   Event ended;
   HttpServer server([&](http::Request& request, http::Response& response) {
@@ -234,7 +237,8 @@ FIBER_TEST_CASE("a hang-up ends the context of a request although the handler ha
   ended.wait();
 }
 
-FIBER_TEST_CASE("a hang-up before the handler requests the context ends the context") {
+FIBER_TEST_CASE(
+    "a client's hang-up before the handler requests the context ends the request context") {
   http::ServerOptions options;
   options.limits.request = 30s;  // Ends the test if the case fails.
   std::atomic<int> cancelled{0};
@@ -260,7 +264,7 @@ FIBER_TEST_CASE("a hang-up before the handler requests the context ends the cont
   CHECK(loop.join());
 }
 
-FIBER_TEST_CASE("a hang-up after a further pipelined request ends the context") {
+FIBER_TEST_CASE("a client's hang-up after a further pipelined request ends the request context") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
@@ -276,7 +280,7 @@ FIBER_TEST_CASE("a hang-up after a further pipelined request ends the context") 
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("using the request context does not disturb a connection that continues") {
+FIBER_TEST_CASE("a connection stays usable after a handler has used the request context") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.context().is_over());
     (void)response.send(request.read_all().value);
@@ -308,7 +312,7 @@ SIM_TEST_CASE("the context of a request ends when the request's deadline has pas
   CHECK(receive_answer(stream).status == 504);
 }
 
-SIM_TEST_CASE("a server that stops answers pending requests and closes idle connections") {
+SIM_TEST_CASE("a stopping server answers pending requests and closes idle connections") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {
@@ -332,7 +336,9 @@ SIM_TEST_CASE("a server that stops answers pending requests and closes idle conn
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("contexts end and connections are closed when the grace period of a stop is over") {
+FIBER_TEST_CASE(
+    "request contexts end and connections are closed when a stopping server's grace period is "
+    "over") {
   Event begun;
   Event closed;
   HttpServer server([&](http::Request& request, http::Response& response) {

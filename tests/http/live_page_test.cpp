@@ -50,7 +50,8 @@ class Page {
 
 TEST_SUITE_BEGIN("http/live_page");
 
-FIBER_TEST_CASE("a live page is mounted as a route of a server and answers only this machine") {
+FIBER_TEST_CASE(
+    "a live page can be a route of a server, and answers only requests from the same machine") {
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) { (void)response.send("other"); });
   http::mount_live_page(router, "/debug/weft");
@@ -95,7 +96,8 @@ FIBER_TEST_CASE(
   CHECK(page.ask("GET /none", "localhost").starts_with("HTTP/1.1 404 "));
 }
 
-FIBER_TEST_CASE("a trace recording delays no other page and ends when its client disconnects") {
+FIBER_TEST_CASE(
+    "the recording of a trace delays no other page and ends when the client disconnects") {
   const Page page;
   {
     net::TcpStream stream = page.connect();

@@ -67,7 +67,9 @@ FIBER_TEST_CASE(
                              R"("count":3,)"));
 }
 
-FIBER_TEST_CASE("servers with the same name are numbered in the metrics and removed at their end") {
+FIBER_TEST_CASE(
+    "HTTP servers with the same name are numbered in the metrics, and removed when they are "
+    "destroyed") {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   const HttpServer first(handler);
   {
@@ -116,7 +118,7 @@ FIBER_TEST_CASE("the metrics show the statistics of a named net::Server") {
                  "# HELP "));
 }
 
-FIBER_TEST_CASE("a call, the live page and dumps list slow clients and long requests") {
+FIBER_TEST_CASE("slow_clients(), the live page and dumps list slow clients and long requests") {
   http::Router router;
   Event called;
   Event may_end;

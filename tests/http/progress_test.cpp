@@ -59,7 +59,8 @@ std::size_t download(const HttpServer& server, std::size_t part, std::chrono::na
 
 TEST_SUITE_BEGIN("http/progress");
 
-SIM_TEST_CASE("a server accepts a steady upload that takes longer than the limit of a body") {
+SIM_TEST_CASE(
+    "a server accepts a steady upload that takes longer than the time limit for a request body") {
   const HttpServer server(answer_with_size, with_grace());
   const Answer answer = upload(server, 8 * kPart, kPart, 20s);
   CHECK(answer.status == 200);
@@ -75,7 +76,7 @@ SIM_TEST_CASE("a server answers an upload of one byte per second with 408") {
 }
 
 SIM_TEST_CASE(
-    "a client that reads steadily for longer than the write limit gets the complete answer") {
+    "a client that reads steadily for longer than the write time limit gets the complete answer") {
   for (const bool has_layer : {false, true}) {
     http::ServerOptions options = with_grace();
     if (has_layer) {

@@ -111,7 +111,7 @@ FIBER_TEST_CASE("a router compares decoded path parts, and OPTIONS * matches no 
   CHECK(all.has("Allow: GET, HEAD, OPTIONS"));
 }
 
-FIBER_TEST_CASE("a route for any method handles the methods without their own route") {
+FIBER_TEST_CASE("a route for any method handles requests whose method has no route of its own") {
   http::Router router;
   router.get("/a", say("get"))
       .any("/a", say("any"))

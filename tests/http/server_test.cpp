@@ -124,8 +124,8 @@ FIBER_TEST_CASE("a server sends 100 Continue when the handler reads the body") {
 }
 
 FIBER_TEST_CASE(
-    "a server closes the connection after its answer when the handler did not read an expected "
-    "body") {
+    "a server closes the connection after its answer if the handler did not read a body announced "
+    "by Expect: 100-continue") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   const Answer answer = ask_once(
@@ -136,7 +136,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a server discards a small unread body and closes the connection for a large body") {
+    "a server discards a small unread body, but closes the connection if the unread body is "
+    "large") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").body ==
@@ -172,7 +173,8 @@ FIBER_TEST_CASE("a server answers HEAD with a size and without a body") {
   CHECK(answers.size() == 2);
 }
 
-FIBER_TEST_CASE("a server aborts an answer that is shorter than its promised length") {
+FIBER_TEST_CASE(
+    "a server closes the connection when an answer is shorter than its Content-Length") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("Content-Length", "10");
     CHECK(response.write("01234"));
@@ -189,7 +191,7 @@ FIBER_TEST_CASE("a server aborts an answer that is shorter than its promised len
 }
 
 FIBER_TEST_CASE(
-    "a server ends an answer of unknown length to an HTTP/1.0 request by closing the connection") {
+    "a server closes the connection after an answer of unknown length to an HTTP/1.0 request") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.write("one"));
     CHECK(response.write("two"));

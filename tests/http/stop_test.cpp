@@ -119,7 +119,8 @@ FIBER_TEST_CASE("an upgraded connection gets a stop request when its server stop
   CHECK(receive_all(stream) == "good-bye");
 }
 
-FIBER_TEST_CASE("a shutdown without a grace period ends the longer wait of another shutdown") {
+FIBER_TEST_CASE(
+    "a shutdown() without a grace period ends another shutdown() that would wait longer") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response&) {
     begun.set();
@@ -257,7 +258,8 @@ FIBER_TEST_CASE("serve() returns after stop() when pending requests have been an
   CHECK(server.server().stats().connections == 0);
 }
 
-FIBER_TEST_CASE("a stop request in the options gives pending requests only the grace period") {
+FIBER_TEST_CASE(
+    "a stop request of ServerOptions::stop gives pending requests only the grace period") {
   std::stop_source stop;
   Event begun;
   Event closed;  // No answer precedes the close.

@@ -28,7 +28,8 @@ constexpr std::string_view kUpgrade =
 
 TEST_SUITE_BEGIN("http/upgrade");
 
-FIBER_TEST_CASE("an upgraded connection passes bytes that arrived early to the upgrade callback") {
+FIBER_TEST_CASE(
+    "an upgraded connection passes bytes that arrived with the request to the upgrade callback") {
   const HttpServer server([](http::Request&, http::Response& response) {
     const auto done = response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);
@@ -139,7 +140,7 @@ FIBER_TEST_CASE("a deadline or a stop request ends reads and writes of an upgrad
   while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the HTTP idle limit does not end an upgraded connection") {
+FIBER_TEST_CASE("the HTTP server's idle time limit does not close an upgraded connection") {
   std::atomic<int> talks = 0;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
@@ -177,7 +178,8 @@ FIBER_TEST_CASE("the HTTP idle limit does not end an upgraded connection") {
 }
 
 FIBER_TEST_CASE(
-    "a reverse proxy forwards an upgrade with its early bytes and then relays the connection") {
+    "a reverse proxy forwards an upgrade and the bytes that follow it, and then relays the "
+    "connection") {
   const HttpServer origin([](http::Request&, http::Response& response) {
     CHECK(response.upgrade("echo", [](http::Upgraded upgraded) {
       std::string text(upgraded.early);

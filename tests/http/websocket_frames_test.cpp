@@ -40,7 +40,7 @@ std::string events_of(std::string_view bytes, std::size_t piece, bool may_compre
       if (event == Event::close) return events + "close=" + code + reader.control();
       if (event == Event::refused) return events + "refused=" + code;
     }
-    // An incomplete header waits for its rest.
+    // If a header is incomplete, the reader waits for the rest of it.
     bytes = std::string_view(bytes.data() - input.size(), bytes.size() + input.size());
     if (!input.empty()) piece = std::max(piece, input.size() + 1);
     if (bytes.size() == input.size()) break;
@@ -121,7 +121,7 @@ TEST_CASE("WebSocket fragments are joined, also around control frames, and refus
   });
 }
 
-TEST_CASE("a WebSocket text that cannot be valid UTF-8 is refused with 1007 at once") {
+TEST_CASE("a WebSocket text is refused with code 1007 as soon as it cannot be valid UTF-8") {
   check({
       {"6.1.1", frame(0x01, "") + frame(0x00, "") + frame(0x80, ""), "text= "},
       {"6.2.3: a character in two frames", frame(0x01, "\xce") + frame(0x80, "\xba"),
@@ -189,7 +189,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a WebSocket endpoint keeps a compression context only if neither endpoint forbids it") {
+TEST_CASE(
+    "a WebSocket endpoint keeps its compression context only if neither endpoint forbids this") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };
@@ -246,7 +247,7 @@ TEST_CASE(
   CHECK(http::MessageInflater(kept).inflate(second, 1000, refused) == http::Inflated::corrupt);
 }
 
-TEST_CASE("a compressed WebSocket message is refused if it is corrupt or exceeds the limit") {
+TEST_CASE("a compressed WebSocket message is refused if it is corrupt or exceeds the size limit") {
   if (!http::can_deflate()) return;
   const auto deflated = [](std::string_view text, int bits = 15) {
     std::string out;

@@ -100,7 +100,7 @@ FIBER_TEST_CASE("a WebSocket with handlers has no stack while it waits for a mes
   while (answering.closed == 0) this_fiber::yield();
 }
 
-FIBER_TEST_CASE("the close handler of a WebSocket is called however the connection ends") {
+FIBER_TEST_CASE("the close handler of a WebSocket is called no matter how the connection ends") {
   Answering answering;
   net::TcpStream left;
   {
@@ -125,7 +125,8 @@ FIBER_TEST_CASE("the close handler of a WebSocket is called however the connecti
   CHECK(answering.newest->receive().error);
 }
 
-SIM_TEST_CASE("a silent WebSocket with handlers is pinged and ends when no pong comes") {
+SIM_TEST_CASE(
+    "a silent WebSocket with handlers receives pings and is closed when no pong arrives") {
   std::error_code unsent;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     const auto pass = [](http::WebSocket&, const http::Message&) {};

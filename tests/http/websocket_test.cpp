@@ -90,7 +90,7 @@ FIBER_TEST_CASE("a WebSocket server compresses its messages if the client offers
   CHECK(inflated == text);
 }
 
-SIM_TEST_CASE("a silent WebSocket is pinged and ends when no pong comes") {
+SIM_TEST_CASE("a silent WebSocket receives pings and is closed when no pong arrives") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -100,7 +100,8 @@ SIM_TEST_CASE("a silent WebSocket is pinged and ends when no pong comes") {
 }
 
 SIM_TEST_CASE(
-    "close() on a server waits for the client's close frame, but not beyond the deadline") {
+    "a server's WebSocket::close() waits for the client's close frame, but not beyond the "
+    "deadline") {
   const bool answers = world.seed() % 2 == 0;
   std::error_code closed;
   {
@@ -138,7 +139,7 @@ SIM_TEST_CASE("a WebSocket accepts frames that arrive in pieces of any size") {
   CHECK(receive_frame(stream).size() == 1 + 126);  // Two more bytes have the length.
 }
 
-FIBER_TEST_CASE("a WebSocket message that cannot be compressed may be as long as the limit") {
+FIBER_TEST_CASE("a WebSocket message that cannot be compressed may be as long as the size limit") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, {.message_bytes = 4096});
   });
@@ -226,7 +227,8 @@ FIBER_TEST_CASE("a client's WebSocket exchanges messages, and compresses large m
   CHECK(socket->close_code() == 4000);
 }
 
-FIBER_TEST_CASE("both ends of a WebSocket keep compression contexts if both ends request them") {
+FIBER_TEST_CASE(
+    "both endpoints of a WebSocket keep their compression contexts if both request it") {
   const http::WebSocketOptions options{.compress_bytes = 1, .compress_context = true};
   const HttpServer server([&](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, options);

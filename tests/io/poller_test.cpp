@@ -110,7 +110,7 @@ TEST_CASE("an interrupt ends a poll without a deadline") {
   sleeper.join();
 }
 
-TEST_CASE("several interrupts before a poll end only one poll") {
+TEST_CASE("several interrupts that precede a poll end only that poll") {
   const test::TestGuard guard("interrupts before a wait end one wait, however many they are");
   Poller poller;
   for (int i = 0; i < 100; ++i) poller.interrupt();
@@ -120,7 +120,9 @@ TEST_CASE("several interrupts before a poll end only one poll") {
   CHECK(deadline.passed());
 }
 
-TEST_CASE("a poll that does not sleep leaves an interrupt for the next poll that sleeps") {
+TEST_CASE(
+    "an interrupt stays pending during polls that do not sleep and ends the next poll that "
+    "sleeps") {
   const test::TestGuard guard("a look leaves an interrupt to waits that sleep");
   Poller poller;
   const Watched watched(poller);
@@ -139,7 +141,7 @@ TEST_CASE("a poll without events lasts until its deadline") {
 }
 
 TEST_CASE(
-    "a poller refuses a descriptor that cannot be polled and leaves the descriptor to the caller") {
+    "a poller refuses a descriptor that cannot be polled, and the caller keeps the descriptor") {
   Poller poller;
   IoHandle* handle = nullptr;
   CHECK(poller.add(-1, handle) == std::errc::bad_file_descriptor);
@@ -173,7 +175,9 @@ TEST_CASE("an edge that arrived before a wait ends the wait at once") {
   CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::ready);
 }
 
-TEST_CASE("a system call is tried until it would block, and again after an edge") {
+TEST_CASE(
+    "a system call is worth trying until it would block, and again after the kernel reports an "
+    "edge") {
   Poller poller;
   const Watched watched(poller);
   CHECK(watched->read().worth_trying());
@@ -187,7 +191,7 @@ TEST_CASE("a system call is tried until it would block, and again after an edge"
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }
 
-TEST_CASE("a system call is always tried after a hang-up") {
+TEST_CASE("a system call is always worth trying after a hang-up") {
   Poller poller;
   std::array<int, 2> ends{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -281,7 +285,8 @@ TEST_CASE("no edge is lost when a wait's deadline and the poller race to end the
   feeder.join();
 }
 
-TEST_CASE("a changed deadline ends a wait that began with the earlier deadline") {
+TEST_CASE(
+    "changing the deadline of a descriptor ends a wait that began with the earlier deadline") {
   const test::TestGuard guard(
       "changing the deadline ends a wait that began with the earlier deadline");
   Poller poller;
@@ -299,7 +304,9 @@ TEST_CASE("a changed deadline ends a wait that began with the earlier deadline")
   }
 }
 
-TEST_CASE("a reused descriptor record ignores events for the earlier descriptor") {
+TEST_CASE(
+    "a reused descriptor record ignores late events of the descriptor that used the record "
+    "before") {
   const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
   const unsigned rounds = 10'000 / test::kSlowdown;
   Poller poller;

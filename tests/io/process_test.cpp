@@ -259,7 +259,7 @@ FIBER_TEST_CASE("one fiber writes to a command while another fiber reads from th
   CHECK(command.wait().value.success());
 }
 
-FIBER_TEST_CASE("a running command is killed at its owner's end unless a signal has ended it") {
+FIBER_TEST_CASE("a running command is killed when its Command is destroyed or assigned to") {
   const auto is_gone = [](int process) { return ::kill(process, 0) != 0 && errno == ESRCH; };
   int process = 0;
   {
@@ -311,7 +311,9 @@ FIBER_TEST_CASE("a stop request kills a running command") {
   CHECK(ran.value.status.signal == SIGKILL);
 }
 
-FIBER_TEST_CASE("a command whose end cannot be observed returns its output without a status") {
+FIBER_TEST_CASE(
+    "a command returns its output without a status when the system cannot report the command's "
+    "end") {
   const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
   const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
   ::signal(SIGCHLD, before);
@@ -343,7 +345,7 @@ THREAD_TEST_CASE("run_command() runs a command on a plain thread") {
   CHECK(result.value.output == "thread\n");
 }
 
-THREAD_TEST_CASE("a plain thread talks to a running command until a deadline or a stop request") {
+THREAD_TEST_CASE("a deadline or a stop request ends a plain thread's wait for a running command") {
   auto [command, refused] = io::Command::start({"cat"});
   CHECK(refused == std::error_code{});
   CHECK(io::write_all(command.input(), "thread\n").error == std::error_code{});

@@ -171,7 +171,7 @@ FIBER_TEST_CASE(
   CHECK(byte == 'a');
 }
 
-FIBER_TEST_CASE("a wait for several io_uring requests ends when the first request ends") {
+FIBER_TEST_CASE("a wait for several io_uring requests ends when any of them has ended") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets first;
@@ -195,7 +195,7 @@ FIBER_TEST_CASE("a wait for several io_uring requests ends when the first reques
   polled = both(first, third);
   CHECK(is_done(detail::poll_once(polled, Deadline::past()), 2));
   CHECK((polled[0].revents == POLLIN && polled[1].revents == POLLIN));
-  // Each place of the ring is in use.
+  // Every entry of the ring is in use.
   std::array<pollfd, 9> many{};
   many.fill({third.ends[1], POLLIN, 0});
   CHECK(detail::poll_once(many, {}).end == OneShotEnd::refused);

@@ -58,7 +58,7 @@ class Foreign {
 
 }  // namespace
 
-FIBER_TEST_CASE("fibers can wait repeatedly for a borrowed descriptor") {
+FIBER_TEST_CASE("fibers can wait repeatedly for a descriptor that a Watch has borrowed") {
   const Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   REQUIRE(error == std::error_code{});
@@ -76,7 +76,8 @@ FIBER_TEST_CASE("fibers can wait repeatedly for a borrowed descriptor") {
   }
 }
 
-FIBER_TEST_CASE("wait_for_edge() ends with a new edge, not because of an earlier state") {
+FIBER_TEST_CASE(
+    "wait_for_edge() returns after a new edge, and not because the descriptor was ready before") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -95,7 +96,8 @@ FIBER_TEST_CASE("wait_for_edge() ends with a new edge, not because of an earlier
   CHECK(watch.wait_for_edge(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a watch leaves a borrowed descriptor open and closes an adopted descriptor") {
+FIBER_TEST_CASE(
+    "the end of a Watch leaves a borrowed descriptor open and closes an adopted descriptor") {
   Foreign foreign;
   {
     auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -118,7 +120,7 @@ FIBER_TEST_CASE("a watch leaves a borrowed descriptor open and closes an adopted
   CHECK(released.wait(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a second watch of the same descriptor is refused") {
+FIBER_TEST_CASE("a second Watch for a descriptor that already has a Watch is refused") {
   const Foreign foreign;
   auto [first, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -182,7 +184,7 @@ FIBER_TEST_CASE("a select can wait for a watched descriptor") {
   CHECK(chooser.join() == 0);
 }
 
-FIBER_TEST_CASE("a watch of a regular file is always ready") {
+FIBER_TEST_CASE("a regular file that is watched is always ready") {
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   auto [watch, error] = Watch::adopt(file);
   CHECK(error == std::error_code{});
@@ -195,7 +197,7 @@ FIBER_TEST_CASE("a watch of a regular file is always ready") {
   CHECK(watch.wait(Ready::read).error == Errc::closed);
 }
 
-FIBER_TEST_CASE("a watch reads and writes the data of a regular file and of the null device") {
+FIBER_TEST_CASE("a Watch reads and writes the data of a regular file and of the null device") {
   const Descriptor file(::memfd_create("watched", MFD_CLOEXEC));
   std::array<char, 8> buffer{};
   {
@@ -322,7 +324,8 @@ THREAD_TEST_CASE("a plain thread waits for a WatchSet, and reads and writes pipe
 }
 
 FIBER_TEST_CASE(
-    "a pipe carries bytes, reports its end, and raises no signal when its reader is gone") {
+    "a pipe transfers bytes, reports the end of the data, and raises no SIGPIPE when its reader "
+    "has closed") {
   auto [pipe, error] = io::make_pipe();
   REQUIRE(error == std::error_code{});
   const std::string sent(300'000, 'p');

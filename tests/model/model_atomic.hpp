@@ -94,7 +94,7 @@ inline bool is_weakened(const Where& where) {
   return weakening.site.file != nullptr && here == weakening.site;
 }
 
-// The last step was a pause of the current thread.
+// Whether the last step was a pause of the current thread.
 inline bool has_paused = false;
 
 inline rl::memory_order checker_order(std::memory_order order, const Where& where) {

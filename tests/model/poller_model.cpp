@@ -140,8 +140,8 @@ struct Reads
   }
 };
 
-// Waits like a select with one socket: a watch notes edges and notifies a list, and a call to the
-// kernel checks them. It does the same as IoCase in io/io_case.cpp, but waits for this case alone.
+// Waits like a select with one socket: a watch notes edges and notifies a list, and a system call
+// checks if the socket is readable. It works like IoCase in io/io_case.cpp, with only one case.
 class Watcher : weft::detail::IoWatch {
  public:
   explicit Watcher(Stream& stream) : IoWatch{&Watcher::note_edge}, stream_(stream) {}

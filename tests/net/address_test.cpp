@@ -54,7 +54,7 @@ TEST_CASE("Address::parse() returns invalid_argument for text that is not an add
   }
 }
 
-TEST_CASE("factory functions return the loopback and wildcard addresses") {
+TEST_CASE("the factory functions of net::Address return the loopback and wildcard addresses") {
   CHECK(Address().to_string() == "0.0.0.0:0");
   CHECK(Address::any_v4(1).to_string() == "0.0.0.0:1");
   CHECK(Address::any_v6(2).to_string() == "[::]:2");

@@ -51,7 +51,7 @@ struct Script {
 }  // namespace
 
 TEST_CASE(
-    "a BufferedReader returns lines without their ends, however the stream splits the lines") {
+    "a BufferedReader returns lines without their line ends, however the stream splits the lines") {
   Script script{.pieces = {"PI", "NG\r", "\nECHO\n\n", "a\rb\r\nmore"}};
   BufferedReader reader(script);
   CHECK(reader.read_line().value == "PING");
@@ -66,7 +66,8 @@ TEST_CASE(
   CHECK(reader.read_line().error == Errc::end_of_stream);
 }
 
-TEST_CASE("a BufferedReader refuses a line above its limit and keeps the bytes") {
+TEST_CASE(
+    "a BufferedReader refuses a line that exceeds the length limit, and keeps the line's bytes") {
   const net::ReaderOptions options{.capacity = 3, .longest = 8};
   Script script{.pieces = {"12345678\n123456789\n"}};
   BufferedReader reader(script, options);
@@ -89,7 +90,9 @@ TEST_CASE("a BufferedReader without a limit reads a line of any length") {
   CHECK(reader.read_line().error == ReadErrc::truncated);
 }
 
-TEST_CASE("a BufferedReader distinguishes a truncated read from an end of stream before the read") {
+TEST_CASE(
+    "a BufferedReader distinguishes a stream that ends within a read from a stream that ended "
+    "before") {
   Script script{.pieces = {"ab", "cd", "e"}};
   BufferedReader reader(script);
   CHECK(reader.peek(3).value == "abc");
@@ -106,7 +109,7 @@ TEST_CASE("a BufferedReader distinguishes a truncated read from an end of stream
   CHECK(reader.peek(1).error == Errc::end_of_stream);
 }
 
-TEST_CASE("a large read returns the buffered bytes first and then bypasses the buffer") {
+TEST_CASE("a large buffered read takes the buffered bytes first, and then bypasses the buffer") {
   Script script{.pieces = {"head\n123", std::string(100, 'x')}};
   BufferedReader reader(script, {.capacity = 16});
   CHECK(reader.read_until('\n').value == "head");

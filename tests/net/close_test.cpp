@@ -177,7 +177,7 @@ DEATH_TEST_CASE("two concurrent reads of one stream end the process",
   });
 }
 
-DEATH_TEST_CASE("a socket that is destroyed after its runtime ends the process",
+DEATH_TEST_CASE("the process ends when a socket is destroyed after its runtime",
                 "a socket outlives the runtime that it belongs to") {
   TcpListener listener;
   run([&] { listener = TcpListener::listen(net::Address::loopback_v4(0)).value; });

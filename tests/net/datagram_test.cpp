@@ -196,7 +196,7 @@ FIBER_TEST_CASE("sending a Unix datagram to a full receiver waits for room or a 
 }
 
 SIM_TEST_CASE(
-    "a stopped send of a Unix datagram reports the stop even near the end of a retry pause") {
+    "a stop request ends a Unix datagram send with an error even near the end of a retry pause") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);

@@ -85,7 +85,7 @@ SIM_TEST_CASE("connecting to a listener with a full backlog ends at the deadline
   CHECK(error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a network call with a deadline in the past does not wait") {
+FIBER_TEST_CASE("a network call whose deadline has already passed does not wait") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   CHECK(client.read_some(buffer, Deadline::past()).error == Errc::timed_out);

@@ -150,7 +150,8 @@ FIBER_TEST_CASE("dial() accepts a name with a port") {
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
 
-SIM_TEST_CASE("dial() also tries addresses that the resolver returns late") {
+SIM_TEST_CASE(
+    "dial() also tries addresses that the resolver returns after the first attempts have begun") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const FullListener full;

@@ -69,7 +69,7 @@ std::string say_peer(Connection& connection) {
 
 TEST_SUITE_BEGIN("net/proxy_protocol");
 
-TEST_CASE("a network contains the addresses that share the bits of its prefix") {
+TEST_CASE("net::Networks contains the addresses that share the bits of one of its prefixes") {
   const Networks networks = {"10.16.0.0/12", "192.0.2.1", "2001:db8::/33", "::1/128"};
   for (const char* inside : {"10.16.0.0:0", "10.31.255.255:1", "192.0.2.1:80", "[2001:db8::5]:0",
                              "[2001:db8:7fff::5]:0", "[::1]:0", "[::ffff:10.17.0.1]:0"}) {
@@ -87,7 +87,7 @@ TEST_CASE("a network contains the addresses that share the bits of its prefix") 
   CHECK_FALSE(Networks({"unix:"}).empty());
 }
 
-TEST_CASE("a network is refused if the text is invalid or has bits beyond the prefix") {
+TEST_CASE("Networks::add() refuses text that is invalid or has bits set beyond the prefix") {
   for (const char* text :
        {"", "a", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "10.1.0.0/8", "::1/129",
         "2001:db8::1/64", "fe80::1%1", "[::1]", "10.0.0", "10.0.0.0:80", "0.0.0.1/0"}) {
@@ -97,7 +97,7 @@ TEST_CASE("a network is refused if the text is invalid or has bits beyond the pr
   CHECK_THROWS_AS(Networks({"10.0.0.0/8", "b"}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a PROXY header of version 1 or 2 is read without any byte after the header") {
+FIBER_TEST_CASE("reading a PROXY header of version 1 or 2 consumes no byte after the header") {
   CHECK(read_header(kLine) == "192.0.2.1:4711 rest");
   CHECK(read_header("PROXY TCP6 2001:db8::1 ::1 4711 443\r\n") == "[2001:db8::1]:4711 rest");
   CHECK(read_header("PROXY TCP4 1.1.1.1 2.2.2.2 0 443\r\n") == "1.1.1.1:0 rest");

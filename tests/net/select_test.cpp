@@ -63,7 +63,8 @@ FIBER_TEST_CASE("a select finds a stream writable at once, and readable when byt
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a waiting select sees later bytes, and the handler reads them without waiting") {
+FIBER_TEST_CASE(
+    "bytes that arrive later end a waiting select, and the handler reads them without waiting") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
   for (int round = 0; round < 20; ++round) {
@@ -83,7 +84,7 @@ FIBER_TEST_CASE("a waiting select sees later bytes, and the handler reads them w
   }
 }
 
-FIBER_TEST_CASE("data that arrives before a select makes the stream readable") {
+FIBER_TEST_CASE("a select finds a stream readable if data arrived before the select") {
   auto [client, server] = connected_pair();
   write_text(server, "0123456789");
   CHECK(read_text(client, 4) == "0123");
@@ -109,7 +110,7 @@ FIBER_TEST_CASE("a select that times out does not disturb the next read of the s
   }
 }
 
-FIBER_TEST_CASE("a stream is readable for a select when the peer has closed") {
+FIBER_TEST_CASE("a select finds a stream readable when the peer has closed the connection") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&, peer = std::move(server)]() mutable {
     wait_for_select(runtime);
@@ -138,7 +139,7 @@ FIBER_TEST_CASE("closing a stream ends waiting and later selects on the stream")
   CHECK(select(on_readable(none), otherwise()) == 0);
 }
 
-FIBER_TEST_CASE("a stream is writable for a select after the peer has read") {
+FIBER_TEST_CASE("a select finds a stream writable after the peer has read bytes") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::string block(1 << 16, 'x');
@@ -162,7 +163,7 @@ FIBER_TEST_CASE("a stream is writable for a select after the peer has read") {
   CHECK(reader.join() == written);
 }
 
-FIBER_TEST_CASE("a listener is readable for a select when accept() would not wait") {
+FIBER_TEST_CASE("a select finds a listener readable when accept() would not wait") {
   TcpListener listener = listen_anywhere();
   CHECK(select(on_readable(listener), otherwise()) == 1);
   auto client = spawn([&] {
@@ -174,7 +175,8 @@ FIBER_TEST_CASE("a listener is readable for a select when accept() would not wai
   CHECK(client.join().error == std::error_code{});
 }
 
-FIBER_TEST_CASE("a stream's deadline that is set before or during a select ends the select") {
+FIBER_TEST_CASE(
+    "a select ends at a stream's read deadline, whether set before or during the select") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 1> buffer{};
   auto setter = spawn([&, &stream = client] {
@@ -275,7 +277,9 @@ FIBER_TEST_CASE("no byte is lost when timeouts of 0 to 2 us race with data, read
   writer.join();
 }
 
-FIBER_TEST_CASE("selects on a stream return when closes race with their begin and end") {
+FIBER_TEST_CASE(
+    "a select on a stream returns when closing the stream races with the begin or end of the "
+    "select") {
   const int rounds = static_cast<int>(300 / kSlowdown);
   Random random(3);
   for (int i = 0; i < rounds; ++i) {

@@ -38,7 +38,8 @@ void read_on(TcpStream& stream) {
 }  // namespace
 
 SIM_TEST_CASE(
-    "a server ends at its grace period when the pool has no room for the next connection") {
+    "a draining server ends after its grace period when the pool has no room for the next "
+    "connection") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, read_on);
   std::vector<TcpStream> streams;
@@ -115,7 +116,8 @@ SIM_TEST_CASE("a server refuses a waiting client when the grace period of a drai
   CHECK(serving->stats().closed_late == 1);
 }
 
-FIBER_TEST_CASE("a stream that its handler has taken stays open when the grace period ends") {
+FIBER_TEST_CASE(
+    "a stream that a handler has taken from its connection stays open when the grace period ends") {
   TcpStream kept;
   Event taken;
   Event goes_on;
@@ -181,7 +183,8 @@ FIBER_TEST_CASE(
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("a server that is shut down before serve() gives clients only the grace period") {
+FIBER_TEST_CASE(
+    "a server whose shutdown() was called before serve() gives its clients only the grace period") {
   Server server(&read_on, {.grace = 1ms});
   TcpListener listener = listen_anywhere();
   auto [stream, error] = TcpStream::connect(listener.local_address().value);

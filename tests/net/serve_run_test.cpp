@@ -218,7 +218,8 @@ FIBER_TEST_CASE("a server without on_exception continues after an exception of a
   CHECK(ask(other, "b") == "b");
 }
 
-FIBER_TEST_CASE("a request after an idle time runs with the server's stack size and fiber name") {
+FIBER_TEST_CASE(
+    "a request on an idle connection runs in a fiber with the server's stack size and name") {
   Serving serving({.stack_size = 512 * 1024, .name = "mail"}, [](Connection& connection) {
     CHECK(use_stack(128) == 128);
     CHECK(this_fiber::name() == "mail");

@@ -368,7 +368,7 @@ FIBER_TEST_CASE("a server continues when more clients connect than it has descri
 }
 
 FIBER_TEST_CASE(
-    "a server regains its reserve descriptor after a fiber has answered a refused client") {
+    "a server opens its reserve descriptor again after a fiber has answered a refused client") {
   const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   };

@@ -92,7 +92,7 @@ FIBER_TEST_CASE("500 connections are served by one fiber each") {
   server.join();
 }
 
-FIBER_TEST_CASE("a stream whose sending side is shut down can still read") {
+FIBER_TEST_CASE("a stream whose sending side was shut down can still be read") {
   auto [client, server] = connected_pair();
   CHECK(client.write_all(bytes("question")).value == 8);
   CHECK(client.shutdown(net::Shutdown::write));
@@ -169,7 +169,7 @@ FIBER_TEST_CASE("reads and writes with empty buffers return at once") {
   CHECK(!client.write_all("").error);
 }
 
-FIBER_TEST_CASE("a read_exactly() that ends early returns the number of bytes") {
+FIBER_TEST_CASE("read_exactly() returns the number of bytes read if the stream ends early") {
   auto [client, server] = connected_pair();
   CHECK(server.write_all(bytes("half")).value == 4);
   server.close();
@@ -334,7 +334,7 @@ FIBER_TEST_CASE_WITH("a fiber that reads without ever waiting lets other fibers 
   writer.join();
 }
 
-FIBER_TEST_CASE("a read with a past deadline returns available bytes, even after a short read") {
+FIBER_TEST_CASE("a read with a passed deadline returns available bytes, even after a short read") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   for (int i = 0; i < 100; ++i) {

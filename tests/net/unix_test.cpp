@@ -124,7 +124,8 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a stale socket file is replaced, and the socket file of a running server is not") {
+FIBER_TEST_CASE(
+    "a Unix listener replaces a stale socket file, but not the socket file of a running server") {
   const Folder folder;
   { const UnixListener dead = listen_on(folder.socket()); }
   CHECK(UnixStream::connect(folder.socket()).error == std::errc::connection_refused);

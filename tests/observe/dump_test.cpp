@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a JSON dump has each living fiber and escapes the fibers' names
   event.set();
 }
 
-FIBER_TEST_CASE("a dump of folded stacks counts the fibers with the same calls") {
+FIBER_TEST_CASE("a dump of folded stacks shows how many fibers have the same calls") {
   weft::Event event;
   weft::Mutex mutex;
   mutex.lock();
@@ -116,7 +116,7 @@ FIBER_TEST_CASE_WITH(
   spinning.join();
 }
 
-TEST_CASE("a dump reports a group of fibers as a leak if many wait long and more join them") {
+TEST_CASE("a dump reports a leak if many fibers of a group have waited long and the group grows") {
   const auto waiting = [](const char* reason, std::chrono::minutes age) {
     weft::observe::FiberEntry fiber;
     fiber.reason = reason;

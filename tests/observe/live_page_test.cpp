@@ -126,7 +126,7 @@ FIBER_TEST_CASE_WITH("weft-top reports an invalid answer of the live page", {.wo
   }
 }
 
-FIBER_TEST_CASE("the live page records a trace for the time that the query gives") {
+FIBER_TEST_CASE("the live page records a trace for the number of seconds in the query") {
   const weft::live::Answer answer = weft::live::answer("/trace?seconds=0.002");
   CHECK(answer.status == 200);
   CHECK(answer.content_type == "application/json");
@@ -155,7 +155,7 @@ FIBER_TEST_CASE("the live page refuses a second trace, and the end of a context 
   CHECK(!weft::trace::is_on());
 }
 
-TEST_CASE("the live page answers only this machine by default") {
+TEST_CASE("the live page answers only requests from the same machine by default") {
   const Address here = Address::loopback_v4(1);
   const Address there = Address::parse("192.0.2.1:5").value;
   CHECK(may_read(Readers::this_machine, here, "127.0.0.1:6470"));

@@ -124,7 +124,8 @@ FIBER_TEST_CASE("the sums of the metrics over all workers equal the statistics o
   CHECK(finished == metrics.stats.finished);
 }
 
-FIBER_TEST_CASE_WITH("the metrics count overflows of a full run queue", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("the metrics count how many times a worker's run queue overflowed",
+                     {.workers = {1}}) {
   weft::WaitGroup ended;
   ended.add(2000);
   for (int i = 0; i < 2000; ++i) weft::go([&] { ended.done(); });
@@ -258,7 +259,7 @@ TEST_CASE("a runtime keeps its metric labels while other runtimes come and go") 
   CHECK(contains(prometheus(weft::metrics::read()), workers(number + 1) + "2\n"));
 }
 
-TEST_CASE("the sum of a pool's times in the metrics never decreases") {
+TEST_CASE("the sums of a pool's wait and run times in the metrics never decrease") {
   Reading reading;
   auto& pool = reading.pools.emplace_back();
   pool.name = "mail";

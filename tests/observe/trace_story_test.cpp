@@ -79,7 +79,9 @@ TEST_CASE("a fiber in a trace has its callable's name and an arrow from its spaw
   CHECK(story.arrows.front().to == 100);
 }
 
-TEST_CASE("a trace shows events of an ended fiber only for that fiber when its record is reused") {
+TEST_CASE(
+    "a trace keeps the events of an ended fiber apart from those of a fiber that reuses its "
+    "record") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));  // It ran and ended; another fiber reuses its record.
   written.overflow(1, 100);
@@ -94,7 +96,7 @@ TEST_CASE("a trace shows events of an ended fiber only for that fiber when its r
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE("a trace omits events before the time from which the rings of all workers are complete") {
+TEST_CASE("a trace omits events that are older than the lost events of any worker's ring") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));

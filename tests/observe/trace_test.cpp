@@ -143,7 +143,7 @@ FIBER_TEST_CASE("trace::write_file() returns a file error unchanged") {
   CHECK(weft::trace::write_file("/dev/null"));
 }
 
-TEST_CASE("a trace buffer that exceeds the memory is refused") {
+TEST_CASE("trace::start() refuses a buffer that is larger than the available memory") {
   if (weft::test::kSanitized) {
     MESSAGE("skipped: a sanitizer's operator new ends the process");
     return;

@@ -83,7 +83,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "a contention profile counts a wait that outlasts the recording up to the recording's end",
+    "a contention profile counts a wait that outlasts the recording only until the recording ends",
     {.workers = {1, 2}}) {
   if (weft::test::kSanitized) return;
   weft::Event event;

@@ -87,7 +87,8 @@ FIBER_TEST_CASE(
   CHECK(in_order(ran, 25));
 }
 
-FIBER_TEST_CASE("submit_bulk() parks for room, and a close refuses the remaining tasks") {
+FIBER_TEST_CASE(
+    "submit_bulk() parks until there is room, and closing the pool refuses the remaining tasks") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
@@ -125,7 +126,7 @@ FIBER_TEST_CASE("submit_bulk() accepts every task when the pool uses caller_runs
   CHECK(ran.load() == 60);
 }
 
-FIBER_TEST_CASE("blocking tasks of a submit_bulk() get workers up to the capacity") {
+FIBER_TEST_CASE("a pool starts workers, up to its capacity, for blocking tasks of submit_bulk()") {
   weft::test::Flag release;
   weft::test::Flag again;
   Concurrency concurrency;
@@ -147,7 +148,7 @@ FIBER_TEST_CASE("blocking tasks of a submit_bulk() get workers up to the capacit
   again.set();
 }
 
-FIBER_TEST_CASE("submit_bulk() stops at an empty callable") {
+FIBER_TEST_CASE("submit_bulk() accepts the callables before an empty callable and no others") {
   std::vector<int> ran;
   Functions tasks = numbered(ran, 30);
   tasks[20] = nullptr;
@@ -157,7 +158,8 @@ FIBER_TEST_CASE("submit_bulk() stops at an empty callable") {
   CHECK(in_order(ran, 20));
 }
 
-FIBER_TEST_CASE("submit_bulk() copies callables, or moves them out of a moved container") {
+FIBER_TEST_CASE(
+    "submit_bulk() copies callables, but moves them out of a container passed as an rvalue") {
   std::atomic<int> ran{0};
   const auto shared = std::make_shared<int>(0);
   Functions copied(20, [shared, &ran] { ran.fetch_add(1); });

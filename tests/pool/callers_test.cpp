@@ -143,7 +143,7 @@ THREAD_TEST_CASE("a plain thread can make every call of a pool") {
   CHECK(pool.run([] { return 3; }) == 3);
 }
 
-FIBER_TEST_CASE("a pool's statistics count every task in its state") {
+FIBER_TEST_CASE("a pool's statistics count each task as blocked, queued, busy or completed") {
   Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 3});
   CHECK(pool.available_hint() == 2);

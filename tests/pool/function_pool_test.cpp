@@ -271,7 +271,8 @@ FIBER_TEST_CASE(
   CHECK(objects.in_use_twice == 0);
 }
 
-FIBER_TEST_CASE("a worker of a FunctionPool keeps its object from task to task until it retires") {
+FIBER_TEST_CASE(
+    "a worker of a FunctionPool uses the same object for all its tasks until the worker retires") {
   Objects objects;
   FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }),
                               {.capacity = 1, .idle_timeout = 1ms});

@@ -154,7 +154,8 @@ FIBER_TEST_CASE("an ordered stream accepts task options and keeps the order of t
 }
 
 FIBER_TEST_CASE(
-    "an ordered stream passes stop requests of options on and reports tasks dropped by them") {
+    "an ordered stream passes a stop request to its running task and reports a queued task that "
+    "the request drops") {
   FiberPool pool({.capacity = 1, .queue_capacity = 2});
   std::stop_source stop;
   Gate begun, stopped;
@@ -197,7 +198,8 @@ FIBER_TEST_CASE("parallel loops accept submit options") {
   CHECK(numbers == std::vector<int>(100, 3));
 }
 
-FIBER_TEST_CASE("a stop request of the options or the pool skips the remaining steps of a loop") {
+FIBER_TEST_CASE(
+    "a stop request of the options or the pool makes a parallel loop skip its remaining steps") {
   for (const bool is_of_pool : {false, true}) {
     FiberPool pool({.capacity = 2, .queue_capacity = 8});
     std::stop_source stop;

@@ -82,7 +82,9 @@ FIBER_TEST_CASE("a task may join a group on its own pool of capacity 1") {
   }
 }
 
-FIBER_TEST_CASE("a task of a pool of capacity 1 that spawns at its group's limit waits for room") {
+FIBER_TEST_CASE(
+    "in a pool of capacity 1, a task's spawn waits for room when its group's max_running is "
+    "reached") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   pool.run([&] {
@@ -184,7 +186,8 @@ FIBER_TEST_CASE("the first exception cancels the other tasks of its group, and n
 }
 
 FIBER_TEST_CASE(
-    "tasks of a group spawn further tasks at the limit of the group and in a full pool") {
+    "tasks of a group can spawn further tasks even if max_running is reached and the pool is "
+    "full") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   TaskGroup group(pool, {.max_running = 3});

@@ -57,7 +57,7 @@ FIBER_TEST_CASE("a pool with default options has at least one slot") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("the capacity and the queue of a pool may both be unlimited") {
+FIBER_TEST_CASE("both the capacity and the queue capacity of a pool may be unlimited") {
   Flag release;
   FiberPool pool({.capacity = kUnlimited, .queue_capacity = kUnlimited});
   CHECK(pool.available_hint() == kUnlimited);
@@ -81,7 +81,7 @@ FIBER_TEST_CASE("a resize below min_workers reduces min_workers to the capacity"
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("tasks of a pool have the stack size of the options") {
+FIBER_TEST_CASE("tasks of a pool have the stack size of the pool's options") {
   FiberPool pool({.capacity = 1, .stack_size = std::size_t{1} << 20});
   const auto sum = pool.run([] {
     volatile char large[std::size_t{700} << 10];
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("tasks of a pool have the stack size of the options") {
   CHECK(sum == 3);
 }
 
-FIBER_TEST_CASE("capacities and queue sizes beyond 32 bits keep their value") {
+FIBER_TEST_CASE("capacities and queue capacities may exceed 32 bits") {
   constexpr std::size_t kHuge = 5'000'000'000;
   FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
   CHECK(pool.capacity() == kHuge);

@@ -45,7 +45,7 @@ FIBER_TEST_CASE("concurrent tasks never exceed the sum of the capacities of a po
   }
 }
 
-FIBER_TEST_CASE("a pool set gives tasks to its pools in turn and passes over a full pool") {
+FIBER_TEST_CASE("a pool set distributes tasks over its pools in rotation and skips a full pool") {
   PoolSet pools(2, {.capacity = 4});
   Gate gate;
   for (int i = 0; i < 4; ++i) CHECK(pools.submit([&] { gate.wait(); }));

@@ -41,7 +41,7 @@ FIBER_TEST_CASE(
   CHECK(pool.stats().started == 1);
 }
 
-FIBER_TEST_CASE("a wait_idle() that timed out leaves no worker blocked") {
+FIBER_TEST_CASE("a wait_idle() that has timed out does not keep any worker blocked") {
   Gate release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 20});
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("a wait_idle() that timed out leaves no worker blocked") {
   CHECK(ran == 21);
 }
 
-FIBER_TEST_CASE("close(discard) ends the waits of run()") {
+FIBER_TEST_CASE("close(discard) ends run() calls whose tasks have not started") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("a group may be cancelled after its join, and more than once") {
   CHECK(group.join() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("try_submit() never parks, and the caller can answer a refused request at once") {
+FIBER_TEST_CASE("try_submit() never parks, so that a server can answer a refused request at once") {
   Gate release;
   std::atomic<int> served{0};
   int refused = 0;

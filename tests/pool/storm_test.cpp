@@ -150,7 +150,7 @@ std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
     if (error.code() == std::errc::operation_canceled) return {};
     return error.code();
   } catch (std::size_t) {
-    return {};  // The task has thrown it.
+    return {};  // The task threw this number.
   }
 }
 constexpr auto kOfferInSomeWay = [](FiberPool& pool, auto task, Random& random) {
@@ -289,7 +289,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "exactly one of free room, a deadline and a stop request ends a submit when they race") {
+    "a submit ends for exactly one reason when room, a deadline and a stop request race") {
   Storm storm(runtime, stormy({.capacity = 2, .queue_capacity = 1}));
   std::atomic<std::uint64_t> late{0}, stopped{0};
   const auto offer = [&](FiberPool& pool, auto task, Random& random) {

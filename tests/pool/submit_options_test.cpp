@@ -34,7 +34,7 @@ SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its w
   CHECK(held.pool.submit({.deadline = Deadline::past()}, [] {}) == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a task's deadline also ends the submit's wait for room") {
+SIM_TEST_CASE("the deadline of a task's options also ends the submit's wait for room") {
   HeldPool held({.capacity = 1});
   CHECK(held.pool.submit({.deadline = Deadline::after(1ms)}, [] {}) == Errc::timed_out);
   CHECK(held.pool.submit_until({.deadline = Deadline::after(1ms)}, Deadline::after(1h), [] {}) ==
@@ -44,7 +44,9 @@ SIM_TEST_CASE("a task's deadline also ends the submit's wait for room") {
   held.run_all();
 }
 
-FIBER_TEST_CASE("a stop request drops a queued task and is passed on to a running task") {
+FIBER_TEST_CASE(
+    "the stop request of a task's options drops the task while queued and reaches the task while "
+    "running") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::stop_source before;
   std::stop_source during;
@@ -102,7 +104,7 @@ SIM_TEST_CASE("a task that runs longer than its timeout gets a stop request") {
   CHECK(pool.stats().completed == 4);
 }
 
-FIBER_TEST_CASE("a submit refuses invalid options and names the option") {
+FIBER_TEST_CASE("submit() refuses invalid options and names the option") {
   FiberPool pool({.capacity = 2});
   CHECK_THROWS_WITH_AS((void)pool.submit({.weight = 0}, [] {}), doctest::Contains("weight"),
                        std::invalid_argument);

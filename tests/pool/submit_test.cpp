@@ -50,7 +50,7 @@ void nothing() {}
 
 TEST_SUITE_BEGIN("pool/submit");
 
-FIBER_TEST_CASE("an exception for a refused or unstarted task names the pool") {
+FIBER_TEST_CASE("the exception for a task that was refused or never started names the pool") {
   const auto text_of = [](auto&& call) -> std::string {
     try {
       call();

@@ -36,7 +36,7 @@ FIBER_TEST_CASE("get() returns a task's result of any type") {
   CHECK(variable == 2);
 }
 
-FIBER_TEST_CASE("a finished task leaves no memory allocated after its handle is destroyed") {
+FIBER_TEST_CASE("the memory of a finished task is freed when the task's handle is destroyed") {
   constexpr int kTasks = 5'000;
   FiberPool pool({.capacity = 2});
   const auto bytes_after_tasks = [&] {
@@ -127,7 +127,7 @@ FIBER_TEST_CASE("a queued task that is cancelled never runs, and its waiters ret
   CHECK(stats.completed == 1);
 }
 
-FIBER_TEST_CASE("either the cancel or the start of a task wins when they race") {
+FIBER_TEST_CASE("a task is either cancelled or run when its cancel races with its start") {
   const int rounds = 2000 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   std::uint64_t cancelled = 0, ran = 0;

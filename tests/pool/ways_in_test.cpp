@@ -130,7 +130,8 @@ FIBER_TEST_CASE("a pool that refuses a task leaves the caller's callable unchang
 }
 
 FIBER_TEST_CASE(
-    "submit_bulk() returns the reason of its stop and leaves refused callables with the caller") {
+    "submit_bulk() returns why it accepted no further task and leaves refused callables with the "
+    "caller") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 20, .on_full = OnFull::reject});
   pool.go([&] { release.wait(); });
@@ -190,7 +191,8 @@ FIBER_TEST_CASE(
   CHECK(stopped.load());
 }
 
-FIBER_TEST_CASE("a wait for room ends at the earlier of the call's limit and the task's limit") {
+FIBER_TEST_CASE(
+    "a submit's wait for room ends at the first deadline or stop request of the call or the task") {
   Full full(OnFull::block);
   std::stop_source call, task;
   const auto blocked = [&] {
@@ -214,7 +216,7 @@ FIBER_TEST_CASE("a wait for room ends at the earlier of the call's limit and the
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("calls of a FunctionPool accept options and limits") {
+FIBER_TEST_CASE("calls of a FunctionPool accept submit options, deadlines and stop tokens") {
   FunctionPool<int, int> pool([](int i, const std::stop_token& token) {
     while (i == 0 && !token.stop_requested()) this_fiber::yield();
     return i;

@@ -66,7 +66,8 @@ FIBER_TEST_CASE("receives in a posix::Scope return the same results as on a thre
 }
 
 FIBER_TEST_CASE(
-    "a receive with MSG_WAITALL waits for all bytes, and returns fewer bytes at the end") {
+    "a receive with MSG_WAITALL waits for all bytes, and returns fewer bytes only when the stream "
+    "ends") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;

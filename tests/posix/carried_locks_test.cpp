@@ -63,7 +63,7 @@ void receive_byte(const Pair& pair) {
 void send_byte(const Pair& pair) { CHECK(::send(pair.there(), "x", 1, 0) == 1); }
 
 FIBER_TEST_CASE(
-    "a recursive mutex has one owner while fibers hold the mutex across calls that park") {
+    "a recursive mutex never has two owners when fibers hold the mutex during calls that park") {
   if (!carries_locks()) return;
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
@@ -101,7 +101,9 @@ void try_carried(pthread_mutex_t& mutex) {
 
 // Fibers on all workers lock the mutex. If one of them blocked its worker, the holder could not
 // run, because the test sends only after all fibers have begun.
-FIBER_TEST_CASE("fibers with each kind of scope park until a parked fiber releases its mutex") {
+FIBER_TEST_CASE(
+    "fibers park until a parked fiber releases its mutex, whether or not their scopes carry "
+    "locks") {
   if (!carries_locks()) return;
   for (const int type : kTypes) {
     PthreadMutex mutex(type);
@@ -196,7 +198,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE(
-    "a fiber that relocks its mutex at once lets a waiting fiber take the mutex first") {
+    "a fiber that unlocks a mutex and relocks it immediately does not starve a waiting fiber") {
   if (!carries_locks()) return;
   std::mutex mutex;
   std::atomic<bool> is_held{false};
@@ -221,7 +223,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "readers share a pthread rwlock across parks, and a writer parks until the readers leave") {
+    "readers share a pthread rwlock while they are parked, and a writer parks until the readers "
+    "unlock") {
   if (!carries_locks()) return;
   pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
   Pair pair;
@@ -259,7 +262,9 @@ FIBER_TEST_CASE(
   group.wait();
 }
 
-FIBER_TEST_CASE("a condition wait releases its mutex and keeps the fiber's other locks") {
+FIBER_TEST_CASE(
+    "waiting on a pthread condition variable releases its mutex and keeps the fiber's other "
+    "locks") {
   if (!carries_locks()) return;
   std::mutex carried;
   std::mutex mutex;
@@ -286,7 +291,8 @@ FIBER_TEST_CASE("a condition wait releases its mutex and keeps the fiber's other
   CHECK(times_blocked("pthread_cond_wait", "another pthread lock is held") == before);
 }
 
-FIBER_TEST_CASE("a lock that a fiber still holds at its end stays locked, and later calls park") {
+FIBER_TEST_CASE(
+    "a mutex that a fiber has not unlocked at its end stays locked, and later calls still park") {
   if (!carries_locks()) return;
   std::mutex mutex;
   weft::spawn(weft::posix::in_scope(kCarries, [&] {

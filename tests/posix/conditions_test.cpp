@@ -183,8 +183,8 @@ FIBER_TEST_CASE("pthread_cond_broadcast() wakes all waiting fibers and threads")
 }
 
 FIBER_TEST_CASE(
-    "a condition wait with a shared condition or another held lock blocks its worker and is "
-    "counted") {
+    "waiting on a process-shared condition, or while holding another lock, blocks the worker and "
+    "is counted as a blocking call") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -209,7 +209,9 @@ FIBER_TEST_CASE(
   CHECK(times_blocked(call, "shared by processes") == shared_before + 1);
 }
 
-FIBER_TEST_CASE("a context that ends wakes a condition wait only once") {
+FIBER_TEST_CASE(
+    "the end of a context wakes a pthread condition wait once, and later waits last their full "
+    "time") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;

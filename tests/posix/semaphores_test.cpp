@@ -133,7 +133,8 @@ FIBER_TEST_CASE("a sem_post() in a signal handler wakes a fiber") {
   waiter.join();
 }
 
-FIBER_TEST_CASE("a wait for a process-shared semaphore blocks its worker and is counted") {
+FIBER_TEST_CASE(
+    "waiting for a process-shared semaphore blocks the worker and is counted as a blocking call") {
   if (!has_hooks()) return;
   const Scope scope;
   Semaphore shared(0, 1);
@@ -144,7 +145,8 @@ FIBER_TEST_CASE("a wait for a process-shared semaphore blocks its worker and is 
   CHECK(times_blocked("sem_timedwait", "shared by processes") == before + 1);
 }
 
-FIBER_TEST_CASE("a context ends timed semaphore waits, but not untimed semaphore waits") {
+FIBER_TEST_CASE(
+    "the end of a context ends timed waits for a POSIX semaphore, but not untimed waits") {
   if (!has_hooks()) return;
   const Scope scope;
   weft::Context context(weft::Deadline::after(1ms));

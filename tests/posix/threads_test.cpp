@@ -78,7 +78,7 @@ FIBER_TEST_CASE("errno after each of 10 000 parks has the value of the fiber's o
 }
 
 FIBER_TEST_CASE(
-    "a recursive mutex has one owner even if a fiber holds the mutex across blocking calls") {
+    "a recursive mutex never has two owners when fibers hold the mutex during blocking calls") {
   if (!has_hooks()) return;
   std::recursive_mutex mutex;
   std::atomic<int> inside{0};
@@ -102,7 +102,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a blocking call is counted while its thread holds a lock or runs an initialization") {
+    "a call counts as blocking if its fiber holds a pthread lock or runs an initialization") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -231,7 +231,8 @@ FIBER_TEST_CASE("the metrics contain the calls that posix::report() lists") {
   CHECK(data.find("weft_posix_blocked_calls_total") != std::string::npos);
 }
 
-FIBER_TEST_CASE("in_scope() opens a separate scope for a fiber and for each task of a pool") {
+FIBER_TEST_CASE(
+    "in_scope() opens a separate posix::Scope for a fiber and for each task of a pool") {
   if (!has_hooks()) return;
   pthread_key_t key{};
   CHECK(::pthread_key_create(&key, nullptr) == 0);

@@ -117,7 +117,8 @@ FIBER_TEST_CASE("calls outside a posix::Scope or on a plain thread go straight t
   close_all(ends);
 }
 
-FIBER_TEST_CASE("a reader gets the byte of its own file although the descriptor number is reused") {
+FIBER_TEST_CASE(
+    "a reader gets the bytes of its own file even if the descriptor number is reused meanwhile") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Ends ends = make_pair();
@@ -227,7 +228,7 @@ void check_ended(Call call) {
   CHECK(errno == ECANCELED);
 }
 
-FIBER_TEST_CASE("a context ends a blocking call with ETIMEDOUT or ECANCELED") {
+FIBER_TEST_CASE("the end of a context ends a blocking call with ETIMEDOUT or ECANCELED") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Scope scope;
@@ -280,7 +281,7 @@ FIBER_TEST_CASE("a signal does not interrupt the system call of a parked fiber")
   });
 }
 
-FIBER_TEST_CASE("many fibers that wait in accept() take each connection once") {
+FIBER_TEST_CASE("each connection goes to only one of many fibers that wait in accept()") {
   if (!has_hooks()) return;
   const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr address{AF_UNIX, {}};  // The system chooses a name.

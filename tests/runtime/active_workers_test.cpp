@@ -85,7 +85,7 @@ class Busy {
 
 TEST_SUITE_BEGIN("runtime/active_workers");
 
-TEST_CASE("workers are put to rest and return as the number of processors changes") {
+TEST_CASE("workers become inactive and active again as the number of processors changes") {
   const TestGuard guard("the number of workers follows that of processors");
   for (const unsigned first : {1U, 2U, 8U}) {
     std::atomic<unsigned> processors{first};
@@ -115,7 +115,8 @@ TEST_CASE("the number of workers stays the same when no descriptor is free to re
   CHECK(busy.shared().active().at_work() == 2);
 }
 
-TEST_CASE("a number of workers that the program has set does not follow the number of processors") {
+TEST_CASE(
+    "a number of workers that the program has chosen does not follow the number of processors") {
   const TestGuard guard("a number that was set does not follow");
   std::atomic<unsigned> looks{0};
   SchedulerOptions options = following([&] { return looks.fetch_add(1) % 2 + 1; });
@@ -141,7 +142,7 @@ std::uint64_t switches_at_rest(weft::scheduler::Shared& shared) {
   return switches;
 }
 
-TEST_CASE("a worker that has been put to rest runs no fiber until the worker returns") {
+TEST_CASE("an inactive worker runs no fiber until the worker becomes active again") {
   const TestGuard guard("a worker that has left runs no fiber");
   std::atomic<unsigned> processors{4};
   Busy busy(following([&] { return processors.load(); }));
@@ -158,7 +159,7 @@ TEST_CASE("a worker that has been put to rest runs no fiber until the worker ret
   CHECK(switches_at_rest(busy.shared()) == before);
 }
 
-TEST_CASE("pinned fibers of a worker that has been put to rest still run on that worker") {
+TEST_CASE("pinned fibers of an inactive worker still run on that worker") {
   const TestGuard guard("pinned fibers of a worker that has left");
   std::atomic<unsigned> processors{4};
   Busy busy(following([&] { return processors.load(); }));

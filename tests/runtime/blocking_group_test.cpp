@@ -37,7 +37,7 @@ FIBER_TEST_CASE("a call of a BlockingGroup runs on a thread of the group and ret
   CHECK(group.stats().finished == 4);
 }
 
-FIBER_TEST_CASE("a BlockingGroup never makes more calls at once than it has threads") {
+FIBER_TEST_CASE("a BlockingGroup never runs more calls at once than it has threads") {
   BlockingGroup group({.max_threads = 3});
   std::atomic<int> now{0};
   std::atomic<int> most{0};
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("a BlockingGroup refuses calls beyond max_waiting") {
   for (auto& caller : callers) CHECK(!caller.join());
 }
 
-FIBER_TEST_CASE("a BlockingGroup drops a call that is given up before the call has begun") {
+FIBER_TEST_CASE("a BlockingGroup drops a call whose caller gives up before the call has begun") {
   Event hangs_on;
   BlockingGroup group({.max_threads = 1, .max_waiting = 3});
   auto hang = spawn([&] { return group.run([&] { hangs_on.wait(); }).error; });
@@ -145,7 +145,9 @@ FIBER_TEST_CASE("a BlockingGroup drops a call that is given up before the call h
   CHECK(group.stats().finished == 2);
 }
 
-FIBER_TEST_CASE("a BlockingGroup never refuses as many concurrent calls as it has threads") {
+FIBER_TEST_CASE(
+    "a BlockingGroup refuses no call while the number of concurrent calls is at most its number of "
+    "threads") {
   for (const std::size_t waiting : {std::size_t{0}, ~std::size_t{0}}) {
     BlockingGroup group({.max_threads = 4, .max_waiting = waiting});
     std::vector<JoinHandle<void>> callers;

@@ -117,7 +117,7 @@ TEST_CASE("the helper thread that became idle last makes the next blocking call"
   CHECK(next == longer);
 }
 
-TEST_CASE("no helper thread is started while another helper thread is idle") {
+TEST_CASE("a blocking call starts no helper thread while another helper thread is idle") {
   const weft::test::TestGuard guard("an idle helper is enough");
   BlockingPool pool(4, 1h);
   for (int i = 0; i < 10; ++i) {
@@ -127,7 +127,7 @@ TEST_CASE("no helper thread is started while another helper thread is idle") {
   CHECK(pool.size_hint() == 1);
 }
 
-TEST_CASE("an idle helper thread that is reserved for a coming call does not end") {
+TEST_CASE("an idle helper thread that is reserved for an upcoming call does not end") {
   const weft::test::TestGuard guard("expected calls");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
@@ -138,7 +138,7 @@ TEST_CASE("an idle helper thread that is reserved for a coming call does not end
   }
 }
 
-TEST_CASE("blocking calls are made in their order when the limit of helper threads is reached") {
+TEST_CASE("blocking calls run in FIFO order when the maximum number of helper threads is reached") {
   const weft::test::TestGuard guard("limit");
   BlockingPool pool(1);
   std::promise<void> release;

@@ -88,8 +88,9 @@ FIBER_TEST_CASE("one helper thread makes several blocking calls, one after anoth
   while (helpers.insert(blocking([] { return ::gettid(); })).second) continue;
 }
 
-FIBER_TEST_CASE_WITH("blocking calls beyond the limit of helper threads wait for a free thread",
-                     {.options = {.max_blocking_threads = 2}}) {
+FIBER_TEST_CASE_WITH(
+    "blocking calls beyond the maximum number of helper threads wait for a free thread",
+    {.options = {.max_blocking_threads = 2}}) {
   constexpr int kCalls = 50;
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -132,7 +133,7 @@ FIBER_TEST_CASE(
   partner.join();
 }
 
-FIBER_TEST_CASE("a fiber joins a thread in blocking() without blocking its worker") {
+FIBER_TEST_CASE("a fiber may join a thread inside blocking() without blocking the fiber's worker") {
   std::promise<int> promise;
   std::thread thread([&] { CHECK(promise.get_future().get() == 5); });
   auto giver = weft::spawn([&] { promise.set_value(5); });

@@ -126,7 +126,8 @@ int block_often() {
   }
 }
 
-TEST_CASE("a runtime with too few threads is refused, or runs with the available threads") {
+TEST_CASE(
+    "a runtime that can start too few threads throws an error or runs with the available threads") {
   if (weft::test::kSanitized) return;  // Some sanitizers start threads.
   const Group group = pids_group(3);
   const int status = status_in(group, [] {

@@ -42,7 +42,8 @@ std::size_t page_in_core(const char* address) {
 TEST_SUITE_BEGIN("runtime/core_files");
 
 FIBER_TEST_CASE(
-    "a small core file has the calls of parked and running fibers, and no unused stack parts") {
+    "a small core file contains the calls of parked and running fibers, and no unused stack "
+    "memory") {
   if (kSanitized) {
     MESSAGE("skipped: a sanitizer has larger frames");
     return;
@@ -78,7 +79,7 @@ FIBER_TEST_CASE(
 
 // The misuse that ends the process is detected after the fiber is marked as parked, but before it
 // has left its stack.
-FIBER_TEST_CASE("a small core file has all calls of a fiber that is about to park") {
+FIBER_TEST_CASE("a small core file contains all calls of a fiber that is about to park") {
   if (kSanitized) {
     MESSAGE("skipped: a sanitizer has larger frames");
     return;

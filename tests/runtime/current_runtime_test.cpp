@@ -22,7 +22,8 @@ std::uint64_t spawned(const Runtime& runtime) { return runtime.stats().spawned; 
 
 TEST_SUITE_BEGIN("runtime/current_runtime");
 
-TEST_CASE("a plain thread spawns in the first runtime, however many runtimes follow") {
+TEST_CASE(
+    "a plain thread spawns in the first runtime, no matter how many runtimes are made later") {
   const weft::test::TestGuard guard("first runtime");
   weft::Event stop;  // Outlives the runtime, whose end waits for the fiber.
   Runtime first({.workers = 1});
@@ -89,7 +90,8 @@ TEST_CASE("fibers that a plain thread spawns run while runtimes are made and des
   CHECK(joined > 0);
 }
 
-TEST_CASE("a delayed call keeps its runtime when the first runtime changes") {
+TEST_CASE(
+    "a delayed call is made in the runtime that it was set in even if the first runtime changes") {
   const weft::test::TestGuard guard("delayed calls");
   std::atomic<bool> stop{false};
   std::atomic<unsigned> made{0};
@@ -117,7 +119,9 @@ TEST_CASE("a delayed call keeps its runtime when the first runtime changes") {
   CHECK(made == set);
 }
 
-TEST_CASE("runtimes that are made and destroyed get no fibers of the first runtime") {
+TEST_CASE(
+    "fibers that a plain thread spawns run in the first runtime while other runtimes are made and "
+    "destroyed") {
   const weft::test::TestGuard guard("one stays");
   Runtime stays({.workers = 2});
   std::atomic<bool> stop{false};

@@ -78,7 +78,8 @@ std::uint64_t looks() {
 TEST_SUITE_BEGIN("runtime/deadlock");
 
 TEST_CASE(
-    "a deadlock is reported once, with all fiber names and calls, and the handler may resolve it") {
+    "a deadlock is reported once, with all fiber names and calls, and the deadlock handler may "
+    "resolve it") {
   SKIP_WITHOUT_VERDICTS();
   for (const unsigned workers : {1U, 2U, 8U}) {
     weft::Channel<int> channel;
@@ -157,7 +158,7 @@ TEST_CASE("a second deadlock is reported like the first deadlock") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("calls in a deadlock handler act as on a plain thread") {
+TEST_CASE("calls made by a deadlock handler behave as on a plain thread") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -183,7 +184,7 @@ TEST_CASE("calls in a deadlock handler act as on a plain thread") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("fibers that wait forever at the end of a runtime are reported as a deadlock") {
+TEST_CASE("fibers that still wait forever when their runtime ends are reported as a deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -288,7 +289,7 @@ TEST_CASE("a second runtime prevents the report of a deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a worker that is put to rest passes the search for deadlocks on to another worker") {
+TEST_CASE("when a worker becomes inactive, another worker takes over the search for deadlocks") {
   const weft::test::TestGuard guard("a worker that leaves passes the search for deadlocks on");
   std::atomic<unsigned> processors{2};
   weft::scheduler::SchedulerOptions options;

@@ -114,7 +114,7 @@ TEST_CASE("a profile that a signal requests is written to a file that only its o
 }
 
 TEST_CASE(
-    "a queued signal's value starts a profile, and the end of the runtime shortens the profile") {
+    "the value of a queued dump signal starts a profile, which the end of the runtime shortens") {
   const weft::test::TestGuard guard("a queued signal's number asks for a profile");
   const CapturedStderr captured;
   {
@@ -143,7 +143,8 @@ TEST_CASE("the earlier signal handler is restored when the last runtime has ende
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a signal handler that was installed after the runtime's handler is left in place") {
+TEST_CASE(
+    "the end of a runtime keeps a signal handler that was installed after the runtime's handler") {
   const weft::test::TestGuard guard("a handler that was installed later is left in place");
   const OldHandler clean_up(SIGUSR2);
   signal(SIGUSR2, SIG_IGN);
@@ -154,7 +155,7 @@ TEST_CASE("a signal handler that was installed after the runtime's handler is le
   CHECK(is_handled_by(&old_handler, SIGUSR2));
 }
 
-TEST_CASE("a runtime refuses a second dump signal and a signal that cannot be handled") {
+TEST_CASE("a runtime refuses a second dump signal, and a signal that cannot be handled") {
   const weft::test::TestGuard guard("a second signal is refused without a trace");
   for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                            SIGABRT, 32, 12345, -1}) {

@@ -91,7 +91,7 @@ TEST_CASE("a fiber may fork, and the child may make any call that a plain thread
 }
 
 // A runtime's end visits all pools of its process, and of no other process.
-TEST_CASE("the child of a fork has its own pools, independent of the parent's pools") {
+TEST_CASE("pools in the child of a fork are independent of the parent process's pools") {
   // The parent's threads allocate memory, and sanitizers do not hold its locks during a fork.
   if (weft::test::kSanitized) return;
   const weft::test::TestGuard guard("pools in a child");
@@ -232,8 +232,9 @@ DEATH_TEST_CASE(
   });
 }
 
-DEATH_TEST_CASE("using the parent's runtime in the child of a fork ends the child with a report",
-                "a Runtime was used in the child of a fork, which has none of its workers") {
+DEATH_TEST_CASE(
+    "using the parent process's runtime in the child of a fork ends the child with a report",
+    "a Runtime was used in the child of a fork, which has none of its workers") {
   Runtime runtime({.workers = 1});
   if (fork_quietly() == 0) runtime.go([] {});
   int status = 0;

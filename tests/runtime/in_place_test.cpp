@@ -48,7 +48,7 @@ ONE_WORKER_TEST_CASE("a joined fiber that has not started runs on the stack of t
 }
 
 ONE_WORKER_TEST_CASE(
-    "a fiber with a name, a large callable or a destroyed handle also runs in place") {
+    "a fiber with a name or a large callable, or whose handle is destroyed, also runs in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   const auto note = [&](std::intptr_t place) {
@@ -75,7 +75,7 @@ ONE_WORKER_TEST_CASE(
 }
 
 ONE_WORKER_TEST_CASE(
-    "a child run in place has as much stack as on its own stack, at any depth of its parent") {
+    "at any depth, a child that runs in place has as much stack as on its own stack") {
   if (weft::test::kSanitized) return;  // Sanitized frames are larger.
   const std::function<int()> nothing = [] { return 1; };
   for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
@@ -155,7 +155,8 @@ FIBER_TEST_CASE("an inlined child has its own id, name and FiberLocals") {
   CHECK(*local == 7);
 }
 
-FIBER_TEST_CASE("a child run in place and its parent do not see each other's current exceptions") {
+FIBER_TEST_CASE(
+    "a child that runs in place and its parent do not see each other's current exceptions") {
   for (int i = 0; i < 70; ++i) {
     try {
       throw std::runtime_error("the parent's");
@@ -182,7 +183,7 @@ struct JoinsOnTheWay {
     CHECK(std::uncaught_exceptions() == 1);
   }
 };
-FIBER_TEST_CASE("a destructor may join a fiber while an exception unwinds the destructor's stack") {
+FIBER_TEST_CASE("a destructor that runs during stack unwinding may join a fiber") {
   int caught = 0;
   for (int i = 0; i < 70; ++i) {
     try {
@@ -255,7 +256,7 @@ std::uint64_t greedy(std::uint64_t levels) {
   if (levels == 0) return used;
   return used + spawn([levels] { return greedy(levels - 1); }).join();
 }
-FIBER_TEST_CASE("a child run in place can use three quarters of a stack at any depth") {
+FIBER_TEST_CASE("a child that runs in place can use three quarters of a stack at any depth") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 

@@ -185,7 +185,7 @@ TEST_CASE("wait_idle_for() returns at its deadline and lists the remaining fiber
 }
 
 TEST_CASE(
-    "a plain thread may wake the last fiber of a runtime that ends before the thread returns") {
+    "a runtime may end before a plain thread has returned from the call that woke its last fiber") {
   const TestGuard guard("late waker");
   const int rounds = 500 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {

@@ -54,7 +54,7 @@ TEST_CASE("WEFT_WORKERS accepts a number from 1 to 1024 and no other text") {
   }
 }
 
-TEST_CASE("WEFT_WORKERS is used only if the program sets no number of workers") {
+TEST_CASE("WEFT_WORKERS has an effect only if the program sets no number of workers") {
   const weft::test::TestGuard guard("WEFT_WORKERS");
   const char* before = std::getenv("WEFT_WORKERS");
   const std::string kept = before != nullptr ? before : "";
@@ -69,7 +69,9 @@ TEST_CASE("WEFT_WORKERS is used only if the program sets no number of workers") 
   if (before != nullptr) setenv("WEFT_WORKERS", kept.c_str(), 1);
 }
 
-TEST_CASE("the error about a refused runtime option shows the option, its value and its limit") {
+TEST_CASE(
+    "the error about a refused runtime option shows the option, its value and the permitted "
+    "range") {
   std::string what = refusal([] { (void)resolve({.workers = 1025}); });
   CHECK(holds(what, "workers"));
   CHECK(holds(what, "1025"));
@@ -119,7 +121,9 @@ FIBER_TEST_CASE_WITH("spawning more fibers than max_fibers throws an error that 
   weft::go([] {});  // There is room again.
 }
 
-TEST_CASE("spawns throw an error that names the memory goal while memory is above the goal") {
+TEST_CASE(
+    "spawning throws an error that names memory_goal while the process uses more memory than the "
+    "goal") {
   weft::Runtime runtime({.workers = 1, .memory_goal = 1});
   std::string what;
   while (what.empty()) {

@@ -79,7 +79,7 @@ FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the Pin 
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("a child that its joining parent runs in place may pin itself") {
+FIBER_TEST_CASE("a child that runs in place inside its parent's join() may pin itself") {
   std::atomic<int> moved{0};
   weft::WaitGroup group;
   for (int i = 0; i < 16; ++i) {

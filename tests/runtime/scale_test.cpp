@@ -169,7 +169,7 @@ THREAD_TEST_CASE_WITH("idle workers free the memory of finished fibers automatic
   }
 }
 
-THREAD_TEST_CASE("the statistics of a runtime are exact when no fiber runs") {
+THREAD_TEST_CASE("the statistics of a runtime are exact while no fiber runs") {
   const auto before = runtime.stats();
   CHECK(before.workers == runtime.workers());
   CHECK(before.live == 0);

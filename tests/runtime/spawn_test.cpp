@@ -148,7 +148,7 @@ THREAD_TEST_CASE("the captures of a fiber's callable are destroyed before join()
   weft::spawn(check).join();
 }
 
-FIBER_TEST_CASE("a spawn that fails starts no fiber and releases the callable") {
+FIBER_TEST_CASE("a spawn that fails starts no fiber and destroys the callable") {
   const auto held = std::make_shared<int>(1);
   try {
     weft::go({.stack_size = std::size_t{1} << 40}, [held] {});

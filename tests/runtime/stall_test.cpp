@@ -164,7 +164,7 @@ TEST_CASE(
   ::close(pipe_ends[1]);
 }
 
-TEST_CASE("the stall report of a fiber in a system call does not interrupt a sleep") {
+TEST_CASE("a stall report about a fiber in nanosleep() does not interrupt the sleep") {
   const weft::test::TestGuard guard("a sleeper is looked at");
   // Any signal with a handler ends nanosleep early. A signal may come if the thread was kept from
   // running for so long that it has not entered the call. So one undisturbed call suffices.

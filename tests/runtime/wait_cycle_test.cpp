@@ -116,7 +116,8 @@ FIBER_TEST_CASE_WITH("the search for wait cycles finds a fiber that waits for it
 }
 
 FIBER_TEST_CASE_WITH(
-    "the search for wait cycles finds a join of a fiber that needs the joiner's mutex",
+    "the search for wait cycles finds a fiber that holds a mutex while joining a fiber that needs "
+    "the mutex",
     {kWithOwners}) {
   if (!can_read_memory()) return;
   using Task = std::function<void()>;

@@ -60,7 +60,8 @@ TEST_CASE("a fiber that ran reports no parked time until the next scan finds the
   CHECK(parked_time(fiber, at(12s)) == 2s);
 }
 
-TEST_CASE("one step of a scan visits some of the fiber records, and a complete scan visits all") {
+TEST_CASE(
+    "each step of a scan visits only some fiber records, and a complete scan visits all of them") {
   FiberStore store(nullptr, 100'000);
   FiberCache cache(store);
   std::vector<Fiber*> fibers;

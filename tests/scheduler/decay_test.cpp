@@ -1,4 +1,4 @@
-// Tests that memory of a burst is given back although the workers never rest for long.
+// Tests that memory that a burst used is released even though workers never sleep for long.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -84,7 +84,8 @@ THREAD_TEST_CASE_WITH("idle memory of any amount is freed within one decay perio
   CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
 }
 
-TEST_CASE("stacks that are needed in each period stay, and only unneeded stacks are freed") {
+TEST_CASE(
+    "stacks that are needed in each decay period are kept, and only unneeded stacks are freed") {
   weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
   constexpr unsigned kClass = weft::fibers::kDefaultSizeClass;
   std::vector<weft::fibers::Stack*> chains;

@@ -54,7 +54,7 @@ class PingPong {
 
 TEST_SUITE_BEGIN("scheduler/fairness");
 
-FIBER_TEST_CASE_WITH("a pair of fibers that wake each other forever does not starve a third fiber",
+FIBER_TEST_CASE_WITH("two fibers that wake each other forever do not starve a third fiber",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();
@@ -67,7 +67,7 @@ FIBER_TEST_CASE_WITH("a pair of fibers that wake each other forever does not sta
   pair.stop();
 }
 
-FIBER_TEST_CASE_WITH("a pair of fibers that wake each other forever does not starve a timer",
+FIBER_TEST_CASE_WITH("two fibers that wake each other forever do not starve a timer",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();

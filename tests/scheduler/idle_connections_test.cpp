@@ -61,7 +61,7 @@ std::uint64_t count_waits_of_runtime() {
 
 TEST_SUITE_BEGIN("scheduler/idle_connections");
 
-// The case first waits some seconds, until unused memory is given back and the monitor sleeps.
+// The case first waits some seconds, until unused memory is released and the monitor sleeps.
 // WEFT_IDLE_CONNECTIONS and WEFT_IDLE_SECONDS set the number and the time.
 THREAD_TEST_CASE_WITH("no thread of the runtime wakes while all connections are idle",
                       {.workers = {1, 4, 64}}) {

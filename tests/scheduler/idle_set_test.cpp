@@ -18,14 +18,14 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("scheduler/idle_set");
 
-TEST_CASE("added work wakes no worker when no worker sleeps") {
+TEST_CASE("adding work wakes no worker when no worker sleeps") {
   IdleSet idle(8);
   CHECK(!idle.anyone_asleep());
   CHECK(!idle.wants_wake_hint());
   CHECK(idle.work_added() == IdleSet::kNobody);
 }
 
-TEST_CASE("added work wakes no worker while another worker searches") {
+TEST_CASE("adding work wakes no worker while another worker searches for work") {
   IdleSet idle(4);
   for (unsigned worker = 0; worker < 4; ++worker) idle.begin_sleep(worker);
   const int chosen = idle.work_added();
@@ -36,7 +36,8 @@ TEST_CASE("added work wakes no worker while another worker searches") {
   CHECK(idle.work_added() != IdleSet::kNobody);
 }
 
-TEST_CASE("added work wakes each sleeping worker once, for any number of workers") {
+TEST_CASE(
+    "repeatedly adding work wakes each sleeping worker once, however many workers there are") {
   for (const unsigned workers : {1U, 63U, 64U, 65U, IdleSet::kMaxWorkers}) {
     IdleSet idle(workers);
     for (unsigned worker = 0; worker < workers; ++worker) idle.begin_sleep(worker);
@@ -53,7 +54,7 @@ TEST_CASE("added work wakes each sleeping worker once, for any number of workers
   }
 }
 
-TEST_CASE("added work does not wake a worker that has ended its sleep by itself") {
+TEST_CASE("adding work does not wake a worker that has already ended its sleep by itself") {
   IdleSet idle(2);
   idle.begin_sleep(0);
   idle.begin_sleep(1);
@@ -62,7 +63,7 @@ TEST_CASE("added work does not wake a worker that has ended its sleep by itself"
   CHECK(idle.end_search());
 }
 
-TEST_CASE("at most half of the workers, rounded up, may search at once") {
+TEST_CASE("at most half of the workers, rounded up, may search for work at once") {
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     IdleSet idle(workers);
     unsigned searching = 0;

@@ -65,7 +65,7 @@ TEST_CASE("fibers that are woken or yield leave a local queue in FIFO order, how
   }
 }
 
-TEST_CASE("the fiber woken last runs next, but only once in a row while other fibers are queued") {
+TEST_CASE("the fiber woken last runs next, but not twice in a row while other fibers are queued") {
   LocalQueue queue(true);
   Records records(4, 4);
   queue.push_last(records[0]);
@@ -92,7 +92,7 @@ TEST_CASE("a fiber that a later woken fiber displaces goes to the end of the que
   CHECK(queue.pop() == &records[1]);
 }
 
-TEST_CASE("new fibers beyond the ring run newest chain first until reach_oldest() is called") {
+TEST_CASE("chains of new fibers beyond the ring run newest first until reach_oldest() is called") {
   LocalQueue queue(true);
   constexpr std::size_t kCount = 2'000;
   Records records(kCount);
@@ -109,7 +109,7 @@ TEST_CASE("new fibers beyond the ring run newest chain first until reach_oldest(
   CHECK(reached);
 }
 
-TEST_CASE("new fibers beyond the ring start when no started fiber is queued") {
+TEST_CASE("new fibers that overflow the ring start when no started fiber is queued") {
   LocalQueue queue(true);
   constexpr std::size_t kNew = 2'000;
   constexpr std::size_t kStarted = 1'000;
@@ -167,7 +167,7 @@ TEST_CASE("a stolen chain of new fibers runs after the fibers already queued") {
   CHECK(left == kCount);
 }
 
-TEST_CASE("new fibers of a stolen chain run on a thief with an empty queue") {
+TEST_CASE("a thief with an empty queue runs the new fibers of a stolen chain") {
   constexpr std::size_t kCount = 400;
   LocalQueue victim(true);
   Records records(kCount);
@@ -206,7 +206,7 @@ TEST_CASE("new fibers at most double the time between two runs of a fiber that h
   }
 }
 
-TEST_CASE("a thief takes the fibers that became ready first, from the ring or beyond it") {
+TEST_CASE("a thief takes the fibers that became ready first, whether in the ring or beyond it") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   constexpr std::size_t kCount = 1'000;
@@ -222,7 +222,7 @@ TEST_CASE("a thief takes the fibers that became ready first, from the ring or be
   CHECK(thief.pop() == &records[0]);
 }
 
-TEST_CASE("a thief takes half of a queue's fibers beyond the ring, rounded up") {
+TEST_CASE("a thief takes half of the fibers in a worker's overflow queue, rounded up") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
@@ -233,7 +233,7 @@ TEST_CASE("a thief takes half of a queue's fibers beyond the ring, rounded up") 
   CHECK(thief.pop() == nullptr);
 }
 
-TEST_CASE("a local queue counts how often new fibers did not fit into the ring") {
+TEST_CASE("a local queue counts how many times new fibers did not fit into the ring") {
   LocalQueue queue(true);
   Records records(2 * RunQueue::kCapacity);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) spawn(queue, records[i]);
@@ -261,7 +261,7 @@ TEST_CASE("stolen fibers that became ready earlier run before the thief's own fi
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("the queue with the older fiber beyond the ring waits longer than the other queue") {
+TEST_CASE("waits_longer_than() compares the oldest fibers of two overflow queues") {
   LocalQueue one(true);
   LocalQueue other(true);
   constexpr std::size_t kCount = RunQueue::kCapacity + 1;
@@ -281,7 +281,7 @@ TEST_CASE("the queue with the older fiber beyond the ring waits longer than the 
 }
 
 // Alternately, 100 fibers become ready in one queue, then 100 in the other.
-TEST_CASE("stolen fibers are sorted by age among the fibers beyond the ring of their new queue") {
+TEST_CASE("stolen fibers are sorted by age into the thief's overflow queue") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kTogether = 100;
@@ -305,7 +305,7 @@ TEST_CASE("stolen fibers are sorted by age among the fibers beyond the ring of t
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("fibers stolen from a ring run before the thief's own fibers beyond the ring") {
+TEST_CASE("fibers stolen from a ring run before the fibers in the thief's own overflow queue") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -348,7 +348,7 @@ TEST_CASE("take_all() takes all fibers of a local queue at once") {
 }
 
 // The owner uses plain stores until another thread opens the queue.
-TEST_CASE("a local queue that is opened to thieves while its owner works loses no fiber") {
+TEST_CASE("a local queue that is opened to thieves while its owner uses the queue loses no fiber") {
   if (!weft::base::prepare_barriers()) {
     MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
     return;

@@ -49,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a default memory goal refuses growth only while fibers use at least an eighth of the goal") {
+    "a default memory goal refuses growth only if fibers use at least an eighth of the goal") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));
@@ -67,7 +67,8 @@ TEST_CASE(
   CHECK(goal.times() == 1);
 }
 
-TEST_CASE("a memory goal that the program has set refuses growth while the goal is reached") {
+TEST_CASE(
+    "a memory goal set by the program refuses growth whenever the process has reached the goal") {
   Looks looks;
   (void)looks.look(799);
   looks.goal.judge(0);
@@ -80,7 +81,9 @@ TEST_CASE("a memory goal that the program has set refuses growth while the goal 
   CHECK_FALSE(looks.goal.is_refusing());
 }
 
-TEST_CASE("fiber records may not grow when the process uses as much memory as the memory goal") {
+TEST_CASE(
+    "no further fiber records are allocated when the process uses as much memory as the memory "
+    "goal") {
   Looks looks;
   bytes_in_use = 799;
   CHECK(looks.goal.may_grow(0));
@@ -102,7 +105,7 @@ TEST_CASE("the memory goal is checked often only while memory grows fast") {
   CHECK(looks.goal.is_close());
 }
 
-TEST_CASE("memory is not measured without a memory goal, nor twice in one period") {
+TEST_CASE("the process's memory is measured only with a memory goal, and at most once per period") {
   MemoryGoal none(0, true, []() noexcept -> std::size_t { return bytes_in_use; });
   bytes_in_use = 1000;
   CHECK_FALSE(none.look(1));

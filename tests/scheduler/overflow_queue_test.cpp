@@ -27,7 +27,7 @@ Fiber& chain_of(Fiber* first, std::size_t length) {
 
 TEST_SUITE_BEGIN("scheduler/overflow_queue");
 
-TEST_CASE("an empty overflow queue returns nothing at either end") {
+TEST_CASE("an empty overflow queue returns neither a newest nor an oldest fiber") {
   OverflowQueue queue;
   CHECK(queue.take_newest() == nullptr);
   CHECK(queue.take_oldest() == nullptr);
@@ -35,7 +35,8 @@ TEST_CASE("an empty overflow queue returns nothing at either end") {
   CHECK(queue.size_hint() == 0);
 }
 
-TEST_CASE("an overflow queue refuses a fiber at its old end if the push would allocate memory") {
+TEST_CASE(
+    "an overflow queue's try_push_oldest() refuses a fiber if the push would allocate memory") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(2);
   CHECK_FALSE(queue.try_push_oldest(fibers[0]));

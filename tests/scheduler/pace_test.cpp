@@ -29,7 +29,8 @@ struct Runner {
 
 TEST_SUITE_BEGIN("scheduler/pace");
 
-TEST_CASE("a worker may run as many fibers before its next periodic check as fit into a period") {
+TEST_CASE(
+    "before its next periodic check, a worker may run as many fibers as fit into one period") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);
@@ -37,8 +38,8 @@ TEST_CASE("a worker may run as many fibers before its next periodic check as fit
 }
 
 TEST_CASE(
-    "idle time is not part of a worker's measured pace, and a resumed worker may run the most "
-    "fibers") {
+    "a worker's measured pace excludes idle time, and a resumed worker may run the maximum number "
+    "of fibers") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
@@ -50,7 +51,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker with short runs calls other workers for help less and less often, up to a bound") {
+    "a worker whose fibers run briefly calls other workers for help less often each time, down to "
+    "a minimum rate") {
   Runner runner;
   std::int64_t last_call = 0;
   std::int64_t pause = 0;
@@ -82,7 +84,7 @@ TEST_CASE("a worker that found no other worker calls for help only after its nex
 }
 
 TEST_CASE(
-    "a worker may call for help each time when its runs last longer than fibers should wait") {
+    "a worker may call for help each time if its fibers run longer than ready fibers should wait") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
   runner.pace.note_call(runner.now);
@@ -90,8 +92,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker with short runs reports waiting fibers only if two consecutive periodic checks find "
-    "them") {
+    "a worker whose fibers run briefly reports waiting fibers only if two consecutive periodic "
+    "checks find them") {
   Runner runner;
   (void)runner.run(10, 10 * kMicrosecond);
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 4));
@@ -101,7 +103,8 @@ TEST_CASE(
   CHECK(!runner.pace.finds_waiting(50 * kMicrosecond, 5));
 }
 
-TEST_CASE("a long run is remembered for 100 ms, or forever without a monitor") {
+TEST_CASE(
+    "a worker expects further long runs for 100 ms after a long run, or always without a monitor") {
   Runner runner;
   CHECK(!runner.pace.expects_long_runs(0));
   runner.pace.note_long_run(0);

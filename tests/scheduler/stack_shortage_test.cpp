@@ -133,7 +133,7 @@ void with_crowd(weft::RuntimeOptions options, Body body) {
 
 TEST_SUITE_BEGIN("scheduler/stack_shortage");
 
-TEST_CASE("fibers that wait for a stack are in no run queue, and all of them end later") {
+TEST_CASE("fibers that wait for a stack are in no run queue, and all of them finally run") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();

@@ -100,14 +100,16 @@ TEST_CASE("a thief takes the next fiber of a worker that ran no fiber between tw
   CHECK(is_taken());
 }
 
-TEST_CASE("a worker checks other workers for stuck fibers at most once in 200 us") {
+TEST_CASE("a worker checks at most once in 200 us whether other workers are stuck in a fiber") {
   Thief thief(2, 1);
   CHECK(thief.begin_visits(kStart));
   CHECK(!thief.begin_visits(kStart + tuning::kVisitPeriod - 1));
   CHECK(thief.begin_visits(kStart + tuning::kVisitPeriod));
 }
 
-TEST_CASE("a worker takes half the difference in fibers from a worker whose fibers wait long") {
+TEST_CASE(
+    "a worker steals half of the difference in queue lengths from a worker whose fibers wait "
+    "long") {
   struct Row {
     std::int64_t queued;
     std::int64_t mine;

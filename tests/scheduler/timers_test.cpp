@@ -167,7 +167,7 @@ TEST_CASE("cancelling a timer twice, or after the timer has fired, does nothing"
   CHECK(timers.expire(5 * kTick) == &first);
 }
 
-TEST_CASE("a timer is dropped without firing if a notify has already ended the wait") {
+TEST_CASE("a timer is dropped without firing if a notify has already ended the timer's wait") {
   Timers timers(0);
   Timer lost;
   Timer won;

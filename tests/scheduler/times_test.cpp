@@ -24,7 +24,8 @@ std::uint64_t count_of(const Durations& durations) {
 TEST_SUITE_BEGIN("scheduler/times");
 
 FIBER_TEST_CASE(
-    "the times of a worker are 0 at a moment before the worker started or fell asleep") {
+    "a worker's recorded times are not negative at a moment before the worker started or fell "
+    "asleep") {
   weft::this_fiber::sleep_for(2ms);  // The other workers sleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);
@@ -33,8 +34,7 @@ FIBER_TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "the last bucket of a histogram counts all durations that are too long for other buckets") {
+TEST_CASE("the last bucket of a histogram counts all durations that exceed the other buckets") {
   Durations durations;
   constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);
@@ -49,7 +49,7 @@ TEST_CASE(
   CHECK(durations.sum() == (std::uint64_t{1} << 62) + (std::uint64_t{15} << (kLast - 2)));
 }
 
-TEST_CASE("a sampler follows only the first fiber that becomes ready, until that fiber has run") {
+TEST_CASE("a sampler measures only the first fiber that becomes ready, until that fiber has run") {
   Sampler sampler;
   weft::fibers::Fiber first;
   weft::fibers::Fiber second;

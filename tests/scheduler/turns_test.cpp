@@ -240,13 +240,14 @@ void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size
 
 TEST_SUITE_BEGIN("scheduler/turns");
 
-THREAD_TEST_CASE_WITH("a fiber that yields waits for at most two turns of other fibers",
+THREAD_TEST_CASE_WITH("a yielding fiber runs again after at most two turns of other fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_yielding);
 }
 
-THREAD_TEST_CASE_WITH("a fiber that yields waits no longer when the fibers constantly spawn fibers",
-                      {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH(
+    "a yielding fiber waits no longer when other yielding fibers constantly spawn fibers",
+    {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_spawning);
 }
 

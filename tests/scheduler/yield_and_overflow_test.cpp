@@ -11,7 +11,8 @@
 #include "tests/support/fiber_test.hpp"
 
 TEST_SUITE("scheduler/yield_and_overflow") {
-  FIBER_TEST_CASE("a fiber that yields until any number of other fibers have run sees them run") {
+  FIBER_TEST_CASE(
+      "a loop that yields until all other fibers have run ends, however many fibers there are") {
     // Tests several numbers, because the fault appeared only when two counters were in step.
     for (const std::size_t count : {1000UL, 1001UL, 1007UL, 3001UL, 10'000UL}) {
       std::atomic<std::size_t> entered{0};

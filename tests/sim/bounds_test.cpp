@@ -51,7 +51,7 @@ TEST_CASE(
   CHECK(ticks >= 86'399);
 }
 
-TEST_CASE("a simulation runs a million turns of fibers in one run") {
+TEST_CASE("a simulation can run fibers for a million turns") {
   const weft::test::TestGuard guard("a million turns of fibers are simulated in one run");
   const sim::Report report = sim::explore({.seeds = 1}, [](sim::World&) {
     std::vector<weft::JoinHandle<void>> fibers;

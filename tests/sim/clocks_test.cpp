@@ -45,7 +45,7 @@ Waits measure(double parts_per_million, Wait wait) {
 
 }  // namespace
 
-TEST_CASE("sleeps, limits and tickers of a simulated host end by the host's own clock") {
+TEST_CASE("sleeps, deadlines and tickers of a simulated host follow the host's own clock") {
   const weft::test::TestGuard guard("sleeps, limits and tickers end by the host's clock");
   const auto sleep = [] { weft::this_fiber::sleep_for(1h); };
   const auto limit = [] {
@@ -69,7 +69,8 @@ TEST_CASE("sleeps, limits and tickers of a simulated host end by the host's own 
   }
 }
 
-TEST_CASE("a simulated clock drift begins when it is set, and clocks of hosts never go back") {
+TEST_CASE(
+    "a simulated clock drift begins when it is set, and the clocks of hosts never go backwards") {
   const weft::test::TestGuard guard("a drift begins when it is set");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     std::chrono::nanoseconds shown{0};

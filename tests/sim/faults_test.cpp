@@ -72,7 +72,8 @@ bool has_echo() {
 
 }  // namespace
 
-TEST_CASE("a service continues while its calls fail, and answers when calls succeed again") {
+TEST_CASE(
+    "a simulated service continues while its calls fail, and answers when calls succeed again") {
   const weft::test::TestGuard guard("a service outlives calls that fail");
   int answers = 0;
   int failures = 0;
@@ -91,7 +92,7 @@ TEST_CASE("a service continues while its calls fail, and answers when calls succ
   CHECK(failures > 100);
 }
 
-TEST_CASE("a simulated file has its complete contents unless a call has failed") {
+TEST_CASE("a simulated file has its complete contents unless a call on the file has failed") {
   const weft::test::TestGuard guard("a file has its whole contents, or a call has failed");
   int errors = 0;
   sim::explore({.seeds = 50}, [&](sim::World& world) {
@@ -119,7 +120,7 @@ TEST_CASE("a simulated file has its complete contents unless a call has failed")
   CHECK(errors > 10);
 }
 
-TEST_CASE("calls on simulated paths change nothing when the seed makes them fail") {
+TEST_CASE("calls on simulated paths change nothing when the simulation makes the calls fail") {
   const weft::test::TestGuard guard("calls on paths change nothing if the seed makes them fail");
   int failed = 0;
   int done = 0;
@@ -140,7 +141,8 @@ TEST_CASE("calls on simulated paths change nothing when the seed makes them fail
   CHECK(failed > 5);
 }
 
-TEST_CASE("failed lookups and datagrams leave a socket usable, and a file read may return a part") {
+TEST_CASE(
+    "failed lookups and datagrams leave a socket usable, and a file read may return fewer bytes") {
   const weft::test::TestGuard guard("lookups and datagrams that fail leave the socket usable");
   int lookups = 0;
   int datagrams = 0;

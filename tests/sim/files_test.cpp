@@ -140,8 +140,7 @@ TEST_CASE(
   CHECK(is_renamed.size() == 2);
 }
 
-TEST_CASE(
-    "a simulated power cut loses no synced number, and may lose a number that was not synced") {
+TEST_CASE("a simulated power cut loses no synced data, and may lose data that was not synced") {
   const weft::test::TestGuard guard("a power cut loses nothing that was synced");
   std::set<bool> kept_more;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -180,7 +179,9 @@ TEST_CASE("a crash of a simulated process loses no written data, and a new disk 
   });
 }
 
-TEST_CASE("a simulated power cut leaves a replaced file old or new, and may mix a rewritten file") {
+TEST_CASE(
+    "after a simulated power cut, a replaced file has old or new contents, but a rewritten file "
+    "may be mixed") {
   const weft::test::TestGuard guard("a replaced file is the old one or the new one");
   const std::string before(20'000, 'a');
   const std::string after(30'000, 'b');
@@ -220,7 +221,7 @@ TEST_CASE("a file rewritten without a sync is empty after some simulated power c
   CHECK_THROWS_AS(sim::explore({.seeds = 100, .shrinks = false}, body), sim::Failure);
 }
 
-TEST_CASE("World::disturb() cuts the power, and a seed loses the same data in each run") {
+TEST_CASE("World::disturb() cuts the power, and each run of one seed loses the same data") {
   const weft::test::TestGuard guard("disturb() cuts power");
   (void)sim::check_determinism({.seeds = 20}, [](sim::World& world) {
     std::vector<int> synced;

@@ -56,7 +56,7 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE("a mutex is passed from each waiter to the next waiter") {
+TEST_CASE("a mutex is passed from each caller to the caller that waits next") {
   const weft::test::TestGuard guard("a mutex passes from each waiter to the next waiter");
   sim::explore(options(), [](sim::World&) {
     weft::Mutex mutex;
@@ -73,7 +73,7 @@ TEST_CASE("a mutex is passed from each waiter to the next waiter") {
   });
 }
 
-TEST_CASE("a waiter that gives up admits the smaller acquires behind that waiter") {
+TEST_CASE("a smaller acquire succeeds when the larger acquire that waits before it gives up") {
   const weft::test::TestGuard guard("a waiter that gives up lets smaller demands through");
   sim::explore(options(), [](sim::World&) {
     weft::Semaphore semaphore(1);
@@ -95,7 +95,7 @@ TEST_CASE("a timer that is reset wakes the fiber that waits for the timer") {
   });
 }
 
-TEST_CASE("a short sleep ends on time while another fiber sleeps longer") {
+TEST_CASE("a short sleep ends on time while another fiber has a longer sleep") {
   const weft::test::TestGuard guard("no sleep is late because another sleep is longer");
   sim::explore(options(), [](sim::World&) {
     auto longer = weft::spawn([] { weft::this_fiber::sleep_for(1h); });
@@ -109,7 +109,7 @@ TEST_CASE("a short sleep ends on time while another fiber sleeps longer") {
   });
 }
 
-TEST_CASE("a client repeats a request when the server has just closed the connection") {
+TEST_CASE("a client repeats a request when the server has just closed the idle connection") {
   const weft::test::TestGuard guard("a request on a closed connection is made again");
   sim::explore(options(), [](sim::World& world) {
     world.network().latency(1ms, 50ms);
@@ -141,7 +141,7 @@ TEST_CASE("a submitter that waits for room in a pool is admitted") {
   });
 }
 
-TEST_CASE("a pool of capacity 1 runs each task that comes after an idle time") {
+TEST_CASE("a pool of capacity 1 runs each task that is submitted while its worker goes idle") {
   const weft::test::TestGuard guard("a pool of one worker runs each task");
   sim::explore(options(), [](sim::World&) {
     weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -154,7 +154,7 @@ TEST_CASE("a pool of capacity 1 runs each task that comes after an idle time") {
   });
 }
 
-TEST_CASE("a result without a waiting caller is destroyed in the slot of its task") {
+TEST_CASE("a result that no caller waits for is destroyed in the slot of its task") {
   const weft::test::TestGuard guard("a result that no caller awaits is destroyed in the slot");
   sim::explore(options(), [](sim::World&) {
     int count = 0;
@@ -166,7 +166,8 @@ TEST_CASE("a result without a waiting caller is destroyed in the slot of its tas
   });
 }
 
-TEST_CASE("a retired worker whose FiberLocal waits for a task has no slot to return") {
+TEST_CASE(
+    "a retired worker has no slot to give back when its FiberLocal destructor waits for a task") {
   const weft::test::TestGuard guard("a retired worker has no slot to return");
   struct Kept {
     weft::FiberPool* pool = nullptr;
@@ -200,7 +201,7 @@ TEST_CASE("a retired worker whose FiberLocal waits for a task has no slot to ret
   });
 }
 
-TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no room") {
+TEST_CASE("a task of a sub-pool runs although a heavy task of the parent waits for slots") {
   const weft::test::TestGuard guard("a task of a sub-pool runs although a heavy one has no room");
   sim::explore(options(), [](sim::World&) {
     // No worker retires: a worker that starts the fiber for that looks for a task again.
@@ -234,7 +235,7 @@ TEST_CASE("join() of a cancelled pool returns after the dropped tasks are destro
   });
 }
 
-TEST_CASE("a task of a group at the limit spawns another task of the group") {
+TEST_CASE("a task of a group whose max_running is reached may spawn another task of the group") {
   const weft::test::TestGuard guard("a task of a group at its limit starts another one");
   sim::explore(options(), [](sim::World&) {
     weft::TaskGroup group({.max_running = 2});
@@ -245,7 +246,7 @@ TEST_CASE("a task of a group at the limit spawns another task of the group") {
   });
 }
 
-TEST_CASE("an idle connection ends when its server stops") {
+TEST_CASE("an idle connection is closed when its server stops") {
   const weft::test::TestGuard guard("a connection between two requests ends");
   sim::explore(options(), [](sim::World& world) {
     auto listener = net::TcpListener::listen(net::Address::any_v4(7));

@@ -75,7 +75,9 @@ TEST_CASE("simulated HTTP clients, a server and its pool run in the same way in 
   CHECK(report.runs == 30);
 }
 
-TEST_CASE("repeatable HTTP requests succeed despite crashes, partitions and stops of the server") {
+TEST_CASE(
+    "repeatable HTTP requests succeed again after crashes, partitions and stops of the simulated "
+    "server") {
   const weft::test::TestGuard guard("requests that may be repeated survive");
   const sim::Report report = sim::explore({.seeds = 100}, [](sim::World& world) {
     world.network().latency(1ms, 20ms).loss(0.02);
@@ -96,7 +98,7 @@ TEST_CASE("repeatable HTTP requests succeed despite crashes, partitions and stop
   CHECK(report.simulated > 100min);
 }
 
-TEST_CASE("the idle limit of an HTTP server closes an unused connection in virtual time") {
+TEST_CASE("the idle time limit of an HTTP server closes an unused connection in virtual time") {
   const weft::test::TestGuard guard("a connection that nobody uses is closed");
   sim::explore({.seeds = 10}, [](sim::World& world) {
     world.host("server", [] {
@@ -206,7 +208,8 @@ TEST_CASE("the metrics of a simulated host show only the host's current process"
   CHECK(first.find("number=") == std::string::npos);
 }
 
-TEST_CASE("a runtime outside a simulation ends although the simulation left an idle pool worker") {
+TEST_CASE(
+    "a runtime outside a simulation can end after a simulation that left an idle pool worker") {
   const weft::test::TestGuard guard("a runtime ends although a world has left a worker");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", [] {

@@ -155,7 +155,9 @@ TEST_CASE("names of simulated hosts are resolved, and other names and addresses 
   });
 }
 
-TEST_CASE("a simulated port without a listener refuses, and a host without power does not answer") {
+TEST_CASE(
+    "a simulated port without a listener refuses connections, and a host without power does not "
+    "answer") {
   const weft::test::TestGuard guard("a port where nobody listens refuses");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -173,7 +175,7 @@ TEST_CASE("a simulated port without a listener refuses, and a host without power
   });
 }
 
-TEST_CASE("a full backlog makes a simulated connect wait until another connection is accepted") {
+TEST_CASE("a simulated connect to a full backlog waits until another connection is accepted") {
   const weft::test::TestGuard guard("a full backlog lets a connection wait");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     auto listener = net::TcpListener::listen(net::Address::any_v4(7), {.backlog = 1});
@@ -266,7 +268,7 @@ TEST_CASE("a simulated host that restarts after a power loss resets its earlier 
   });
 }
 
-TEST_CASE("a simulated host that is stopped keeps arriving data and answers when it continues") {
+TEST_CASE("a simulated host that is stopped receives data, and answers when it continues") {
   const weft::test::TestGuard guard("a stopped host keeps what comes");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });
@@ -282,7 +284,7 @@ TEST_CASE("a simulated host that is stopped keeps arriving data and answers when
   });
 }
 
-TEST_CASE("a simulated host that crashes itself does not continue") {
+TEST_CASE("a fiber that crashes its own simulated host does not continue") {
   const weft::test::TestGuard guard("a host that crashes itself does not continue");
   bool went_on = false;
   int starts = 0;

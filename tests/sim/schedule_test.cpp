@@ -85,7 +85,9 @@ TEST_CASE("each strategy of sim::explore() finds a lost update and a deadlock of
   }
 }
 
-TEST_CASE("the priorities strategy finds a lost update at depth 2 and none at depth 1") {
+TEST_CASE(
+    "the priorities strategy of sim::explore() finds a lost update at depth 2, but not at depth "
+    "1") {
   const weft::test::TestGuard guard("priorities find a lost update at depth 2");
   const auto reason_at = [](unsigned depth) {
     return failure_of(&add_without_lock,
@@ -96,7 +98,7 @@ TEST_CASE("the priorities strategy finds a lost update at depth 2 and none at de
   CHECK(reason_at(2).starts_with("check failed: no update is lost"));
 }
 
-TEST_CASE("the exhaustive strategy finds no lost update without a preemption") {
+TEST_CASE("the exhaustive strategy of sim::explore() finds no lost update without a preemption") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},
@@ -105,7 +107,7 @@ TEST_CASE("the exhaustive strategy finds no lost update without a preemption") {
   CHECK(report.runs > 1);
 }
 
-TEST_CASE("the exhaustive strategy runs each order of three fibers once") {
+TEST_CASE("the exhaustive strategy of sim::explore() runs each order of three fibers once") {
   const weft::test::TestGuard guard("the exhaustive strategy runs each order once");
   std::multiset<std::string> orders;
   const sim::Report report =
@@ -128,7 +130,8 @@ TEST_CASE("the exhaustive strategy runs each order of three fibers once") {
 }
 
 TEST_CASE(
-    "the exhaustive strategy stops at max_schedules and reports that the search is incomplete") {
+    "the exhaustive strategy of sim::explore() stops at max_schedules and reports an incomplete "
+    "search") {
   const weft::test::TestGuard guard("the exhaustive strategy stops at its limit");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_schedules = 3}, [](sim::World&) {
@@ -141,7 +144,7 @@ TEST_CASE(
   CHECK(!report.is_complete);
 }
 
-TEST_CASE("a seed that failed fails in the same way when the seed runs alone") {
+TEST_CASE("a seed that failed during sim::explore() fails in the same way when run alone") {
   const weft::test::TestGuard guard("a seed fails again, alone");
   const sim::Failure first = failure_of(&add_without_lock, {.seeds = 200});
   REQUIRE(first.seed() != 0);
@@ -156,7 +159,8 @@ TEST_CASE("a seed that failed fails in the same way when the seed runs alone") {
   CHECK(std::string(by_environment.what()) == first.what());
 }
 
-TEST_CASE("the report of a failure names the preemptions that the failure needs") {
+TEST_CASE(
+    "the report of a simulated failure names the preemptions that are needed for the failure") {
   const weft::test::TestGuard guard("the report of a failure names the preemption that it needs");
   const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
   CHECK(found.reason().find("Shortened: 1 preemption is needed, in turn ") != std::string::npos);
@@ -164,7 +168,9 @@ TEST_CASE("the report of a failure names the preemptions that the failure needs"
   CHECK(needs_none.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("a fiber that waits by yielding lets other fibers run, even without preemptions") {
+TEST_CASE(
+    "a simulated fiber that waits in a yield loop lets other fibers run, even without "
+    "preemptions") {
   const weft::test::TestGuard guard("a fiber that waits by yielding lets others run");
   const auto waits = [] {
     bool is_done = false;
@@ -176,8 +182,7 @@ TEST_CASE("a fiber that waits by yielding lets other fibers run, even without pr
   CHECK(found.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE(
-    "shrinking a failure finds the necessary faults and shows them in the failure's story()") {
+TEST_CASE("shrinking a failure finds the necessary faults, which story() then shows") {
   const weft::test::TestGuard guard("shrinking a failure finds the faults that it needs");
   std::string reason;
   std::string story;
@@ -242,7 +247,7 @@ TEST_CASE("different seeds choose different fiber orders and different cases of 
   CHECK(seen.size() > 8);
 }
 
-TEST_CASE("different seeds give a lock and a value to different fibers and vary wake times") {
+TEST_CASE("the seed decides which fiber gets a lock or a value, and when fibers wake") {
   const weft::test::TestGuard guard("different seeds give a lock to different fibers");
   std::set<std::string> seen;
   (void)sim::explore({.seeds = 100}, [&](sim::World&) {
@@ -271,7 +276,9 @@ TEST_CASE("different seeds give a lock and a value to different fibers and vary 
   CHECK(seen.size() >= 6);
 }
 
-TEST_CASE("check_determinism() accepts seeded decisions and names the first difference") {
+TEST_CASE(
+    "check_determinism() accepts runs that depend only on the seed, and otherwise names the first "
+    "difference") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {
     weft::WaitGroup ended;
@@ -297,7 +304,7 @@ TEST_CASE("check_determinism() accepts seeded decisions and names the first diff
   CHECK(reason.find("wait group") != std::string::npos);  // The body waits in this call.
 }
 
-TEST_CASE("a failure that the test framework reports fails the simulated run") {
+TEST_CASE("a failed check of the test framework fails the simulated run") {
   const weft::test::TestGuard guard("a test framework's own failures fail the run");
   int failures = 0;
   const sim::Options options{.seeds = 10, .has_failed = [&] { return failures > 0; }};
@@ -324,7 +331,8 @@ TEST_CASE("an unlocked counter loses updates with two simulated workers, but not
 }
 
 TEST_CASE(
-    "at most as many fibers interleave as workers exist, and a waiting fiber uses no worker") {
+    "a simulation interleaves as many running fibers as it has workers, and waiting fibers do not "
+    "count") {
   const weft::test::TestGuard guard("as many fibers interleave as there are workers");
   for (const unsigned workers : {1U, 2U, 3U}) {
     unsigned most = 0;
@@ -349,7 +357,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("virtual time advances while a fiber computes, and the fiber keeps its worker") {
+TEST_CASE("sim::compute() advances virtual time while the fiber keeps its worker") {
   const weft::test::TestGuard guard("a fiber that computes is charged the time");
   const auto delay_of_other = [](unsigned workers) {
     std::chrono::nanoseconds delay(0);

@@ -32,7 +32,7 @@ std::string reason_of(const std::function<void()>& body, const sim::Options& opt
 
 }  // namespace
 
-TEST_CASE("a simulation reports a ready fiber that waits too long for a turn, with its calls") {
+TEST_CASE("a simulation reports the calls of a ready fiber that waits too long to run") {
   const weft::test::TestGuard guard("a fiber that is ready for long without a turn starves");
   // Two fibers that wake each other keep their priorities, as each of their turns is short.
   const auto ping_pong = [] {
@@ -81,7 +81,8 @@ TEST_CASE("a simulation reports starvation when another fiber computes on the on
 }
 
 TEST_CASE(
-    "a simulation reports a fiber that never waits, with its calls, after a limit of real time") {
+    "a simulation reports the calls of a fiber that has run for too much real time without "
+    "waiting") {
   const weft::test::TestGuard guard("a fiber that never waits is reported");
   const int file = memfd_create("stderr", MFD_CLOEXEC);
   const int before = dup(STDERR_FILENO);

@@ -154,7 +154,9 @@ TEST_CASE("a permitted real socket can be read, and a socket of another kind is 
   CHECK(reason.find(", socket:[") != std::string::npos);
 }
 
-TEST_CASE("a simulation refuses the program's own epoll and eventfd descriptors by name") {
+TEST_CASE(
+    "a simulation refuses epoll and eventfd descriptors of the program and names the refused "
+    "call") {
   const weft::test::TestGuard guard("an epoll of the program's own is refused by its name");
   const auto reason_of = [](int descriptor) {
     const sim::Failure refused = failure_of([descriptor](sim::World&) {

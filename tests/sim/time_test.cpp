@@ -90,7 +90,7 @@ TEST_CASE("a plain thread outside a simulation uses the real clock while the sim
   CHECK(!sim::is_simulated());
 }
 
-TEST_CASE("settle() returns when all other fibers wait for time or for the caller") {
+TEST_CASE("sim::settle() returns when all other fibers wait for a time or for the caller") {
   const weft::test::TestGuard guard("settle() returns when all others wait");
   sim::explore({.seeds = 50}, [](sim::World&) {
     weft::Channel<int> requests;
@@ -208,7 +208,7 @@ TEST_CASE("an exception of a simulation's body or of a detached fiber fails the 
         }).starts_with("an exception left a fiber of 'world': of a fiber"));
 }
 
-TEST_CASE("a simulation whose body never ends fails at max_turns or at time_limit") {
+TEST_CASE("a simulation that never ends fails when max_turns or time_limit is reached") {
   const weft::test::TestGuard guard("a body that never ends meets the limits");
   const sim::Options options{.time_limit = 1h, .max_turns = 10'000, .shrinks = false};
   CHECK(reason_of(

@@ -19,7 +19,8 @@ namespace net = weft::net;
 namespace sim = weft::sim;
 namespace tls = weft::tls;
 
-TEST_CASE("HTTPS between simulated hosts continues after lost packets and a crash of the server") {
+TEST_CASE(
+    "HTTPS between simulated hosts works again after lost packets and a crash of the server") {
   const weft::test::TestGuard guard("HTTPS between hosts");
   const weft::test::Certificates certificates;
   certificates.make("server", "server");

@@ -171,8 +171,9 @@ class World {
 
 TEST_SUITE_BEGIN("stress/mixed");
 
-THREAD_TEST_CASE_WITH("random operations on all primitives keep their invariant sums",
-                      {.workers = {2, drawn_workers(5)}, .monitored = true}) {
+THREAD_TEST_CASE_WITH(
+    "random operations on all primitives lose and duplicate no value, permit or fiber",
+    {.workers = {2, drawn_workers(5)}, .monitored = true}) {
   Progress progress(runtime);
   World world(progress);
   std::vector<weft::JoinHandle<void>> fibers;

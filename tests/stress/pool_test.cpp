@@ -52,7 +52,7 @@ void storm(Progress& progress, Targets& targets) {
 
 TEST_SUITE_BEGIN("stress/pool");
 
-THREAD_TEST_CASE("pools keep their statistics and limits under random operations") {
+THREAD_TEST_CASE("under random operations, pools keep correct statistics and exceed no limit") {
   Progress progress(runtime);
   const std::array options{
       PoolOptions{.capacity = 1, .idle_timeout = 100us},
@@ -74,7 +74,8 @@ THREAD_TEST_CASE("pools keep their statistics and limits under random operations
   storm(progress, targets);
 }
 
-THREAD_TEST_CASE("nested pools keep their statistics and limits under random operations") {
+THREAD_TEST_CASE(
+    "under random operations, nested pools keep correct statistics and exceed no limit") {
   Progress progress(runtime);
   Targets targets;
   const auto add = [&](const PoolOptions& options, PoolTarget* parent = nullptr) {

@@ -90,7 +90,7 @@ THREAD_TEST_CASE_WITH("no permit is lost when timeouts race with releases of a s
 // A token circulates among fibers, plain threads and a second runtime, so each wake comes from a
 // different kind of caller.
 THREAD_TEST_CASE_WITH(
-    "a value is passed around a ring of plain threads and of fibers in two runtimes",
+    "values circulate through a ring of channels between plain threads and fibers of two runtimes",
     {.workers = {drawn_workers(3)}, .monitored = true}) {
   Progress progress(runtime);
   weft::Runtime second({.workers = 2});

@@ -68,7 +68,7 @@ inline std::error_code wait_for_end(const Context& context) {
 }
 
 inline void send_text(net::TcpStream& stream, std::string_view text) {
-  // A server that has refused may already have closed the connection.
+  // A server that has refused a request may already have closed the connection.
   (void)stream.write_all(std::as_bytes(std::span(text)));
 }
 

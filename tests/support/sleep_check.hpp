@@ -15,7 +15,7 @@ namespace weft::test {
 // stopped processor, changes none of this.
 class SleepCheck {
  public:
-  // The time between two looks.
+  // The time between two checks, in milliseconds.
   static constexpr int kMilliseconds = 10;
 
   SleepCheck();

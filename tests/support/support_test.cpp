@@ -29,7 +29,8 @@ DEATH_TEST_CASE("the abort of a test that does not end shows the fibers of the t
 }
 
 FIBER_TEST_CASE_WITH(
-    "the body of a FIBER_TEST_CASE runs as a fiber with the requested number of workers",
+    "the body of a FIBER_TEST_CASE runs as a fiber in a runtime with the requested number of "
+    "workers",
     {.workers = {3}}) {
   CHECK(weft::this_fiber::is_fiber());
   CHECK(runtime.workers() == 3);

@@ -33,7 +33,8 @@ TEST_CASE("a barrier for 0 callers can be made and destroyed without a phase") {
 
 // A value moves from cell to cell: a fiber that runs ahead of the others, or lags, sees a wrong
 // value.
-THREAD_TEST_CASE("a barrier begins no phase before all callers have ended the previous phase") {
+THREAD_TEST_CASE(
+    "a barrier begins no phase before all callers have arrived at the end of the previous phase") {
   constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);
   Barrier barrier(kCallers);
@@ -94,7 +95,8 @@ FIBER_TEST_CASE("the completion function of a barrier may park") {
 }
 
 THREAD_TEST_CASE(
-    "a caller may wait for a barrier after its arrival, and the wait ends with that phase") {
+    "a caller may arrive at a barrier and wait later, and the wait ends with the phase of the "
+    "arrival") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   CHECK(!barrier.wait_for(token, 10us));

@@ -80,7 +80,8 @@ FIBER_TEST_CASE("subscribed fibers and plain threads receive all values in order
 }
 
 FIBER_TEST_CASE(
-    "a subscription that falls behind misses the oldest values and counts the missed values") {
+    "a subscription that falls too far behind misses the oldest values and counts the missed "
+    "values") {
   Broadcast<int> broadcast(3);
   Subscription<int> slow = broadcast.subscribe();
   for (int i = 0; i < 3; ++i) (void)broadcast.send(i);
@@ -94,7 +95,7 @@ FIBER_TEST_CASE(
   CHECK(slow.missed() == 6);
 }
 
-FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when the subscription falls behind") {
+FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when it falls too far behind") {
   Broadcast<int> broadcast(2);
   Subscription<int> slow = broadcast.subscribe(OnLag::disconnect);
   (void)broadcast.send(0);
@@ -111,7 +112,8 @@ FIBER_TEST_CASE("a subscription with OnLag::disconnect ends when the subscriptio
   CHECK(slow.try_receive(value) == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("senders wait in FIFO order for a subscription with OnLag::hold_senders") {
+FIBER_TEST_CASE(
+    "senders to a broadcast wait in FIFO order for a slow subscription with OnLag::hold_senders") {
   Broadcast<int> broadcast(2);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
   Subscription<int> other = broadcast.subscribe();
@@ -248,7 +250,7 @@ FIBER_TEST_CASE("a select receives from subscriptions and sends to broadcasts") 
 }
 
 FIBER_TEST_CASE(
-    "subscriptions that come and go neither lose nor duplicate values for a steady subscription") {
+    "a permanent subscription receives each value once while other subscriptions come and go") {
   const int count = 300 / static_cast<int>(kSlowdown) + 8;
   Broadcast<int> broadcast(3);
   weft::Event subscribed;

@@ -190,13 +190,13 @@ THREAD_TEST_CASE("a stop request ends a wait for a barrier") {
 THREAD_TEST_CASE("a stop request ends a wait for an event") {
   test_all<weft::test::OfEvent>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a new LatestValue") {
+THREAD_TEST_CASE("a stop request ends a wait for the next value of a LatestValue") {
   test_all<weft::test::OfLatestValue>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait to send to a broadcast") {
   test_all<weft::test::OfBroadcast>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait of a subscription") {
+THREAD_TEST_CASE("a stop request ends a subscription's wait for a value") {
   test_all<weft::test::OfSubscription>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait in join()") { test_all<weft::test::OfJoin>(runtime); }

@@ -11,7 +11,8 @@ using weft::Channel;
 
 // Regression test: close() looked for further waiters after it had woken the last one.
 FIBER_TEST_CASE(
-    "a caller that has received the end may destroy a channel before close() has returned") {
+    "a receiver that has received a channel's end may destroy the channel before close() has "
+    "returned") {
   const int rounds = static_cast<int>(5000 / weft::test::kSlowdown);
   for (int i = 0; i < rounds; ++i) {
     auto channel = std::make_unique<Channel<int>>();

@@ -33,7 +33,8 @@ class Place {
 };
 
 FIBER_TEST_CASE(
-    "a range-based loop that has ended may destroy the channel before close() has returned") {
+    "a channel may be destroyed after a range-based loop over it has ended, even before close() "
+    "has returned") {
   const std::size_t rounds = 20'000 / weft::test::kSlowdown;
   const std::unique_ptr<Place[]> places(new Place[rounds]);
   std::vector<weft::JoinHandle<void>> producers;

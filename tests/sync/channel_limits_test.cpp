@@ -32,7 +32,8 @@ static_assert(!std::is_copy_constructible_v<Channel<int>> &&
               !std::is_move_constructible_v<Channel<int>>);
 
 FIBER_TEST_CASE(
-    "a channel accepts temporaries, and a value moved into a failed send stays with the sender") {
+    "a channel accepts temporary values, and a value moved into a failed send stays with the "
+    "sender") {
   Channel<std::unique_ptr<int>> channel(3);
   CHECK(channel.try_send(std::make_unique<int>(1)) == ChannelStatus::ok);
   CHECK(channel.send_for(std::make_unique<int>(2), 1s) == ChannelStatus::ok);
@@ -211,7 +212,8 @@ FIBER_TEST_CASE("the earlier of a deadline and a stop request ends a receive") {
 }
 
 FIBER_TEST_CASE(
-    "a value is received once or stays with the sender when a stop request races with the send") {
+    "a value is either received once or stays with the sender when a stop request races with the "
+    "send") {
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   Channel<int> channel;
   int kept = 0;

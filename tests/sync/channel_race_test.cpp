@@ -158,7 +158,8 @@ FIBER_TEST_CASE_WITH(
   }
 }
 
-FIBER_TEST_CASE("values sent before a racing close arrive, and later sends are refused") {
+FIBER_TEST_CASE(
+    "when sends race with close(), values of earlier sends arrive and later sends are refused") {
   const int rounds = 60 / static_cast<int>(kSlowdown) + 5;
   for (int round = 0; round < rounds; ++round) {
     weft::test::Random random(static_cast<std::uint64_t>(round));

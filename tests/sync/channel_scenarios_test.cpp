@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 TEST_SUITE_BEGIN("sync/channel_scenarios");
 
 FIBER_TEST_CASE(
-    "receives wait while a channel is empty, and sends wait while the channel is full") {
+    "a receive waits while the channel is empty, and a send waits while the channel is full") {
   for (std::size_t capacity = 0; capacity < 4; ++capacity) {
     Channel<int> channel(capacity);
     std::atomic<int> returned{0};
@@ -50,7 +50,9 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("several receivers of a channel get each value once, and then each gets the end") {
+FIBER_TEST_CASE(
+    "several receivers of a channel get each value once, and then each receiver gets the channel's "
+    "end") {
   for (const std::size_t capacity : {0U, 1U, 5U, 100U}) {
     constexpr int kReceivers = 10;
     const int values = static_cast<int>(1000 / kSlowdown);
@@ -92,7 +94,7 @@ FIBER_TEST_CASE("try_receive() on a closing channel returns the last value or re
   }
 }
 
-FIBER_TEST_CASE("many fibers pass numbers on from one channel to another, and the sums agree") {
+FIBER_TEST_CASE("the sums agree when many fibers pass numbers on from one channel to another") {
   constexpr int kWorkers = 23;
   const int items = static_cast<int>(5000 / kSlowdown);
   const std::vector<int> factors{2, 3, 7, 11, 13, 17, 19, 23, 27, 31};
@@ -141,7 +143,7 @@ FIBER_TEST_CASE(
   REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
 }
 
-FIBER_TEST_CASE("receivers that alternate get the values in the order of the sends") {
+FIBER_TEST_CASE("receivers that take values alternately get the values in the order of the sends") {
   constexpr int kFibers = 10;
   Channel<int> values;
   std::vector<std::unique_ptr<Channel<char>>> turns;

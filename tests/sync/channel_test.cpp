@@ -145,7 +145,8 @@ FIBER_TEST_CASE("a send on an unbuffered channel waits for a receive") {
 }
 
 FIBER_TEST_CASE(
-    "try_receive() takes from a waiting sender, and try_send() gives to a waiting receiver") {
+    "try_receive() takes the value of a waiting sender, and try_send() passes a value to a waiting "
+    "receiver") {
   Channel<int> channel;
   auto sender = weft::spawn([&] { CHECK(channel.send(5)); });
   std::optional<int> received;
@@ -158,7 +159,8 @@ FIBER_TEST_CASE(
   receiver.join();
 }
 
-FIBER_TEST_CASE("writes before an unbuffered receive are visible after the send has returned") {
+FIBER_TEST_CASE(
+    "on an unbuffered channel, writes before a receive are visible after the send has returned") {
   Channel<int> channel;
   for (int round = 0; round < 100; ++round) {
     int plain = 0;  // A data race unless the receive synchronizes with the send's return.
@@ -172,7 +174,7 @@ FIBER_TEST_CASE("writes before an unbuffered receive are visible after the send 
   }
 }
 
-FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the value unchanged") {
+FIBER_TEST_CASE("a closed channel refuses every form of send and leaves the value unchanged") {
   Channel<std::unique_ptr<int>> channel(2);
   CHECK(!channel.is_closed_hint());
   CHECK(channel.close());

@@ -178,7 +178,8 @@ FIBER_TEST_CASE(
   }
 }
 
-THREAD_TEST_CASE("a notify without waiters has no effect on later waiters") {
+THREAD_TEST_CASE(
+    "a notify of a condition variable without waiters has no effect on later waiters") {
   Mutex mutex;
   ConditionVariable condition;
   condition.notify_one();
@@ -219,7 +220,8 @@ FIBER_TEST_CASE("a timed condition wait that is notified returns no_timeout") {
 // A notify wakes the waiter that gets it, which is never one whose deadline has just ended the
 // wait.
 THREAD_TEST_CASE(
-    "no notify is lost when waiters with tiny timeouts compete with waiters without timeouts") {
+    "no notify of a condition variable is lost when waiters with and without tiny timeouts "
+    "compete") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

@@ -57,7 +57,8 @@ FIBER_TEST_CASE("cancelling a context ends the current and the later waits that 
   CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
 }
 
-FIBER_TEST_CASE("a context keeps its first cause, and its children report the same cause") {
+FIBER_TEST_CASE(
+    "a context keeps its first cause of cancellation, and its children report the same cause") {
   Context parent;
   Context child(&parent);
   CHECK(parent.cancel(exception_of("the disk is full")));
@@ -118,7 +119,8 @@ SIM_TEST_CASE(
   CHECK(world.now() < 4s);
 }
 
-SIM_TEST_CASE("a call with its own Until continues to wait after the caller's context has ended") {
+SIM_TEST_CASE(
+    "a call with an explicit Until continues to wait after the caller's context has ended") {
   Channel<int> channel;
   std::optional<int> value;
   auto sender = weft::spawn([&] {
@@ -152,7 +154,8 @@ FIBER_TEST_CASE("the deadline of a child context is never after its parent's") {
   CHECK_FALSE(parent.is_over());
 }
 
-FIBER_TEST_CASE("the end of a context's scope stops work that still has a token of the context") {
+FIBER_TEST_CASE(
+    "destroying a Context requests a stop through every token that the context has given out") {
   std::stop_token token;
   {
     const Context context(Deadline::after(1h));
@@ -211,7 +214,7 @@ SIM_TEST_CASE("a fiber has the context of the innermost ContextScope until that 
 }
 
 FIBER_TEST_CASE(
-    "context scopes and fiber-local values that begin inside each other end in any order") {
+    "context scopes and FiberLocal values that are nested in each other may end in any order") {
   static const weft::FiberLocal<int> before([] { return 1; });
   static const weft::FiberLocal<int> inside([] { return 2; });
   weft::spawn([] {
@@ -229,7 +232,7 @@ FIBER_TEST_CASE(
 }
 
 SIM_TEST_CASE(
-    "work in with_timeout() ends at its own timeout or at the timeout of the outer work") {
+    "the waits in nested with_timeout() calls end at the earlier of the inner and outer timeouts") {
   CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
   Channel<int> never;
   const ChannelStatus status = weft::with_timeout(1min, [&](Context& context) {
@@ -282,7 +285,8 @@ FIBER_TEST_CASE("contexts whose stop callbacks cancel each other are each cancel
 }
 
 FIBER_TEST_CASE(
-    "all children are cancelled when they come and go while their parent is cancelled") {
+    "all child contexts are cancelled, even if they are made and destroyed while their parent is "
+    "cancelled") {
   const int rounds = static_cast<int>(400 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context parent;
@@ -332,7 +336,8 @@ SIM_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("all contexts of a tree end when the tree is cancelled at many places at once") {
+FIBER_TEST_CASE(
+    "all contexts of a tree end when many contexts of the tree are cancelled concurrently") {
   const int rounds = static_cast<int>(300 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context root;

@@ -20,7 +20,8 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/event");
 
-THREAD_TEST_CASE("an event is unset until set() is called, and set until reset() is called") {
+THREAD_TEST_CASE(
+    "an Event is not set until set() is called, and stays set until reset() is called") {
   Event event;
   CHECK(!event.is_set_hint());
   CHECK(!event.wait_for(10us));

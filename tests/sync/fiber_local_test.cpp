@@ -36,7 +36,8 @@ class Witness {
 TEST_SUITE_BEGIN("sync/fiber_local");
 
 THREAD_TEST_CASE(
-    "each fiber and each thread has its own FiberLocal value on every thread that runs the fiber") {
+    "each fiber and each plain thread has its own FiberLocal value, whichever thread runs the "
+    "fiber") {
   FiberLocal<int> number;
   FiberLocal<std::string> text([] { return std::string("new"); });
   FiberLocal<int> seven{[] { return 7; }};
@@ -115,7 +116,8 @@ FIBER_TEST_CASE("a new FiberLocal never returns the values of a destroyed FiberL
   }
 }
 
-THREAD_TEST_CASE("values outlive their FiberLocal and are destroyed at their fiber's end") {
+THREAD_TEST_CASE(
+    "FiberLocal values outlive their FiberLocal and are destroyed when their fibers end") {
   std::vector<std::string> log;
   const auto attempt = [&] {
     auto local = std::make_unique<FiberLocal<Witness>>([&] { return Witness(log, "value"); });

@@ -31,7 +31,8 @@ constexpr weft::SpawnOptions kLarge{.stack_size = 256 * 1024, .name = "large"};
 TEST_SUITE_BEGIN("sync/fiber_options");
 
 FIBER_TEST_CASE(
-    "loops, streams, SingleFlights, groups and delayed calls run fibers with the given options") {
+    "parallel loops, streams, SingleFlights, groups and delayed calls use the given fiber "
+    "options") {
   std::atomic<int> found{0};
   const auto count = [&found] { found += is_in_large_fiber() ? 1 : 0; };
   weft::for_each(std::vector<int>(2), [&](int) { count(); }, {.max_running = 2, .fibers = kLarge});

@@ -112,7 +112,8 @@ FIBER_TEST_CASE_WITH("a fiber whose submits need not wait lets other fibers run"
   release.set();
 }
 
-FIBER_TEST_CASE("a loop that checks whether its fiber's turn is over lets other fibers run") {
+FIBER_TEST_CASE(
+    "a loop that regularly checks whether its fiber's turn is over lets other fibers run") {
   check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
 }
 

@@ -77,7 +77,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the end of a context ends the fibers, tasks and loop steps below it, however deep") {
+    "the end of a context ends all waits of fibers, tasks and loop steps that inherit it, at any "
+    "depth") {
   Channel<int> never;
   const auto receive = [&] { return receive_nothing(never); };
   FiberPool pool({.capacity = 3});
@@ -186,7 +187,7 @@ FIBER_TEST_CASE(
   of_detached.wait();
 }
 
-FIBER_TEST_CASE("a fiber may request a token of its context while the context ends") {
+FIBER_TEST_CASE("a fiber may request a stop token of its context while the context ends") {
   const unsigned rounds = 200 / weft::test::kSlowdown;
   for (unsigned round = 0; round < rounds; ++round) {
     std::array<weft::JoinHandle<bool>, 2> fibers;

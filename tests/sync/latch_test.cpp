@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latch");
 
-THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for the latch") {
+THREAD_TEST_CASE("a wait for a latch that was made with the count 0 returns at once") {
   Latch latch(0);
   CHECK(latch.try_wait());
   latch.wait();

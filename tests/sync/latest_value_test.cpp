@@ -42,8 +42,8 @@ FIBER_TEST_CASE("a LatestValue can be read at any time, and a wait ends with the
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a wait for a new LatestValue and leaves the seen version "
-    "unchanged") {
+    "a deadline or a stop request ends a wait for a LatestValue's next value and keeps the seen "
+    "version") {
   LatestValue<int> value(1);
   std::uint64_t seen = 1;
   CHECK(value.wait_changed_until(seen, Deadline::past()) == std::nullopt);

@@ -91,7 +91,7 @@ THREAD_TEST_CASE(
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("an unlock, not the clock, wakes a waiting timed lock") {
+FIBER_TEST_CASE("an unlock wakes a timed lock before the deadline of the lock") {
   Mutex mutex;
   mutex.lock();
   auto waiting = weft::spawn([&] {
@@ -131,7 +131,7 @@ THREAD_TEST_CASE("timed locks with tiny timeouts lose no unlock and never lock a
 }
 
 // A caller that locks the mutex repeatedly may overtake a waiter once, but not forever.
-FIBER_TEST_CASE("a waiter that another caller has overtaken gets the mutex next") {
+FIBER_TEST_CASE("a waiter that another caller has once overtaken gets the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
     std::atomic<bool> served{false};
@@ -189,7 +189,7 @@ FIBER_TEST_CASE_WITH("waiters of a mutex are served in FIFO order", {.workers = 
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-THREAD_TEST_CASE("two mutexes that std::lock takes in either order cause no deadlock") {
+THREAD_TEST_CASE("std::lock takes two mutexes in either order without a deadlock") {
   Mutex first;
   Mutex second;
   long left = 0;

@@ -20,7 +20,7 @@ using weft::test::run_mixed;
 TEST_SUITE_BEGIN("sync/once");
 
 THREAD_TEST_CASE(
-    "only one of many callers of a Once runs the function, and all callers see its effects") {
+    "only one of many callers of a Once runs the function, and all callers see its writes") {
   for (int round = 0; round < 50; ++round) {
     Once once;
     int runs = 0;  // Not atomic: the call orders it.
@@ -37,7 +37,7 @@ THREAD_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("callers of a Once that arrive during the run park until the run has ended") {
+FIBER_TEST_CASE("callers of a Once park while another caller runs the function") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};
@@ -123,7 +123,7 @@ THREAD_TEST_CASE("the function of a Once may use another Once") {
   CHECK(runs == 1);
 }
 
-THREAD_TEST_CASE("a OnceValue is made once, at the first use") {
+THREAD_TEST_CASE("a OnceValue is constructed once, at its first use") {
   std::atomic<int> made{0};
   weft::OnceValue value([&] {
     weft::this_fiber::yield();
@@ -138,7 +138,7 @@ THREAD_TEST_CASE("a OnceValue is made once, at the first use") {
   CHECK(&value.get() == &*value);
 }
 
-THREAD_TEST_CASE("the next use makes a OnceValue whose earlier construction threw") {
+THREAD_TEST_CASE("a OnceValue whose construction threw is constructed again at the next use") {
   int attempts = 0;
   weft::OnceValue value([&] {
     if (++attempts < 3) throw std::runtime_error("not yet");

@@ -31,7 +31,9 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/pacer");
 
-SIM_TEST_CASE("a pacer separates starts by its spacing, and the first start is immediate") {
+SIM_TEST_CASE(
+    "a pacer's spacing separates the starts of its callers, and the first caller starts "
+    "immediately") {
   const auto begin = world.now();
   Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));
@@ -54,8 +56,7 @@ SIM_TEST_CASE("a pacer separates starts by its spacing, and the first start is i
 }
 
 SIM_TEST_CASE(
-    "a deadline or a stop request ends a wait for a pacer, and the next caller gets the unused "
-    "start") {
+    "when a wait for a pacer is stopped or times out, the next caller gets the unused start time") {
   Pacer pacer(1h);
   pacer.next();
   CHECK_FALSE(pacer.next_until(Deadline::past()));
@@ -130,8 +131,8 @@ THREAD_TEST_CASE("a plain thread waits for its start at a pacer") {
 }
 
 THREAD_TEST_CASE(
-    "a deadline or a stop request ends a plain thread's wait for a pacer, whatever the cause of "
-    "the wait") {
+    "a deadline or a stop request ends a plain thread's wait for a pacer's spacing, pause or "
+    "earlier callers") {
   std::stop_source source;
   const std::stop_token token = source.get_token();
   weft::go([source]() mutable { (void)source.request_stop(); });

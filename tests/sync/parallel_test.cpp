@@ -14,7 +14,7 @@
 
 TEST_SUITE_BEGIN("sync/parallel");
 
-FIBER_TEST_CASE("for_each() visits every element once, whatever the grain and the concurrency") {
+FIBER_TEST_CASE("for_each() visits every element once for any grain and any concurrency") {
   for (const std::size_t count : {0U, 1U, 2U, 3U, 63U, 64U, 1000U}) {
     for (const std::size_t grain : {0U, 1U, 7U, 5000U}) {
       for (const std::size_t concurrency : {0U, 1U, 3U, 100U}) {

@@ -54,7 +54,7 @@ FIBER_TEST_CASE(
   CHECK(count == 6);
 }
 
-FIBER_TEST_CASE("retry() throws an exception that does not request another attempt at once") {
+FIBER_TEST_CASE("retry() immediately throws an exception that does not request another attempt") {
   int count = 0;
   CHECK_THROWS_AS(weft::retry({.attempts = 3},
                               [&] {
@@ -84,7 +84,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "callers that share a RetryBudget give up when the budget is empty, and calls refill the "
+    "retries of all callers use up a shared RetryBudget, and each call refills part of the "
     "budget") {
   RetryBudget budget(0.5, 3);
   const RetryOptions options{.attempts = 10, .first_delay = 1us, .budget = &budget};
@@ -101,8 +101,7 @@ FIBER_TEST_CASE(
   CHECK(budget.left_hint() == 3);
 }
 
-TEST_CASE(
-    "the bound of a retry's delay doubles up to a maximum, and each delay is below the bound") {
+TEST_CASE("the upper bound of a retry's random delay doubles with each attempt up to a maximum") {
   using weft::detail::backoff_delay;
   const RetryOptions options{.first_delay = 100ns, .max_delay = 750ns};
   CHECK(backoff_delay(options, 1, UINT64_MAX) == 99ns);

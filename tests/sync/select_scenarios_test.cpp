@@ -54,7 +54,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a select never chooses its default while a value or another channel's end is ready") {
+    "a select never chooses its default while one channel has a value or another channel is "
+    "closed") {
   const int rounds = static_cast<int>(20'000 / kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Channel<int> first(1);
@@ -151,7 +152,9 @@ FIBER_TEST_CASE("concurrent plain calls and selects on four channels lose no val
   CHECK(sent == received);
 }
 
-FIBER_TEST_CASE("a select that waits on a channel twice leaves no waiter in that channel") {
+FIBER_TEST_CASE(
+    "a select with two receives from a channel leaves no waiter in that channel when another case "
+    "is chosen") {
   Channel<int> twice;
   Channel<int> once;
   auto selector = weft::spawn([&] {
@@ -168,7 +171,8 @@ FIBER_TEST_CASE("a select that waits on a channel twice leaves no waiter in that
 }
 
 FIBER_TEST_CASE(
-    "a select served by another channel leaves the waiters of the first channel in place") {
+    "a select that another channel completes leaves the order of the first channel's waiters "
+    "unchanged") {
   Channel<int> row;
   Channel<int> elsewhere;
   auto before = weft::spawn([&] { return row.receive().value_or(-1); });
@@ -218,7 +222,8 @@ FIBER_TEST_CASE(
   closer.join();
 }
 
-FIBER_TEST_CASE("a select with two ready sends to one channel chooses both sends at random") {
+FIBER_TEST_CASE(
+    "a select with two ready sends to one channel chooses each send about equally often") {
   for (const std::size_t capacity : {0U, 100U}) {
     constexpr int kBits = 200;
     Channel<int> bits(capacity);
@@ -236,7 +241,8 @@ FIBER_TEST_CASE("a select with two ready sends to one channel chooses both sends
   }
 }
 
-FIBER_TEST_CASE("a select serves two cases that wait on one channel about equally often") {
+FIBER_TEST_CASE(
+    "a select with two waiting cases on one channel chooses each case about equally often") {
   constexpr int kRounds = 200;
   Channel<int> channel;
   std::array<int, 2> served{};
@@ -251,7 +257,8 @@ FIBER_TEST_CASE("a select serves two cases that wait on one channel about equall
   CHECK(served[1] > kRounds / 2 - 57);
 }
 
-FIBER_TEST_CASE("a select serves two senders that are always ready") {
+FIBER_TEST_CASE(
+    "a select that receives from two senders that are always ready serves each of them") {
   const int rounds = static_cast<int>(4'000 / kSlowdown);
   Channel<int> first(1);
   Channel<int> second(1);
@@ -353,7 +360,7 @@ FIBER_TEST_CASE("every form of receive takes values from every form of send") {
   }
 }
 
-FIBER_TEST_CASE("selects that complete elsewhere leave no waiter in an idle channel") {
+FIBER_TEST_CASE("selects that complete on a busy channel leave no waiter in an idle channel") {
   Channel<int> idle;
   Channel<int> busy;
   const int rounds = static_cast<int>(10'000 / kSlowdown);

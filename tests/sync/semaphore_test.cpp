@@ -122,7 +122,8 @@ FIBER_TEST_CASE_WITH("an acquire of many permits is not overtaken by later acqui
   CHECK(order.take() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("the waiters after a large acquire are admitted when the large acquire gives up") {
+FIBER_TEST_CASE(
+    "waiting acquires are admitted when the large acquire that precedes them gives up") {
   // On a busy machine, it may give up before the others wait behind it; the test then retries with
   // more time.
   bool were_behind = false;
@@ -143,7 +144,8 @@ FIBER_TEST_CASE("the waiters after a large acquire are admitted when the large a
   }
 }
 
-FIBER_TEST_CASE("an acquire of all permits succeeds while small acquires come and go") {
+FIBER_TEST_CASE(
+    "an acquire of all permits succeeds although small acquires come and go continuously") {
   constexpr std::uint64_t kPermits = 5;
   Semaphore semaphore(kPermits);
   std::atomic<bool> stop{false};
@@ -167,7 +169,7 @@ FIBER_TEST_CASE("an acquire of all permits succeeds while small acquires come an
 
 // Callers act as readers and a writer: a read needs one permit, a write all permits.
 FIBER_TEST_CASE(
-    "the waiters after an acquire of all permits are admitted when that acquire is stopped") {
+    "a stop request that ends an acquire of all permits admits the acquires that wait behind it") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;
@@ -216,7 +218,7 @@ FIBER_TEST_CASE("the caller that a release has admitted may destroy the semaphor
 }
 
 THREAD_TEST_CASE(
-    "a semaphore accepts more released permits than were acquired, also beyond 32 bits") {
+    "more permits may be released to a semaphore than were acquired, even beyond 32 bits") {
   Semaphore semaphore(0);
   constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
   semaphore.release(kMany);
@@ -253,7 +255,7 @@ FIBER_TEST_CASE("growing a semaphore admits its waiters in order") {
 }
 
 THREAD_TEST_CASE(
-    "permits released after a shrink first cover the missing permits of the semaphore") {
+    "after a semaphore has been shrunk, released permits first make up for the missing permits") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);

@@ -85,7 +85,7 @@ THREAD_TEST_CASE("readers own a shared mutex together, even after a wait for a w
 }
 
 THREAD_TEST_CASE(
-    "try_lock() takes only a free mutex, and try_lock_shared() only a mutex without a writer") {
+    "try_lock() locks only a free shared mutex, and try_lock_shared() only one without a writer") {
   SharedMutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -103,7 +103,8 @@ THREAD_TEST_CASE(
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a reader that arrives while a writer waits enters after the writer") {
+FIBER_TEST_CASE(
+    "a reader that arrives while a writer waits locks the shared mutex after the writer") {
   SharedMutex mutex;
   std::vector<char> order;  // Guarded by the mutex; a sole reader may write.
   mutex.lock_shared();
@@ -186,7 +187,8 @@ THREAD_TEST_CASE("timed locks of a shared mutex give up at their deadlines, not 
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("readers enter up to the next writer when the writer before them gives up") {
+FIBER_TEST_CASE(
+    "when a writer gives up, the readers that wait behind it enter, up to the next writer") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();

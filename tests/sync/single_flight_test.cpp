@@ -61,7 +61,9 @@ FIBER_TEST_CASE("all callers that share a run get the exception of the run") {
   CHECK(flights.run(7, [] { return std::string("good"); }) == "good");
 }
 
-FIBER_TEST_CASE("a run continues for the other callers when any caller gives up, even the first") {
+FIBER_TEST_CASE(
+    "a SingleFlight's run continues for the other callers when any caller gives up, even the "
+    "first") {
   Flights flights;
   Event open;
   const auto load = [&] {

@@ -113,7 +113,7 @@ FIBER_TEST_CASE("a group never runs more tasks at once than max_running") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("tasks spawned by tasks at a group's limit run later, in place of their spawners") {
+FIBER_TEST_CASE("a task spawned by a full group's task runs after its spawner, in the same slot") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("tasks spawned by tasks at a group's limit run later, in place o
   CHECK(exceeded == false);
 }
 
-FIBER_TEST_CASE("tasks that each spawn the next task at a group's limit use no extra stack") {
+FIBER_TEST_CASE("tasks of a full group that each spawn the next task use no additional stack") {
   TaskGroup group({.max_running = 4});
   std::atomic<int> ran{0};
   const std::function<void(int)> go_deeper = [&](int left) {
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("tasks that each spawn the next task at a group's limit use no e
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a task at the limit can spawn tasks from a NoCancel scope or an inner group") {
+FIBER_TEST_CASE("a full group's task may spawn tasks from a NoCancel scope or an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("a task at the limit can spawn tasks from a NoCancel scope or an
   CHECK(ran == 3);
 }
 
-FIBER_TEST_CASE("a task at the limit may hold a lock while it spawns a task that takes the lock") {
+FIBER_TEST_CASE("a full group's task may hold a lock while it spawns a task that takes the lock") {
   weft::Mutex mutex;
   TaskGroup group({.max_running = 1});
   std::vector<int> order;
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a queued task of a group has its own context and FiberLocals, a
   CHECK(group.take_errors().empty());
 }
 
-FIBER_TEST_CASE("no task is lost when many tasks of a group spawn tasks at the group's limit") {
+FIBER_TEST_CASE("no task is lost when many tasks of a full group spawn further tasks") {
   for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
     TaskGroup group({.max_running = 2});
     std::atomic<int> ran{0};
@@ -247,7 +247,7 @@ FIBER_TEST_CASE("the fibers of a group run with the group's fiber options") {
   CHECK(name == "reader");
 }
 
-FIBER_TEST_CASE("at the limit of a group try_spawn() refuses a task, and spawn_until() gives up") {
+FIBER_TEST_CASE("a full group's try_spawn() refuses a task, and its spawn_until() gives up") {
   TaskGroup group({.max_running = 1});
   Channel<int> gate;
   group.spawn([&] { (void)gate.receive(); });
@@ -280,7 +280,7 @@ FIBER_TEST_CASE("the destructor of a group cancels its running tasks and waits f
   CHECK(ended);
 }
 
-FIBER_TEST_CASE("a group ends with its parent context and at its deadline") {
+FIBER_TEST_CASE("the end of its parent context, or its deadline, cancels a group") {
   Context parent;
   TaskGroup group(&parent);
   group.spawn([&](Context& context) { CHECK_FALSE(weft::this_fiber::sleep_for(1h, context)); });

@@ -25,7 +25,7 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-SIM_TEST_CASE("delayed calls set in any order are all made, none before its time") {
+SIM_TEST_CASE("delayed calls that are set in any order are all made, and none is made early") {
   weft::WaitGroup group;
   group.add(5);
   const auto start = weft::Clock::now();
@@ -88,7 +88,7 @@ FIBER_TEST_CASE("a sleep of zero or negative time does not wait, and lets other 
   CHECK(turns == 1000);
 }
 
-SIM_TEST_CASE("a delayed call whose time is beyond the largest time is never made") {
+SIM_TEST_CASE("a delayed call whose time is too late to represent is never made") {
   Timer timer(std::chrono::hours::max());
   CHECK_FALSE(timer.wait_until(Deadline::after(24h * 30)));
   CHECK(weft::call_after(std::chrono::years(100000), [] { FAIL_CHECK("early"); }).stop());
@@ -133,7 +133,7 @@ FIBER_TEST_CASE("a timer that is set and stopped concurrently expires at most on
   CHECK(went_off <= set);
 }
 
-FIBER_TEST_CASE("a timer can be used again at once when another case of a select has won") {
+FIBER_TEST_CASE("a timer can be reset immediately after a select has chosen another case") {
   Timer timer;
   Channel<int> channel(1);
   for (int i = 0; i < 200; ++i) {

@@ -93,7 +93,7 @@ SIM_TEST_CASE("one expiry of a timer releases only one of several waiting caller
   CHECK(through == 1);
 }
 
-SIM_TEST_CASE("a ticker keeps its interval and saves one tick for a late waiter") {
+SIM_TEST_CASE("a ticker keeps its interval and stores at most one tick for a late waiter") {
   CHECK_THROWS_AS(Ticker(0ns), std::invalid_argument);
   const auto start = world.now();
   Ticker ticker(2min);
@@ -173,7 +173,8 @@ THREAD_TEST_CASE("a plain thread waits for timers and makes delayed calls") {
   CHECK_FALSE(timer.wait_until(source.get_token()));
 }
 
-FIBER_TEST_CASE("a delayed call of 0 to 2 us that races with its stop is either made or stopped") {
+FIBER_TEST_CASE(
+    "a call delayed by 0 to 2 us is either made or stopped when its delay races with a stop") {
   const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
   weft::test::Random random;
   std::atomic<int> made{0};

@@ -25,7 +25,7 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/token_bucket");
 
-SIM_TEST_CASE("a full token bucket admits a burst, and then only its rate") {
+SIM_TEST_CASE("a full token bucket admits a burst, and then tokens only at its rate") {
   TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
   CHECK(rare.available_hint() == 3);
   CHECK(rare.try_take(2));
@@ -41,7 +41,7 @@ SIM_TEST_CASE("a full token bucket admits a burst, and then only its rate") {
   CHECK(world.now() - begin < 4s + 10ms);
 }
 
-SIM_TEST_CASE("a token bucket that is used for a week grants no more than its rate") {
+SIM_TEST_CASE("a token bucket that is used for a week grants no more tokens than its rate allows") {
   TokenBucket bucket({.tokens = 100, .per = 24h, .burst = 20});
   constexpr auto kWeek = 7 * 24h;
   int taken = 0;

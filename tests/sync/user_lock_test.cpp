@@ -35,7 +35,9 @@ struct EventfulLock {
 
 TEST_SUITE_BEGIN("sync/user_lock");
 
-FIBER_TEST_CASE("a notify ends a condition's wait while the user's unlock() is still parked") {
+FIBER_TEST_CASE(
+    "a notify ends a wait for a condition variable while the user-defined lock's unlock() is still "
+    "parked") {
   Mutex mutex;
   ConditionVariable condition;
   weft::Event unlocked;
@@ -68,7 +70,8 @@ FIBER_TEST_CASE("a notify ends a condition's wait while the user's unlock() is s
   CHECK(timed.join() == std::cv_status::no_timeout);
 }
 
-THREAD_TEST_CASE("the user's unlock() may notify the condition variable that called unlock()") {
+THREAD_TEST_CASE(
+    "the unlock() of a user-defined lock may notify the condition variable that calls it") {
   Mutex mutex;
   ConditionVariable condition;
   EventfulLock lock{mutex, [&] { condition.notify_all(); }};
@@ -82,7 +85,9 @@ THREAD_TEST_CASE("the user's unlock() may notify the condition variable that cal
   weft::spawn(wait).join();
 }
 
-FIBER_TEST_CASE("a deadline or a stop request during the user's unlock() ends a condition's wait") {
+FIBER_TEST_CASE(
+    "a deadline or a stop request during a user-defined lock's unlock() ends a wait for a "
+    "condition variable") {
   Mutex mutex;
   ConditionVariable condition;
   std::stop_source stop;
@@ -115,7 +120,7 @@ FIBER_TEST_CASE("a deadline or a stop request during the user's unlock() ends a 
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("the next waiter gets the notify when the user's unlock() throws") {
+FIBER_TEST_CASE("the next waiter gets the notify when a user-defined lock's unlock() throws") {
   Mutex mutex;
   ConditionVariable condition;
   bool is_listed = false;
@@ -143,7 +148,8 @@ FIBER_TEST_CASE("the next waiter gets the notify when the user's unlock() throws
   condition.notify_all();
 }
 
-THREAD_TEST_CASE("no notify is lost between condition variable waiters with a slow unlock()") {
+THREAD_TEST_CASE(
+    "no notify is lost between waiters of a condition variable whose lock has a slow unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

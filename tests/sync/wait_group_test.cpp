@@ -33,7 +33,7 @@ THREAD_TEST_CASE("a wait for an empty wait group returns at once") {
 }
 
 THREAD_TEST_CASE(
-    "a wait ends when the group's count is 0, and sees the writes before the last done()") {
+    "a wait for a wait group ends at the count 0, and sees the writes before the last done()") {
   for (int round = 0; round < 20; ++round) {
     constexpr int kCount = 50;
     WaitGroup group;
@@ -87,7 +87,8 @@ THREAD_TEST_CASE("any number of fibers and plain threads may wait for a wait gro
   CHECK(through.load() == 12);
 }
 
-THREAD_TEST_CASE("a timed wait gives up at its deadline, and the wait group stays usable") {
+THREAD_TEST_CASE(
+    "a timed wait for a wait group gives up at its deadline, and the wait group stays usable") {
   WaitGroup group;
   group.add();
   const auto attempt = [&] {
@@ -185,9 +186,8 @@ THREAD_TEST_CASE_WITH("WaitGroup::go() leaves the count unchanged if no fiber co
   group.wait();
 }
 
-THREAD_TEST_CASE_WITH(
-    "a fiber of WaitGroup::go() leaves the count when an exception ends the fiber",
-    {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
+THREAD_TEST_CASE_WITH("WaitGroup::go() reduces the count also when an exception ends the fiber",
+                      {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
   WaitGroup group;
   group.go([] { throw 7; });
   group.wait();

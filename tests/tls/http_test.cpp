@@ -182,7 +182,8 @@ SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers 
 }
 
 FIBER_TEST_CASE(
-    "the callback of an idle upgraded TLS connection is called for each line that arrives") {
+    "the callback of an upgraded TLS connection is called for each line that arrives during idle "
+    "times") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request&, http::Response& response) {

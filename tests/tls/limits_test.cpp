@@ -82,7 +82,8 @@ void end_waits(const World& world) {
 TEST_SUITE_BEGIN("tls/limits");
 
 SIM_TEST_CASE_WITH(
-    "a close_notify that a deadline or a stop request leaves behind unsent bytes is sent later",
+    "a close_notify is sent later if a deadline or a stop request ends shutdown() while bytes are "
+    "unsent",
     {.workers = {0}}) {
   const World secrets;
   auto [client, server] = shake_hands_narrowly(secrets);
@@ -104,7 +105,7 @@ SIM_TEST_CASE_WITH(
   CHECK(receive(stream, 4) == "late");
 }
 
-FIBER_TEST_CASE("a repeated close_notify of one end loses no bytes of the peer") {
+FIBER_TEST_CASE("shutting down a TLS stream repeatedly loses no bytes that its peer sends") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   CHECK(server.value.write_all(bytes_of("ab")).value == 2);

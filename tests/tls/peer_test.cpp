@@ -60,7 +60,7 @@ std::string answer_to(const tls::Context& server, const tls::Context& client,
 
 TEST_SUITE_BEGIN("tls/peer");
 
-FIBER_TEST_CASE("a TLS peer that requests new keys gets them before the next bytes") {
+FIBER_TEST_CASE("a TLS stream answers its peer's key update before it sends further bytes") {
   const Certificates certificates;
   certificates.make("server", "a.test");
   const auto context = tls::Context::server({.certificate_file = certificates.certificate("server"),

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("tls/stream");
 
-FIBER_TEST_CASE("a TLS stream carries a few bytes, and many bytes in both directions at once") {
+FIBER_TEST_CASE("a TLS stream transfers a few bytes, and many bytes in both directions at once") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
   auto& client = pair.client;
@@ -67,7 +67,8 @@ FIBER_TEST_CASE("a BufferedReader over TLS distinguishes the peer's end from a t
   CHECK(reader.read_line().error == weft::Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("both ends of a TLS stream write more than the kernel buffers while both read") {
+FIBER_TEST_CASE(
+    "both ends of a TLS stream can write more than the kernel buffers while both ends read") {
   const World world;
   TlsPair pair = shake_hands_narrowly(world);
   const std::string much(4 << 20, 'x');
@@ -94,7 +95,7 @@ FIBER_TEST_CASE("bytes of a TLS write that timed out are sent even if later call
 }
 
 FIBER_TEST_CASE_WITH(
-    "the rest of a TLS write is sent with the next write if no fiber can be spawned",
+    "unsent bytes of a TLS write are sent with the next write if no fiber can be spawned",
     {.workers = {1}, .options = {.max_fibers = 4}}) {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
@@ -123,7 +124,7 @@ FIBER_TEST_CASE("a TLS stream may be destroyed with bytes that its peer has not 
   CHECK(error != Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a TLS stream reports an end without close_notify as a truncation") {
+FIBER_TEST_CASE("a TLS stream that its peer ends without close_notify reports a truncation") {
   const World world;
   std::byte byte{};
   {

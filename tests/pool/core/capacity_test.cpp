@@ -82,7 +82,9 @@ FIBER_TEST_CASE("a pool runs as many tasks at once as its capacity allows") {
   done.wait();
 }
 
-FIBER_TEST_CASE("blocking tasks after a burst of short tasks get workers up to the capacity") {
+FIBER_TEST_CASE(
+    "a pool starts workers, up to its capacity, for blocking tasks that follow a burst of short "
+    "tasks") {
   constexpr int kTasks = 200;
   FiberPool pool({.capacity = kTasks, .queue_capacity = 10, .idle_timeout = kNever});
   for (int round = 0; round < 20; ++round) {
@@ -100,7 +102,7 @@ FIBER_TEST_CASE("blocking tasks after a burst of short tasks get workers up to t
   CHECK(pool.stats().started <= kTasks);
 }
 
-FIBER_TEST_CASE("tasks that wait for one another all get workers, up to the capacity") {
+FIBER_TEST_CASE("a pool starts workers, up to its capacity, for tasks that wait for one another") {
   constexpr std::size_t kTasks = 500;
   for (const std::size_t queue : {std::size_t{0}, kTasks}) {
     WaitGroup all_here;
@@ -117,7 +119,8 @@ FIBER_TEST_CASE("tasks that wait for one another all get workers, up to the capa
   }
 }
 
-FIBER_TEST_CASE_WITH("a burst of short tasks starts only few workers", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a pool starts only a few workers for a burst of short tasks",
+                     {.workers = {1}}) {
   constexpr int kTasks = 10'000;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = kTasks});
@@ -221,7 +224,8 @@ FIBER_TEST_CASE("idle workers beyond a reduced capacity retire at once") {
   CHECK(pool.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("an increased capacity starts queued tasks and admits blocked submitters at once") {
+FIBER_TEST_CASE(
+    "increasing the capacity immediately starts queued tasks and admits blocked submitters") {
   Flag release;
   WaitGroup running, submitted;
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
@@ -269,7 +273,8 @@ FIBER_TEST_CASE("an increased capacity admits blocked submitters even if the que
   CHECK(ran.load() == 55);
 }
 
-FIBER_TEST_CASE("a worker that leaves admits a blocked submitter even if the queue has to grow") {
+FIBER_TEST_CASE(
+    "a worker that leaves the pool admits a blocked submitter even if the queue has to grow") {
   std::vector<Flag> release(8);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 8, .queue_capacity = 52});
@@ -314,7 +319,7 @@ FIBER_TEST_CASE("many concurrent resizes lose no task and exceed no capacity") {
   CHECK(gauge.most() <= 8);
 }
 
-FIBER_TEST_CASE("a pool refuses no caller while a slot is free, even while workers retire") {
+FIBER_TEST_CASE("a pool refuses no task while a slot is free, even while workers retire") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject, .idle_timeout = 50us});
   const int rounds = 2000 / static_cast<int>(kSlowdown);
@@ -326,7 +331,7 @@ FIBER_TEST_CASE("a pool refuses no caller while a slot is free, even while worke
   CHECK(pool.stats().rejected == 0);
 }
 
-FIBER_TEST_CASE("a slot is free again when a wait for the slot's task returns") {
+FIBER_TEST_CASE("the slot of a task is free again when a wait for the task returns") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   for (int i = 0; i < 1000; ++i) {
     auto task = pool.async([i] { return i; });

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/close");
 
-FIBER_TEST_CASE("close(drain) runs accepted tasks and refuses new tasks") {
+FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new tasks") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 100});
   for (int i = 0; i < 50; ++i) {
@@ -82,7 +82,7 @@ FIBER_TEST_CASE("close(discard) starts no further task, and waits for the droppe
   CHECK(pool.stats().cancelled == 42);
 }
 
-FIBER_TEST_CASE("only tasks that workers have already taken run after close(discard)") {
+FIBER_TEST_CASE("after close(discard), only tasks that workers have already taken run") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> ran{0};
@@ -98,7 +98,7 @@ FIBER_TEST_CASE("only tasks that workers have already taken run after close(disc
   }
 }
 
-FIBER_TEST_CASE("a blocked submitter returns an error when the pool is closed") {
+FIBER_TEST_CASE("a blocked submit() returns an error when the pool is closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
     Flag release;
     FiberPool pool({.capacity = 1});
@@ -114,7 +114,8 @@ FIBER_TEST_CASE("a blocked submitter returns an error when the pool is closed") 
   }
 }
 
-FIBER_TEST_CASE("a close(discard) ends a close(drain) that takes too long") {
+FIBER_TEST_CASE(
+    "close(discard) ends an earlier close(drain) by dropping the tasks that are still queued") {
   Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
@@ -233,7 +234,7 @@ DEATH_TEST_CASE("a pool that its own task destroys still exists when the process
   });
 }
 
-FIBER_TEST_CASE("several callers may join a pool, and join() waits for the close") {
+FIBER_TEST_CASE("several callers may join a pool, and join() waits until the pool is closed") {
   std::atomic<int> joined{0};
   FiberPool pool({.capacity = 2});
   std::vector<JoinHandle<void>> joiners;

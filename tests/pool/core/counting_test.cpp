@@ -96,7 +96,8 @@ FIBER_TEST_CASE("a deadline or a stop request ends wait_for_completed()") {
   CHECK(pool.wait_for_completed(1, stop.get_token()));
 }
 
-FIBER_TEST_CASE("wait_for_completed() counts tasks that throw and tasks that run in their caller") {
+FIBER_TEST_CASE(
+    "wait_for_completed() counts tasks that throw and tasks that run in their submitter") {
   weft::test::Flag release;
   FiberPool pool(
       {.capacity = 1, .on_full = OnFull::caller_runs, .on_exception = [](std::exception_ptr) {}});
@@ -170,7 +171,9 @@ THREAD_TEST_CASE("plain threads can call wait_for_completed()") {
   CHECK(reached.load() == 3);
 }
 
-FIBER_TEST_CASE("calls of wait_for_completed() return correctly while submitters give up") {
+FIBER_TEST_CASE(
+    "wait_for_completed() returns after the given number of tasks has ended even while other "
+    "waiters time out") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   auto submitter = spawn([&] {

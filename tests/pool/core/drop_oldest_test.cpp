@@ -71,7 +71,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "only submit() drops the oldest task; try_submit() refuses and submit_until() waits") {
+    "with drop_oldest, submit() drops the oldest task, try_submit() refuses, and submit_until() "
+    "waits") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));

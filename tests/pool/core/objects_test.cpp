@@ -60,7 +60,8 @@ void yield_often() {
 TEST_SUITE_BEGIN("pool/objects");
 
 FIBER_TEST_CASE(
-    "a worker still takes one place of the capacity while the worker's object is destroyed") {
+    "a pool of capacity 1 starts no other worker while its worker's per-worker object is "
+    "destroyed") {
   SlowToEnd::Books books;
   {
     FunctionPool<int, int> pool(per_worker([&] { return SlowToEnd(books); }),
@@ -81,7 +82,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "another worker may start while a worker's object is destroyed if the capacity allows two") {
+    "a pool of capacity 2 may start another worker while a worker's per-worker object is "
+    "destroyed") {
   SlowToEnd::Books books;
   {
     FunctionPool<int, int> pool(per_worker([&] { return SlowToEnd(books); }),
@@ -104,7 +106,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a surplus worker still takes one place of the capacity while its object is destroyed") {
+    "a surplus worker counts towards the capacity until its per-worker object is destroyed") {
   SlowToEnd::Books books;
   Gate may_return;
   struct Held {
@@ -133,8 +135,7 @@ FIBER_TEST_CASE(
   books.may_end.set();
 }
 
-FIBER_TEST_CASE(
-    "a worker still takes one place of the capacity while its FiberLocal value is destroyed") {
+FIBER_TEST_CASE("a worker counts towards the capacity until its FiberLocal values are destroyed") {
   SlowToEnd::Books books;
   {
     const FiberLocal<std::unique_ptr<SlowToEnd>> object(

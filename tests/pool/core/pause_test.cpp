@@ -95,7 +95,7 @@ FIBER_TEST_CASE("wait_paused() returns false when the pause is ended or no pause
 
 // Uses one worker, so that the waiter is certainly parked.
 FIBER_TEST_CASE_WITH(
-    "wait_paused() returns when its pause ends although another pause begins at once",
+    "wait_paused() returns when its pause ends even if another pause begins immediately",
     {.workers = {1}}) {
   weft::test::Flag release;
   FiberPool pool({.capacity = 1});
@@ -132,7 +132,8 @@ FIBER_TEST_CASE("a task may pause its own pool, and gets an error from wait_paus
   }
 }
 
-FIBER_TEST_CASE("a paused pool accepts tasks while there is room, and then blocks submitters") {
+FIBER_TEST_CASE(
+    "a paused pool accepts tasks while the queue has room, and then blocks submitters") {
   for (const std::size_t queue_capacity : {0u, 2u, 40u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = queue_capacity});

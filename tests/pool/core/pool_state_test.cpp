@@ -128,7 +128,7 @@ PoolItem item_with(const SubmitOptions& options) {
 
 TEST_SUITE_BEGIN("pool/pool_state");
 
-TEST_CASE("PoolState gives the same results on its fast path and its general path") {
+TEST_CASE("PoolState's fast path gives the same results as its general path") {
   const PoolOptions options{.capacity = 3, .queue_capacity = 4};
   Workers short_way(options, true);
   Workers long_way(options, false);
@@ -162,7 +162,7 @@ TEST_CASE("PoolState gives the same results on its fast path and its general pat
   CHECK(short_way.short_ways() > 100);
 }
 
-TEST_CASE("PoolState accepts a task while a slot or a place in the queue is free") {
+TEST_CASE("PoolState accepts a task while a slot is free or the queue has room") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());
@@ -266,7 +266,7 @@ TEST_CASE(
   CHECK(held.state.workers.retired() == 3);
 }
 
-TEST_CASE("a worker is considered idle for too long after two idle periods, and not before") {
+TEST_CASE("a worker is due to retire after two complete idle periods, and not before") {
   Held held({.capacity = 1});
   PoolWorker idle;
   held.state.set_limit(1);
@@ -279,7 +279,9 @@ TEST_CASE("a worker is considered idle for too long after two idle periods, and 
   }
 }
 
-TEST_CASE("a closed sub-pool drops its pending drain tasks in the parent unless a caller waits") {
+TEST_CASE(
+    "a closed sub-pool removes its pending drain tasks from the parent unless a submitter is "
+    "blocked") {
   Effects effects;
   Held root({.capacity = 2});
   Held sub_pool({.capacity = 2}, true);
@@ -297,7 +299,7 @@ TEST_CASE("a closed sub-pool drops its pending drain tasks in the parent unless 
   CHECK(sub_pool.state.workers.starting() == 0);
 }
 
-TEST_CASE("a pause continues when another pause ends") {
+TEST_CASE("a pool stays paused when only one of two pauses ends") {
   Held held({.capacity = 1});
   const std::uint64_t first = held.state.hold_pause();
   const std::uint64_t second = held.state.hold_pause();
@@ -307,7 +309,7 @@ TEST_CASE("a pause continues when another pause ends") {
   CHECK(!held.state.release_pause(second));
 }
 
-TEST_CASE("the limit of workers changes like the limit of a reference model") {
+TEST_CASE("the maximum number of workers under a load factor changes as in a reference model") {
   test::Random random;
   for (int run = 0; run < 200; ++run) {
     const double up = 0.5 * static_cast<double>(1 + random.below(8));
@@ -340,7 +342,7 @@ TEST_CASE("the limit of workers changes like the limit of a reference model") {
   }
 }
 
-TEST_CASE("PoolState drops tasks for a key-bound task only if that task then fits into the queue") {
+TEST_CASE("PoolState drops tasks to make room for a task with a key only if that task then fits") {
   Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   PoolItem holder = item_with({.key = 1});
   TaskQueue::Memory rest =

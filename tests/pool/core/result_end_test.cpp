@@ -33,7 +33,8 @@ class Lease {
   Call* call_;
 };
 
-FIBER_TEST_CASE("the destructor of an unread result may use the result's pool") {
+FIBER_TEST_CASE(
+    "the destructor of a result that was never read may use the pool that ran the task") {
   for (const std::size_t capacity : {1u, 4u}) {
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
     std::atomic<int> ended{0};
@@ -53,7 +54,7 @@ FIBER_TEST_CASE("the destructor of an unread result may use the result's pool") 
   }
 }
 
-FIBER_TEST_CASE("a slow destructor of a result occupies only the slot of its task") {
+FIBER_TEST_CASE("the slow destructor of a result occupies no slot other than its task's slot") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   Event dropped, hold, begun;
   auto wait = [&] {
@@ -74,7 +75,7 @@ FIBER_TEST_CASE("a slow destructor of a result occupies only the slot of its tas
   CHECK(pool.stats().busy == 0);
 }
 
-FIBER_TEST_CASE("the destructor of a sub-pool task's result runs in the slots of that task") {
+FIBER_TEST_CASE("the destructor of a result runs in the slots of its task, also in a sub-pool") {
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ended{0};

@@ -17,7 +17,8 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/retired_locals");
 
-FIBER_TEST_CASE("a retired worker whose FiberLocal destructor waits for a task returns no slot") {
+FIBER_TEST_CASE(
+    "a retired worker has no slot to give back when its FiberLocal destructor waits for a task") {
   static std::atomic<std::size_t> busy, live;
   busy = live = 0;
   struct Kept {

@@ -40,7 +40,9 @@ TEST_CASE("a task heavier than a reduced capacity runs alone") {
   CHECK(slots.has_room(4, 0));
 }
 
-TEST_CASE("tasks whose key is in use do not keep out a task heavier than a reduced capacity") {
+TEST_CASE(
+    "tasks that wait for their key do not prevent the start of a task heavier than a reduced "
+    "capacity") {
   Slots slots(4, 3);
   slots.accept(3);
   slots.resize(2);
@@ -57,7 +59,7 @@ TEST_CASE("the sum of the largest weights does not overflow") {
   CHECK(slots.has_room(1, 0));
 }
 
-TEST_CASE("a task whose key is in use takes room in the queue, but no slot") {
+TEST_CASE("a task that waits for its key takes room in the queue, but no slot") {
   const Slots slots(8, 2);
   CHECK(slots.has_place_behind_key(0, 2));
   CHECK(!slots.has_place_behind_key(1, 2));
@@ -65,7 +67,7 @@ TEST_CASE("a task whose key is in use takes room in the queue, but no slot") {
   CHECK(!Slots(8, 0).has_place_behind_key(0, 1));
 }
 
-TEST_CASE("no task starts in slots that a waiting heavy task has given back and needs again") {
+TEST_CASE("no task starts in slots that a heavy task gave back during a wait and now needs again") {
   Slots slots(3, 1);
   slots.accept(3);
   slots.start(3);
@@ -96,7 +98,7 @@ TEST_CASE("a task starts when the free slots equal its weight") {
   CHECK(!slots.can_reacquire(3));
 }
 
-TEST_CASE("a task that has waited does not regain a slot that is reserved for a queued task") {
+TEST_CASE("a task whose wait has ended does not regain a slot that is reserved for a queued task") {
   Slots slots(2, 1);
   slots.accept(3);
   slots.start(1);
@@ -109,7 +111,7 @@ TEST_CASE("a task that has waited does not regain a slot that is reserved for a 
   CHECK(slots.can_reacquire(1));
 }
 
-TEST_CASE("the running weight stays within the capacity under random operations") {
+TEST_CASE("the total weight of running tasks stays within the capacity under random operations") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     const std::size_t capacity = 1 + random.below(6);

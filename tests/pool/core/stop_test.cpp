@@ -50,7 +50,9 @@ FIBER_TEST_CASE("close(cancel) requests a stop of running tasks and drops the qu
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("drain and discard request no stop of running tasks, and a later cancel does") {
+FIBER_TEST_CASE(
+    "close(drain) and close(discard) request no stop of running tasks, but a later close(cancel) "
+    "does") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
     std::stop_token seen = pool.stop_token();
@@ -115,7 +117,8 @@ FIBER_TEST_CASE("cancelling a running task requests a stop and returns false") {
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("cancelling a task that takes no token or has ended has no effect") {
+FIBER_TEST_CASE(
+    "a cancel has no effect on an ended task or on a running task that takes no stop token") {
   FiberPool pool({.capacity = 1});
   weft::test::Flag hold;
   std::atomic<bool> has_begun{false};  // A worker counts as busy slightly earlier.
@@ -131,7 +134,7 @@ FIBER_TEST_CASE("cancelling a task that takes no token or has ended has no effec
   task.get();
 }
 
-FIBER_TEST_CASE("the first stop token requested after close(cancel) is stopped") {
+FIBER_TEST_CASE("a pool's first stop token is already stopped if requested after close(cancel)") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::cancel);
   CHECK(pool.stop_token().stop_requested());
@@ -168,7 +171,8 @@ FIBER_TEST_CASE("a pool refuses an empty callable that would take a stop token")
   CHECK(pool.stats().submitted == 0);
 }
 
-FIBER_TEST_CASE("a task that takes a stop token is moved, not copied") {
+FIBER_TEST_CASE(
+    "submitting a callable that takes a stop token moves the callable and does not copy it") {
   FiberPool pool({.capacity = 1});
   auto value = std::make_unique<int>(5);
   int seen = 0;
@@ -177,7 +181,7 @@ FIBER_TEST_CASE("a task that takes a stop token is moved, not copied") {
   CHECK(seen == 5);
 }
 
-FIBER_TEST_CASE("a stop request of PoolOptions::stop cancels open, reopened and new pools") {
+FIBER_TEST_CASE("a stop request of PoolOptions::stop cancels an open, a reopened and a new pool") {
   std::stop_source outer;
   {
     FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});

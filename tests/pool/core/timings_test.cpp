@@ -69,7 +69,7 @@ TEST_CASE("a histogram's percentiles are accurate to one eighth, and its other v
   }
 }
 
-TEST_CASE("a histogram has buckets for the shortest and the longest durations") {
+TEST_CASE("a histogram has a bucket for every duration from the shortest to the longest") {
   Histogram histogram;
   histogram.record(-5ns);
   CHECK(histogram.max() == 0ns);

@@ -17,7 +17,9 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/weight");
 
-FIBER_TEST_CASE("running weights never exceed the capacity, and no heavy task is passed over") {
+FIBER_TEST_CASE(
+    "the total weight of running tasks never exceeds the capacity, and no heavy task is passed "
+    "over") {
   constexpr std::size_t kCapacity = 5;
   FiberPool pool({.capacity = kCapacity, .queue_capacity = 20});
   std::atomic<std::size_t> running{0};
@@ -64,7 +66,9 @@ FIBER_TEST_CASE("later tasks wait while a heavy task waits for its slots") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a task takes room in the queue by its weight, and is refused above the capacity") {
+FIBER_TEST_CASE(
+    "a task takes as much room in the queue as its weight, and is refused if heavier than the "
+    "capacity") {
   FiberPool pool({.capacity = 4});
   weft::test::Flag hold;
   CHECK(pool.submit({.weight = 5}, [] {}) == Errc::too_heavy);
@@ -95,7 +99,7 @@ FIBER_TEST_CASE("blocked submitters of tasks with different weights are admitted
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("a heavy submitter that gives up admits later submitters") {
+FIBER_TEST_CASE("submitters are admitted when the earlier submitter of a heavy task gives up") {
   weft::test::Flag hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;
@@ -122,7 +126,9 @@ FIBER_TEST_CASE("a task that is heavier than a reduced capacity runs alone in it
   CHECK(alone);
 }
 
-FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the pool's lock") {
+FIBER_TEST_CASE(
+    "callables dropped to make room for a heavy task are destroyed while the pool's lock is not "
+    "held") {
   Flag hold;
   std::atomic<int> destroyed{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
@@ -142,7 +148,8 @@ FIBER_TEST_CASE("callables dropped for a heavy task are destroyed without the po
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a pool drops queued tasks for a heavy task only if the heavy task then has room") {
+FIBER_TEST_CASE(
+    "a pool drops queued tasks to make room for a heavy task only if that task then fits") {
   Flag hold;
   FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { hold.wait(); }));
@@ -157,7 +164,8 @@ FIBER_TEST_CASE("a pool drops queued tasks for a heavy task only if the heavy ta
 }
 
 FIBER_TEST_CASE(
-    "a blocked submitter is admitted even if the next queued task is too heavy to start") {
+    "a blocked submitter is admitted to the queue even if the next queued task is too heavy to "
+    "start") {
   Flag first, second;
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit([&] { first.wait(); }));
@@ -172,7 +180,8 @@ FIBER_TEST_CASE(
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("the end of a heavy task admits as many blocked submitters as fit") {
+FIBER_TEST_CASE(
+    "the end of a heavy task admits as many blocked submitters as the freed slots allow") {
   Flag heavy, light;
   FiberPool pool({.capacity = 3});
   CHECK(pool.submit({.weight = 3}, [&] { heavy.wait(); }));

@@ -18,7 +18,8 @@ using pool::WorkerSet;
 
 TEST_SUITE_BEGIN("pool/worker_set");
 
-TEST_CASE("a worker with per-worker objects keeps its place until the objects are destroyed") {
+TEST_CASE(
+    "a retired worker counts towards the capacity until its per-worker objects are destroyed") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;
@@ -50,7 +51,7 @@ TEST_CASE("a worker with per-worker objects keeps its place until the objects ar
   CHECK(state.must_grow(1));
 }
 
-TEST_CASE("a surplus worker that is starting retires as soon as the worker is ready") {
+TEST_CASE("a surplus worker that is still starting retires as soon as its start is complete") {
   const PoolOptions options{.capacity = 2};
   PoolState state(options, false);
   WorkerSet& workers = state.workers;

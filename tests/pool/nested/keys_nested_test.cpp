@@ -71,7 +71,7 @@ FIBER_TEST_CASE("submitters that need only a slot overtake a submitter whose key
 // Regression test: the task waited for room that tasks of a key occupied, while the holder of that
 // key waited behind the task.
 FIBER_TEST_CASE(
-    "a task heavier than a reduced capacity is not kept out by tasks whose key is in use") {
+    "a task heavier than a reduced capacity starts although other tasks wait for their key") {
   FiberPool pool({.capacity = 4, .queue_capacity = 3});
   Event others_end, holder_goes_on;
   CHECK(pool.submit({.key = 1}, [&] {
@@ -92,7 +92,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a submitter that stops waiting for a key leaves its turn to the key's next submitter") {
+    "the next submitter of a key is admitted when an earlier submitter stops waiting for that "
+    "key") {
   FiberPool pool({.capacity = 2});
   Event hold;
   std::stop_source gives_up;

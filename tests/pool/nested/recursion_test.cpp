@@ -67,7 +67,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a task of run() in its caller's slot has its own FiberLocals and may wait and throw") {
+    "a task that run() executes in its caller's slot has its own FiberLocals and may wait and "
+    "throw") {
   const FiberLocal<int> value;
   FiberPool pool({.capacity = 1});
   pool.run([&] {

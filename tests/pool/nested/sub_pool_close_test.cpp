@@ -69,7 +69,7 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "accepted tasks of a sub-pool run while a close has reached only the parent's parent") {
+    "accepted tasks of a sub-pool run while only the parent of its parent is being closed") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});
@@ -117,7 +117,8 @@ FIBER_TEST_CASE("a drain runs tasks that wait in several full nested pools") {
 }
 
 FIBER_TEST_CASE(
-    "a sub-pool queued after a blocked submitter continues when that submitter is refused") {
+    "a sub-pool that waits behind a blocked submitter of its parent continues when that submitter "
+    "is refused") {
   Gate ran;
   HeldPool held({.capacity = 2});
   FiberPool& parent = held.pool;

@@ -345,8 +345,9 @@ FIBER_TEST_CASE(
   }
 }
 
-DEATH_TEST_CASE("a parent that is destroyed before a sub-pool ends the process with a report",
-                "'outer' ends before its sub-pools") {
+DEATH_TEST_CASE(
+    "the process ends with a report when a parent pool is destroyed before its sub-pool",
+    "'outer' ends before its sub-pools") {
   weft::run([] {
     auto parent = std::make_unique<FiberPool>(PoolOptions{.name = "outer"});
     const FiberPool pool({.parent = parent.get()});

@@ -184,7 +184,8 @@ FIBER_TEST_CASE("a parent does not count a waiting sub-pool as a blocked caller"
   parent.wait_idle();
 }
 
-FIBER_TEST_CASE("a task with one slot may wait for any pool with the same root") {
+FIBER_TEST_CASE(
+    "a task that has one slot may wait for a task of any pool with the same root pool") {
   FiberPool parent({.capacity = 1});
   FiberPool one({.capacity = 1, .parent = &parent});
   FiberPool two({.capacity = 1, .parent = &parent});
@@ -242,7 +243,7 @@ FIBER_TEST_CASE("a tree of tasks over nested pools ends within the capacity of e
   }
 }
 
-FIBER_TEST_CASE("a task may wait until another pool with the same root is idle or joined") {
+FIBER_TEST_CASE("a task may wait until another pool with the same root pool is idle or joined") {
   FiberPool parent({.capacity = 1});
   int ran = 0;
   parent.run([&] {
@@ -261,7 +262,7 @@ FIBER_TEST_CASE("a task may wait until another pool with the same root is idle o
 }
 
 FIBER_TEST_CASE(
-    "a sub-pool and its parent accept the next run() at once when a run() has returned") {
+    "a sub-pool and its parent accept another run() immediately after a run() has returned") {
   FiberPool parent({.capacity = 1, .on_full = OnFull::reject});
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject, .parent = &parent});
   for (int i = 0; i < 300; ++i) {
@@ -271,7 +272,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "an exception in a sub-pool keeps the slot and the worker and goes to the sub-pool's handler") {
+    "an exception of a sub-pool's task goes to the sub-pool's on_exception and loses no slot or "
+    "worker") {
   std::atomic<int> reported{0};
   FiberPool parent({.capacity = 1});
   FiberPool pool({.queue_capacity = 20,

@@ -10,7 +10,8 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_turns");
 
-FIBER_TEST_CASE("a long queue of a sub-pool does not keep other tasks from the parent's slot") {
+FIBER_TEST_CASE(
+    "a long queue of a sub-pool does not prevent other tasks from using the parent's slot") {
   Gate release;
   std::vector<int> order;
   FiberPool parent({.capacity = 1, .queue_capacity = 10});

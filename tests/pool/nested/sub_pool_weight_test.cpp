@@ -37,7 +37,8 @@ FIBER_TEST_CASE("a task with weight n takes n slots of each parent of its pool")
   CHECK(middle.available_hint() == 6);
 }
 
-FIBER_TEST_CASE("a task with a weight is not starved while it waits for slots of the parent") {
+FIBER_TEST_CASE(
+    "a heavy task of a sub-pool does not starve while it waits for slots of the parent") {
   FiberPool parent({.capacity = 3, .queue_capacity = 3});
   FiberPool sub({.capacity = 3, .queue_capacity = 10, .parent = &parent});
   std::optional<LightTasks> light(parent);
@@ -50,7 +51,7 @@ FIBER_TEST_CASE("a task with a weight is not starved while it waits for slots of
   CHECK(parent.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("a blocked caller of a sub-pool requests at most one worker of the parent") {
+FIBER_TEST_CASE("a blocked submitter of a sub-pool requests at most one worker of the parent") {
   constexpr std::size_t kCapacity = 1'000;
   FiberPool parent({.capacity = kCapacity});
   FiberPool sub({.capacity = kCapacity, .parent = &parent});
@@ -77,7 +78,8 @@ FIBER_TEST_CASE("a task heavier than a parent's capacity runs alone in that pare
   CHECK(heavy.get() == 1);
 }
 
-FIBER_TEST_CASE("tasks of all weights in nested pools never exceed a pool's capacity") {
+FIBER_TEST_CASE(
+    "the total weight of running tasks in nested pools never exceeds any pool's capacity") {
   constexpr std::size_t kCapacity = 6;
   FiberPool parent({.capacity = kCapacity, .queue_capacity = 4});
   FiberPool left({.capacity = 4, .queue_capacity = 3, .parent = &parent});

@@ -19,7 +19,7 @@ void check_refused(FiberPool& pool) {
   CHECK_THROWS_AS((void)pool.wait_for_completed(100), std::system_error);
 }
 
-FIBER_TEST_CASE("a task that runs in its caller gets an error when it waits for its own pool") {
+FIBER_TEST_CASE("a task that runs inside submit() gets an error when it waits for its own pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));
@@ -34,7 +34,8 @@ FIBER_TEST_CASE("a task that runs in its caller gets an error when it waits for 
 }
 
 THREAD_TEST_CASE(
-    "a task that runs in a plain thread's submit() gets an error when it waits for its pool") {
+    "a task that runs inside a plain thread's submit() gets an error when it waits for its own "
+    "pool") {
   Event hold;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   CHECK(pool.submit([&] { hold.wait(); }));

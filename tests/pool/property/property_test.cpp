@@ -204,11 +204,13 @@ TEST_CASE("a pool behaves like its reference model under random operations") {
   compare("a pool and its model", Kind::plain_tasks);
 }
 
-TEST_CASE("a pool whose workers follow the load behaves like its reference model") {
+TEST_CASE("a pool with load_factor behaves like its reference model under random operations") {
   compare("a pool and its model, by load", Kind::by_load);
 }
 
-TEST_CASE("a pool with priorities, keys and weights behaves like its reference model") {
+TEST_CASE(
+    "a pool with priorities, keys and weights behaves like its reference model under random "
+    "operations") {
   compare("a pool and its model, with options", Kind::with_options);
 }
 

@@ -50,7 +50,8 @@ FIBER_TEST_CASE("a task of low priority is passed over sixteen times and then ru
 }
 
 FIBER_TEST_CASE(
-    "two tasks of different priorities that were each passed over sixteen times both run next") {
+    "two tasks of different priorities run next, one after the other, when each was passed over "
+    "sixteen times") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   CHECK(held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
@@ -88,7 +89,8 @@ FIBER_TEST_CASE(
   for (auto& count : next) CHECK(count == kTasks);
 }
 
-FIBER_TEST_CASE("a key in use delays only its own tasks, and the delayed tasks take no slots") {
+FIBER_TEST_CASE(
+    "a key in use delays only tasks with that key, and the delayed tasks take no slots") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Flag hold;
   std::atomic<int> of_key{0};
@@ -103,7 +105,9 @@ FIBER_TEST_CASE("a key in use delays only its own tasks, and the delayed tasks t
   CHECK(of_key == 3);
 }
 
-FIBER_TEST_CASE("a key admits its next task when its task throws, is cancelled, or is dropped") {
+FIBER_TEST_CASE(
+    "the next task of a key may start when the key's current task throws, is cancelled, or is "
+    "dropped") {
   HeldPool held({.capacity = 1, .queue_capacity = 10, .on_exception = [](std::exception_ptr) {}});
   FiberPool& pool = held.pool;
   Record record;
@@ -158,7 +162,8 @@ FIBER_TEST_CASE(
   CHECK(held.pool.stats().cancelled == 3);
 }
 
-FIBER_TEST_CASE("a submitter waits while its task's key is in use, although caller_runs is set") {
+FIBER_TEST_CASE(
+    "with caller_runs, submit() waits while its task's key is in use instead of running the task") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   weft::test::Flag hold;
   Record record;

@@ -55,7 +55,9 @@ TEST_CASE("a segment queue returns items in FIFO order, however the queue grows"
   }
 }
 
-TEST_CASE("each pop of a segment queue makes room for a push while each_pop_makes_room() is true") {
+TEST_CASE(
+    "each pop of a segment queue makes room for one push while each_pop_makes_room() returns "
+    "true") {
   Random random;
   SegmentQueue queue;
   int last_run = 0;
@@ -117,7 +119,7 @@ TEST_CASE("an empty segment queue frees the memory by which it has grown") {
   CHECK(pop_number(queue, last_run) == 7);
 }
 
-TEST_CASE("a segment queue keeps its reserved room in one ring, even after a trim") {
+TEST_CASE("a segment queue keeps its preallocated memory in one segment, even after a trim") {
   SegmentQueue queue;
   queue.begin_with(5000);
   for (int round = 0; round < 2; ++round) {

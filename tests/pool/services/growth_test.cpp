@@ -49,7 +49,8 @@ FIBER_TEST_CASE("a pool with GrowPolicy::eager can be closed while its workers s
 }
 
 FIBER_TEST_CASE(
-    "the number of workers grows in steps up to the capacity when the load is too high") {
+    "with load_factor, the number of workers grows in steps up to the capacity when the load is "
+    "too high") {
   weft::test::Flag release;
   Concurrency concurrency;
   FiberPool pool({.capacity = 10,
@@ -78,7 +79,8 @@ FIBER_TEST_CASE(
   CHECK(concurrency.most() <= 10);
 }
 
-SIM_TEST_CASE("the limit of workers falls with the load, down to min_workers") {
+SIM_TEST_CASE(
+    "with load_factor, the maximum number of workers falls with the load, down to min_workers") {
   for (const std::size_t kept : {0u, 3u}) {
     weft::Event release;
     weft::Event again;
@@ -149,7 +151,8 @@ SIM_TEST_CASE("the number of a pool's workers follows a load that rises and fall
   CHECK(balanced(pool.stats()));
 }
 
-SIM_TEST_CASE("tasks that wait for later tasks get the workers they need after some intervals") {
+SIM_TEST_CASE(
+    "tasks that wait for later tasks end because load_factor adds a worker at each interval") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::Event> done(5);
@@ -176,7 +179,8 @@ SIM_TEST_CASE("tasks that wait for later tasks get the workers they need after s
   }
 }
 
-FIBER_TEST_CASE("a limit of workers below the capacity refuses no task and lets nested waits end") {
+FIBER_TEST_CASE(
+    "a pool with load_factor refuses no task below its capacity and completes nested run() calls") {
   weft::test::Flag release;
   FiberPool pool(
       {.capacity = 6,

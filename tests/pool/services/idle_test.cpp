@@ -109,7 +109,7 @@ SIM_TEST_CASE("idle workers beyond min_workers retire after the idle timeout, an
   CHECK(pool.stats().retired == 4);
 }
 
-SIM_TEST_CASE("a worker in constant use stays while idle workers retire") {
+SIM_TEST_CASE("a worker that is in constant use does not retire while idle workers do") {
   FiberPool pool({.capacity = 4, .idle_timeout = 10min});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
   // The most recently used worker is used all the time, so it stays.
@@ -185,7 +185,8 @@ FIBER_TEST_CASE("no task is lost or refused when the retirement of workers races
   CHECK(pool.stats().rejected == 0);
 }
 
-FIBER_TEST_CASE("prestarted workers exist before the first task, also after a reopen") {
+FIBER_TEST_CASE(
+    "prestarted workers exist before the first task is submitted, also after a reopen") {
   FiberPool pool({.capacity = 4, .min_workers = 3, .prestart = true});
   CHECK(pool.stats().live == 3);
   CHECK(pool.run([] { return 1; }) == 1);

@@ -83,7 +83,8 @@ FIBER_TEST_CASE("a long period delays neither the end of a pool nor the last cal
 }
 
 FIBER_TEST_CASE(
-    "on_tick without a period is called only once, at the end, even for an unused pool") {
+    "on_tick without a period is called only once, at the pool's end, even if the pool ran no "
+    "task") {
   Told told;
   { const FiberPool pool({.capacity = 2, .on_tick = told.every(kNever)}); }
   CHECK(told.calls() == 1);
@@ -105,7 +106,7 @@ SIM_TEST_CASE("on_tick receives statistics while a closed pool drains") {
   CHECK(told.last().completed == 1);
 }
 
-FIBER_TEST_CASE("the last call to on_tick follows a task that runs in its caller") {
+FIBER_TEST_CASE("on_tick is last called after a task that runs in its submitter has ended") {
   Told told;
   weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
@@ -165,7 +166,7 @@ FIBER_TEST_CASE("on_tick may use and close its pool, but may not join the pool")
   CHECK(refused.load() == 1);
 }
 
-FIBER_TEST_CASE("on_tick receives statistics of a pool that was reopened") {
+FIBER_TEST_CASE("on_tick receives the statistics of a reopened pool") {
   Told told;
   FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
   for (int round = 1; round <= 3; ++round) {
