@@ -3,9 +3,9 @@
 
 namespace weft::base {
 
-// Writes `weft: sentence` with the place to stderr, then the fiber dump if a runtime has set a
-// hook, and aborts. Any thread may call it, even with locks held, because the report uses only
-// write(2).
+// Writes `weft: sentence` and the source location to stderr, then the fiber dump if a runtime has
+// set a hook, and aborts. Any thread may call it, even with locks held, because the report uses
+// only write(2).
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept;
 
 // panic() calls the hook once before it aborts. set_panic_hook() returns the previous hook.

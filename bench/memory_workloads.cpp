@@ -1,4 +1,4 @@
-// Measures the memory that fibers hold, how soon it is given back, and what a shortage causes.
+// Measures how much memory fibers hold, how soon it is released, and what a shortage causes.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class Sha256 {
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
-  // libcrypto fails here only if memory is short.
+  // libcrypto fails here only if memory runs out.
   static void check(int result) {
     if (result != 1) throw std::bad_alloc();
   }

@@ -24,7 +24,7 @@ class Acceptor {
 
   // Starts a fiber for each listener, which accepts until stop(). The fiber then accepts the
   // clients that have already connected, and closes its listener. Call it once. Throws what go()
-  // throws; some fibers may already accept then.
+  // throws; some fibers may then be accepting already.
   void start(std::span<const AnyListener> listeners);
   // Any thread may call it. The copy keeps the callables alive even if one of them ends the server.
   void stop() noexcept { (void)std::stop_source(stop_).request_stop(); }

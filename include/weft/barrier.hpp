@@ -1,4 +1,4 @@
-// A barrier for repeated phases.
+// Lets a fixed number of callers wait for each other, phase by phase.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,28 @@ namespace detail {
 // completed the phase.
 // Invariants
 //   I1  Only complete() changes phase_. The last arriver of a phase calls complete() while all
-//       other callers wait or have left, so no caller arrives meanwhile.
+//       other callers wait or have returned, so no caller arrives meanwhile.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
  public:
   struct Arrival {
     std::uint64_t phase;
-    bool is_last;  // If true, the caller must complete() the phase.
+    bool is_last;  // If true, the caller must call complete().
   };
 
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
   // Counts `count` arrivals. Later phases expect `dropped` fewer callers.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // Uses one critical section, so the first caller that returns may destroy the barrier. Returns
-  // true for the last arriver, which has not waited and must complete() the phase.
+  // Arrives and waits in one critical section, so the first caller that returns may destroy the
+  // barrier. Returns true to the last arriver, which has not waited and must call complete().
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
   // Waits until `phase` is over; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
-  // Returns true for the last arriver.
+  // Counts `count` arrivals. Returns true if no expected arrival is missing any more.
   [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;
@@ -62,7 +62,7 @@ struct NoCompletion {
 // Ordering: each arrival synchronizes with the start of the completion function. The end of that
 // function synchronizes with the return of each wait.
 // Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
-// arrive_and_wait(), it may be destroyed after the first return from the last phase.
+// arrive_and_wait(), it may be destroyed once the first of them has returned from the last phase.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
@@ -104,7 +104,7 @@ class Barrier {
     WEFT_TELL_LATE_WAIT(barrier, core_.wait_until(token.phase_, Deadline::past()));
     (void)core_.wait_until(token.phase_, {});
   }
-  // Waits as wait() does; returns false if `until` ended the wait. The arrival still counts.
+  // Waits as wait() does; returns false if `until` ended the wait. Even then, the arrival counts.
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }
@@ -117,7 +117,7 @@ class Barrier {
   void arrive_and_wait() noexcept {
     if (core_.arrive_and_wait()) complete();
   }
-  // Arrives for a caller that takes no part in later phases.
+  // Arrives for a caller that will not arrive in later phases.
   void arrive_and_drop() noexcept {
     if (core_.arrive(1, 1).is_last) complete();
   }

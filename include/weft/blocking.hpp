@@ -1,4 +1,4 @@
-// Calls that block their thread.
+// Makes blocking calls on helper threads, so that they do not block workers.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ namespace weft {
 
 namespace detail {
 
-// One call of `callable` and its outcome. The fiber is parked until the call has ended, so the call
-// uses only the storage of the join state.
+// One call of `callable` and its outcome. The calling fiber is parked until the call has ended, so
+// `state` only stores the outcome and wakes no fiber.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
@@ -29,7 +29,7 @@ struct BlockingCallOf : BlockingCall {
         callable(function) {}
 
   F& callable;
-  const Context* const context = ContextNode::current();  // The caller's.
+  const Context* const context = ContextNode::current();  // The context of the calling fiber.
   JoinState<std::invoke_result_t<F&>> state;
 };
 
@@ -38,15 +38,16 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
 // it for calls that would block a worker: file access, name resolution, locks of other libraries,
 // long computations. A plain thread runs `callable` itself. The helper is a plain thread, so
-// `callable` may use all of weft. `callable` runs in the caller's context (context.hpp).
+// `callable` may use weft as plain threads do. It runs in the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At this limit, further calls wait, so a call must not wait for a later
-// call. A call cannot end early, because it refers to the caller's stack. A round trip takes 10 to
-// 30 us, mostly to wake two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
+// call. A call cannot end early, because it uses the caller's stack. A round trip takes 10 to 30
+// us, mostly to wake two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
 // Context: fibers and plain threads; parks a fiber.
 // Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
-// Ordering: the call synchronizes with the start of `callable`, and its end with the return.
+// Ordering: the call synchronizes with the start of `callable`. The end of `callable` synchronizes
+// with the return of the call.
 template <std::invocable F>
 auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   if (!this_fiber::is_fiber()) return callable();
@@ -58,7 +59,7 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
 // Waits for `future` as get() does, but parks the calling fiber. While the future is not ready, the
 // wait occupies a helper thread of blocking().
 // Context: fibers and plain threads; parks a fiber.
-// Throws: the exception of the future, and std::system_error as blocking() does.
+// Throws: the exception that the future holds, and std::system_error as blocking() does.
 // Ordering: as for future.get().
 template <class T>
 T await_future(std::future<T> future) {

@@ -1,4 +1,4 @@
-// Limited sets of threads for blocking calls.
+// Makes blocking calls on limited sets of threads.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,8 @@ class BlockingGroup;
 
 namespace detail {
 
-// One call of a group. The caller and the helper share its ownership, because either may use it
-// last.
+// One call on a thread of a group. The caller and this thread share the ownership of the object,
+// because either may use the object last.
 // Order
 //   [owner]  the first leave() (acq_rel) -> the second leave() (acq_rel), which frees the call.
 struct GroupCall : BlockingCall {
@@ -90,36 +90,36 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // The first characters become the threads' names.
+  std::string name = "group";   // Its first characters become the names of the threads.
   std::size_t max_threads = 4;  // At least 1.
-  // The maximum number of calls that wait for a thread; the group refuses more calls with
-  // Errc::full. A waiting call no longer counts if its caller gives up.
+  // The maximum number of calls that wait for a thread; the group refuses further calls with
+  // Errc::full. A waiting call no longer counts once its caller has given up.
   std::size_t max_waiting = 256;
   // The time after which an idle thread ends.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
 
-// Statistics of a group, which may be stale.
+// The statistics of a BlockingGroup, which may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
-  std::size_t running = 0;     // Threads that are making calls, including calls that were given up.
+  std::size_t running = 0;     // Threads that make calls, including calls whose callers gave up.
   std::size_t waiting = 0;     // Calls that have not begun yet.
   std::uint64_t finished = 0;  // Calls that have ended.
   std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the call ended.
-  std::uint64_t refused = 0;   // Errc::full.
+  std::uint64_t refused = 0;   // Calls that were refused with Errc::full.
 };
 
-// Threads for one kind of blocking call, such as name resolution, file access or a database. If all
-// threads of a group hang, the threads of blocking() and of other groups are not affected. A caller
-// can stop waiting early. Plain threads may use a group without a Runtime.
+// A limited set of threads for one kind of blocking call, such as name resolution or file access.
+// If all threads of a group hang, the threads of blocking() and of other groups are not affected. A
+// caller can stop waiting early. Plain threads may use a group without a Runtime.
 // Context: fibers and plain threads; run() and the destructor park.
 class BlockingGroup {
  public:
-  // Starts no thread; calls start threads on demand.
+  // Creates a group without threads; calls start threads on demand.
   // Throws: std::bad_alloc.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for all calls that have begun; no caller may be in run(). In a fiber, a thread of
-  // blocking() performs this wait; if no such thread can start, the fiber blocks its worker.
+  // Waits for all calls that have begun. No caller may be in run(). In a fiber, a thread of
+  // blocking() performs this wait; if that thread cannot start, the fiber blocks its worker.
   ~BlockingGroup();
   // Not const, because g++ would bind a const reference to the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
@@ -127,11 +127,12 @@ class BlockingGroup {
 
   // Runs `callable` on a thread of the group, in the caller's context (context.hpp), and returns
   // its result. `callable` must own everything that it uses, because it is moved to the heap and
-  // may outlast the wait. If `until` ends the wait before the call begins, the call is destroyed.
-  // If the call has begun, it runs to its end, but its result is dropped.
+  // may outlive the wait. If `until` ends the wait before the call begins, the call is destroyed.
+  // If `until` ends the wait later, the call continues to its end, but its result is dropped.
   // Errors: Errc::timed_out, cancelled, full; the error of the system if it refuses a thread.
   // Throws: what `callable` throws, std::bad_alloc.
-  // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
+  // Ordering: run() synchronizes with the start of the call. The end of the call synchronizes with
+  // a successful return of run().
   template <std::invocable F>
   auto run(F callable, const Until& until = Until::ambient())
       -> Result<detail::StoredOf<std::invoke_result_t<F&>>> {
@@ -144,7 +145,7 @@ class BlockingGroup {
     result.value = std::move(*call->value);
     return result;
   }
-  // Exists only for its error message.
+  // This overload exists only for its error message.
   template <class F>
   requires(!std::invocable<F>) Result<void> run(F, const Until& = {}) {
     static_assert(detail::kFits<F>,

@@ -30,11 +30,11 @@ class Subscription;
 //   });
 //   (void)prices.send(price);
 //
-// A send copies nothing per subscription and wakes only waiting receivers; each receive copies the
-// value. A T larger than 64 bytes, or whose copies may throw, is kept in shared memory. With T =
+// A send copies nothing per subscription and wakes only receivers that wait; a receive copies the
+// value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap. With T =
 // std::shared_ptr<const Big>, no Big is copied. close() works like Channel::close().
 // Context: fibers and plain threads; send(), send_until() and send_for() park.
-// Throws: sends throw std::bad_alloc for a T in shared memory.
+// Throws: sends throw std::bad_alloc for a T that is kept on the heap.
 // Ordering: a send synchronizes with each receive of its value, and close() with a receive that
 // reports the end. A receive that makes room synchronizes with the send that waited for the room.
 // Lifetime: the broadcast must outlive its subscriptions and all calls.
@@ -51,13 +51,13 @@ class Broadcast {
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
 
-  // Makes a subscription, which receives only later values. The broadcast must outlive it.
+  // Makes a subscription, which receives only later values and must not outlive the broadcast.
   [[nodiscard]] Subscription<T> subscribe(OnLag on_lag = OnLag::drop_oldest) noexcept {
     return Subscription<T>(core_, on_lag);
   }
 
   // Sends `value` to all subscriptions. Parks while a subscription with OnLag::hold_senders has not
-  // received the oldest value. Returns false if the broadcast is closed.
+  // received the value that `value` replaces. Returns false if the broadcast is closed.
   [[nodiscard]] bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
   // Waits as send() does, but `until` may end the wait. `value` is always moved from.
   [[nodiscard]] ChannelStatus send_until(T value, const Until& until) {
@@ -87,7 +87,7 @@ class Broadcast {
   // Returns whether close() has been called; once true, it stays true.
   [[nodiscard]] bool is_closed_hint() const noexcept { return core_.is_closed_hint(); }
 
-  // Returns the core, for a select.
+  // Returns the internal core, which a select uses.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return core_; }
 
  private:
@@ -108,17 +108,17 @@ class Broadcast {
 
   Values values_{*this};
   detail::BroadcastCore core_;
-  const std::unique_ptr<Value[]> value_;  // Indexed by the number of a place.
+  const std::unique_ptr<Value[]> value_;  // The kept values, indexed by place.
 };
 
-// The values of a Broadcast that one subscriber has not yet seen.
-// Context: fibers and plain threads, one caller at a time; receives except try_receive() park.
+// Receives the values of a Broadcast for one subscriber.
+// Context: fibers and plain threads, one caller at a time; all receives except try_receive() park.
 // Throws: receives throw what copying T throws; the value then counts as seen.
 // Ordering: a receive synchronizes as described for Broadcast.
 template <class T>
 class [[nodiscard]] Subscription {
  public:
-  // Takes over `other`, which no call may be using; then `other` can only be destroyed or assigned.
+  // Takes over `other`, which no call may be using. Then `other` can only be destroyed or assigned.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
   // Ends this subscription, then takes over `other`.
@@ -133,8 +133,8 @@ class [[nodiscard]] Subscription {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }
 
-  // Parks until there is an unseen value. Returns nothing if the broadcast is closed and drained,
-  // or if is_disconnected().
+  // Parks until there is an unseen value, and returns the value. Returns nothing if the broadcast
+  // is closed and drained, or if is_disconnected().
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
     (void)receive_until(value, {});
@@ -160,9 +160,9 @@ class [[nodiscard]] Subscription {
   // Returns whether the subscription has ended because it fell behind (OnLag::disconnect).
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
 
-  // Returns the core, for a select.
+  // Returns the internal core, which a select uses.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return *core_; }
-  // Returns the position of the subscription in the core, for a select.
+  // Returns the position of the subscription in the core, which a select uses.
   [[nodiscard]] detail::BroadcastReader& reader() noexcept { return reader_; }
 
  private:
@@ -203,13 +203,13 @@ class SubscriptionCase final : public SelectCase {
     return subscription_.core().try_receive(subscription_.reader(), &value_) !=
            ChannelStatus::would_wait;
   }
-  // The select holds the lock, but the lock analysis cannot see that.
+  // The select holds the lock, which the lock analysis cannot detect.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
-    // If the select waits, it waits for the value with this number.
+    // If the select must wait, it waits for the value with this number.
     waiter().amount = subscription_.reader().next;
     return subscription_.core().can_receive(subscription_.reader());
   }
-  // The value is available for the next attempt.
+  // Makes the select call attempt() again, which receives the value.
   bool conclude() noexcept override { return false; }
 
   Subscription<T>& subscription_;
@@ -236,18 +236,18 @@ class BroadcastCase final : public StatusCase<Handler> {
 
 }  // namespace detail
 
-// A select case that receives a value. During the select, no other call may use the subscription.
-// The handler takes a std::optional<T>, which is empty if no more values can arrive. The case then
-// stays ready.
-// Context, Throws: as for on_stop().
+// Returns a select case that receives a value. During the select, no other call may use the
+// subscription. The handler takes a std::optional<T>, which is empty if no more values can arrive.
+// In that event, the case stays ready.
+// Context, Throws: whatever on_stop() throws.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {
   return detail::SubscriptionCase<T, Handler>(subscription, std::move(handler));
 }
-// A select case that sends `value`, which is always moved from. The handler takes no argument, or a
-// ChannelStatus that is ok or closed.
+// Returns a select case that sends `value`, which is always moved from. The handler takes no
+// argument, or a ChannelStatus that is ok or closed.
 // Context: as for on_stop().
-// Throws: as for Broadcast::send(), and what moving `handler` throws.
+// Throws: whatever Broadcast::send() throws, and what moving `handler` throws.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Broadcast<T>& broadcast, std::type_identity_t<T> value,
                            Handler handler = {}) {

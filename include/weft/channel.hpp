@@ -1,4 +1,4 @@
-// Typed queues between fibers or threads.
+// Typed queues that connect fibers and threads.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,14 @@ class SendCase;
 
 // A FIFO queue of T with `capacity` places. With 0 places, each send waits for a receive. Any
 // number of callers may send and receive. A value goes directly from a sender to a waiting
-// receiver. close() works as in Go, except that a send on a closed channel returns a status.
+// receiver. close() works as in Go, but a send on a closed channel fails and does not panic.
 // Context: fibers and plain threads; sends and receives park, except try_send() and try_receive().
 // Throws: nothing, except from the constructor and receive_batch().
 // Ordering: a send synchronizes with the receive of its value, and close() with a receive that
 // reports closed. On an unbuffered channel the receive synchronizes with the return of the send.
 // Fairness: FIFO, for senders and for receivers.
-// Invariants, under lock_. A select may wait on both sides, but it must not match itself.
+// Invariants, under lock_. A select may wait both to send and to receive, but it must not receive
+// its own value.
 //   I1  Receivers wait only while the buffer is empty and no other caller waits to send.
 //   I2  Senders wait only while the buffer is full and no other caller waits to receive.
 //   I3  No caller waits once closed_ is set.
@@ -41,7 +42,7 @@ class Channel {
                 "a channel moves values between stacks, which must not fail half way");
 
  public:
-  // Creates a channel for at most `capacity` values; with 0, each send waits for its receiver.
+  // Creates a channel for at most `capacity` values; with 0, each send waits for a receiver.
   // Throws: std::invalid_argument for a capacity above the maximum, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) detail::refuse_capacity(capacity, kMaxCapacity);
@@ -66,8 +67,8 @@ class Channel {
       detail::give_way_if_due();
       return true;
     }
-    // The wait is inlined into the caller, because each return after a switch is mispredicted.
-    // Waiters get the address of this copy, so the argument itself can stay in a register.
+    // The wait is inlined into the caller, because each return after a switch is mispredicted. The
+    // waiter gets the address of this copy, so the argument itself can stay in a register.
     T kept(std::move(value));
     if (closed_ || !receivers_.empty()) {
       const ChannelStatus status = send_at_once(kept);
@@ -85,7 +86,7 @@ class Channel {
     return self.granted;
 #endif
   }
-  // Waits as send() does, until `until` at most. Moves from `value` only if the result is ok.
+  // Waits as send() does; `until` may end the wait. Moves from `value` only if the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value,
                                          const Until& until = Until::ambient()) WEFT_NOT_ANALYZED {
     lock_.lock();
@@ -113,14 +114,14 @@ class Channel {
   // Sends a temporary, or a value that is passed with std::move().
   [[nodiscard]] ChannelStatus try_send(T&& value) { return try_send(value); }
 
-  // Parks until there is a value. Returns nothing if the channel is closed and drained.
+  // Parks until it can return a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
     // The turn is checked before the lock is acquired, because all later loads wait for the lock.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
     // An available value is constructed directly in the return slot, or in a register if it is
     // small. An optional whose address escapes is written in parts and read as a whole, which costs
-    // a dozen cycles if the read follows at once.
+    // a dozen cycles if the read follows the writes at once.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -146,7 +147,7 @@ class Channel {
   }
   // Parks until there is a value, then appends up to `most` available values to `values`. Returns
   // their number: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
-  // Throws: std::bad_alloc, before it receives a value.
+  // Throws: std::bad_alloc, before the call receives a value.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
     if (most == 0) return 0;
@@ -160,11 +161,11 @@ class Channel {
     return 1 + take_buffered(values, most - 1);
   }
 
-  // Receives values in a range-based for loop, until the channel is closed and drained.
+  // The iterator of a range-based for loop, which ends when the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
-  // Receives the first value of a loop; parks. Concurrent loops share the values.
+  // Receives the first value of a loop; parks. Each value goes to only one of several loops.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
-  // Returns the end, which an iterator equals once the channel is closed and drained.
+  // Returns the sentinel, which an iterator equals once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   // Receives without waiting. `value` is set only if the result is ok.
@@ -182,10 +183,10 @@ class Channel {
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // No caller can begin to wait now, so waiters are woken in small batches. The data that the
-    // removal of a batch has read is then still in the cache. The last waiter of each batch is
-    // woken only after the next batch has been claimed. A waiter that has not been woken is still
-    // in a send or a receive, which keeps the channel alive.
+    // No caller can begin to wait now, so waiters are woken in small batches. The data of a batch
+    // is then still in the cache when its waiters are woken. The last waiter of each batch is woken
+    // only after the next batch has been claimed. A waiter that has not been woken is still in a
+    // send or a receive, which keeps the channel alive.
     detail::Waiter* left_out = nullptr;
     while (detail::Waiter* some = claim_some_and_unlock()) {
       if (left_out != nullptr) detail::wake(left_out->waker);
@@ -226,7 +227,7 @@ class Channel {
     T value;
   };
 
-  // Return whether a send or a receive would succeed without waiting.
+  // These functions return whether a send or a receive would complete without waiting.
   [[nodiscard]] bool can_send() noexcept WEFT_REQUIRES(lock_) {
     return closed_ || count_ < capacity_ || receivers_.has_claimable();
   }
@@ -234,8 +235,8 @@ class Channel {
     return closed_ || count_ > 0 || senders_.has_claimable();
   }
 
-  // The caller holds the lock; the call releases it unless the result is would_wait. The analysis
-  // cannot express such a release, so it skips these functions and their callers.
+  // The caller holds the lock; the call releases it unless the result is would_wait. The lock
+  // analysis cannot express this, so it skips these functions and their callers.
   ChannelStatus send_now(T& value) WEFT_NOT_ANALYZED {
     if (closed_) return unlocked(ChannelStatus::closed);
     if (detail::Waiter* receiver = receivers_.claim_front()) {
@@ -262,7 +263,7 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
-  // Once the value has been constructed in the return slot, notifies the sender.
+  // Notifies the sender in its destructor, once the value has been constructed in the return slot.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() {
@@ -274,12 +275,12 @@ class Channel {
     Channel& channel;
     ~LeaveFront() WEFT_NOT_ANALYZED { channel.leave_front(); }
   };
-  // Requires the lock and a value in the buffer; releases the lock.
+  // Removes and returns the first value. Requires the lock and a value; releases the lock.
   [[gnu::always_inline]] std::optional<T> take_front() noexcept WEFT_NOT_ANALYZED {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // Frees the place whose value has been moved out; releases the lock.
+  // Frees the first place, whose value has been moved out; releases the lock.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
@@ -301,7 +302,7 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // Called if there is no value and no waiting sender, or the turn is over.
+  // Called if there is no value and no waiting sender, or the caller's turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     WEFT_TELL_LATE_WAIT_LOCKED(count_ == 0 && !closed_, lock_, channel_receive);
@@ -319,7 +320,7 @@ class Channel {
         self);
   }
 
-  // If the turn is over, lets other fibers run, unless a wait follows that lets them run anyway.
+  // If the caller's turn is over and no wait follows, lets other fibers run.
   static ChannelStatus given_way(ChannelStatus status) noexcept {
     if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
@@ -327,12 +328,12 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // There was no wait if the stop had been requested before.
+    // There was no wait if a stop had been requested before the call.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
   // Moves up to `most` values out of the buffer, and lets waiting senders refill the buffer.
-  // `values` has room for a whole buffer.
+  // `values` must have room for a full buffer.
   std::size_t take_buffered(std::vector<T>& values, std::size_t most) {
     detail::Waiter* let_in = nullptr;
     detail::Waiter** last = &let_in;

@@ -15,13 +15,13 @@ namespace weft {
 //     for (int i = 0; i < 4; ++i) group.spawn([&jobs, closer] { produce(jobs); });
 //   }
 //
-// Context: fibers and plain threads; each copy by one caller at a time. No call parks.
+// Context: fibers and plain threads; only one caller at a time may use a copy. No call parks.
 // Ordering: the close synchronizes as Channel::close() does.
 // Lifetime: the channel must outlive all copies.
 template <class T>
 class ChannelCloser {
  public:
-  // Creates the first copy, for `channel`.
+  // Creates the first copy; the release of the last copy closes `channel`.
   // Throws: std::bad_alloc; the channel is then closed.
   explicit ChannelCloser(Channel<T>& channel)
       : channel_(&channel, [](Channel<T>* closed) noexcept { closed->close(); }) {}

@@ -1,4 +1,4 @@
-// The monotonic clock that a program and its simulation share.
+// Clocks that read the simulated time in a simulation.
 // Context: plain value; no call parks or throws.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace weft {
 
 // A std::chrono clock that reads steady_clock or, in a simulation (weft/sim.hpp), the simulated
-// clock. Code that measures durations with this clock can be simulated unchanged.
+// clock. Code that measures durations with this clock runs unchanged in a simulation.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -18,14 +18,14 @@ struct Clock {
   using time_point = std::chrono::time_point<Clock, duration>;
   static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): std's name.
 
-  // Returns the time since the clock's epoch.
+  // Returns the current time of the clock.
   [[nodiscard]] static time_point now() noexcept {
     return time_point(duration(Deadline::now_nanoseconds()));
   }
 };
 
 // A std::chrono clock that reads system_clock or, in a simulation, the clock of the simulated host,
-// which may be wrong or may be adjusted.
+// which may be wrong and may be adjusted.
 struct WallClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -33,7 +33,7 @@ struct WallClock {
   using time_point = std::chrono::time_point<WallClock, duration>;
   static constexpr bool is_steady = false;  // NOLINT(readability-identifier-naming): std's name.
 
-  // Returns the time since 1970-01-01 00:00:00 UTC.
+  // Returns the current time, counted from 1970-01-01 00:00:00 UTC.
   [[nodiscard]] static time_point now() noexcept {
     if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
       return time_point(duration(simulation->wall_clock()));

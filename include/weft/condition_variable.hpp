@@ -15,10 +15,10 @@ namespace weft {
 // Works like std::condition_variable_any. `Lock` is any type with lock() and unlock(), such as
 // std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. There are no spurious wakeups, but
 // the condition may change again before the lock is reacquired. The user's lock() and unlock() may
-// park and use the condition variable, because no internal lock is held then.
-// Context: fibers and plain threads; the waits park, a notify does not.
+// park and use the condition variable, because it holds no internal lock during these calls.
+// Context: fibers and plain threads; the waits park, but the notify calls do not.
 // Throws: what the lock and the condition throw.
-// Ordering: a notify does not synchronize; the lock orders accesses to the condition.
+// Ordering: a notification does not synchronize; the lock orders accesses to the condition.
 // Lifetime: the condition variable may be destroyed once all waiters have been notified.
 // Fairness: FIFO.
 class ConditionVariable {
@@ -32,8 +32,8 @@ class ConditionVariable {
   // Wakes all current waiters.
   void notify_all() noexcept;
 
-  // Unlocks `lock`, parks until notified, and locks `lock` again. `lock` must be locked.
-  // Notifications count from the call of lock.unlock() on. If unlock() throws, the call does not
+  // Unlocks `lock`, parks until notified, and locks `lock` again. `lock` must be locked. The wait
+  // receives notifications from the call of lock.unlock() on. If unlock() throws, the call does not
   // wait.
   template <class Lock>
   void wait(Lock& lock) {
@@ -54,7 +54,7 @@ class ConditionVariable {
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
-    // The wait enters the list first, so a notifier that locks after this release finds it.
+    // The wait is in the list before the unlock, so a notifier that locks afterwards finds it.
     Wait wait(*this, until);
     lock.unlock();
     const std::cv_status status = wait.park();
@@ -80,20 +80,20 @@ class ConditionVariable {
  private:
   // One wait. The wait enters the list before its caller parks, so a notifier may find it while the
   // user's unlock() runs. Notifier and waiter synchronize through handover_, which the parking
-  // caller holds until its registers are saved. The later one sees what the earlier did.
+  // caller holds until its registers are saved. Whichever locks it second sees what the first did.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
-    // Withdraws the wait if the caller did not reach park(), and passes on a notification that the
-    // wait has received.
+    // Withdraws the wait if the caller did not reach park(). If the wait has already been notified,
+    // notifies another waiter instead.
     ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
-    // Returns at once if the wait has been notified. May be called at most once.
+    // Parks until the wait ends, unless it has been notified. May be called at most once.
     std::cv_status park() noexcept;
     // Only the notifier that has removed the wait from the list calls this function, with no lock
-    // held. The wait may be destroyed as soon as the caller has been woken.
+    // held. The wait may be destroyed as soon as the waiting caller has been woken.
     void notify() noexcept;
 
     // Returns the Wait whose base is `waiter`.
@@ -107,7 +107,7 @@ class ConditionVariable {
     detail::SpinLock handover_;
     bool is_parked_ WEFT_GUARDED_BY(handover_) = false;
     bool is_notified_ WEFT_GUARDED_BY(handover_) = false;
-    bool has_ended_ = false;  // Used by the caller only.
+    bool has_ended_ = false;  // Only the waiting caller uses it.
   };
 
   void check_locked(bool locked) const noexcept;

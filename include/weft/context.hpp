@@ -24,8 +24,8 @@ namespace weft {
 
 namespace detail {
 
-// The state that a Context, its children, its timer and the fibers that carry it share: whether and
-// why it is cancelled, its values, and its parent's state.
+// The state that a Context shares with its children, its timer and the fibers that carry it. The
+// core records whether and why the context is cancelled, its values, and its parent's core.
 // Invariants
 //   I1  The caller that changes clock_state_ from none to setting writes clock_. The caller that
 //       changes it from set to ended reads clock_. Unchecked: clock_state_ records no caller.
@@ -35,34 +35,34 @@ namespace detail {
 //   [clock]   set_clock stores set (acq_rel) -> end stores ended (acq_rel): end sees clock_. If end
 //             is first, set_clock fails (acquire), and stops the clock itself.
 //   [values]  add_value pushes a value (release) -> find_value and the destructor load the newest
-//             (acquire): they see it and all older values.
+//             (acquire), and see this and all older values.
 class ContextCore : public SharedContext {
  public:
-  // Makes a core that ends at `deadline` or, if `parent` is not null, when `parent` ends.
+  // Makes a core whose context ends at `deadline` or, if `parent` is not null, when `parent` ends.
   // Throws: std::bad_alloc.
   [[nodiscard]] static ContextShare make(ContextCore* parent, Deadline deadline);
   // Called by the owner: cancels the context, stops the timer, and detaches from the parent.
   void end() noexcept;
 
-  // Returns true if this call ended the context: it is the first, and the deadline had not passed.
+  // Cancels the context. Returns false if an earlier call or the deadline has already ended it.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;
   [[nodiscard]] std::exception_ptr cause() noexcept;
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
-  // Reports a stop after cancel(), but at the deadline only if set_clock() was called.
+  // Returns a token, which reports a stop at the deadline only if set_clock() was called.
   [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
   // Sets the timer for the deadline, unless it has been set. Throws as call_at() does.
   void set_clock();
   [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
 
   void add_value(const void* key, std::shared_ptr<const void> value);
-  // Returns the newest value for the key, here or in the nearest ancestor that has one, or null.
+  // Returns the value that Context::get() returns for `key`.
   [[nodiscard]] const void* find_value(const void* key) const noexcept;
 
  protected:
   ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
   ~ContextCore();
-  // Returns the parent's share, so that a loop can destroy a chain of cores without recursion.
+  // Gives up the parent, so that a loop can destroy a chain of cores without recursion.
   [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
@@ -93,7 +93,7 @@ class ContextCore : public SharedContext {
 
 }  // namespace detail
 
-// The key of a value that contexts carry, identified by its address; make keys static.
+// A key for values that contexts carry. Its address identifies the key, so make keys static.
 template <class T>
 class ContextKey {
  public:
@@ -102,15 +102,15 @@ class ContextKey {
   ContextKey& operator=(const ContextKey&) = delete;
 };
 
-// A scope of work, like Go's context.Context. It ends when it is cancelled, at its deadline, or
-// when its parent ends. A wait that is given a context ends with it:
+// A scope of work, like Go's context.Context. A context ends when it is cancelled, at its deadline,
+// or when its parent ends. A wait whose limit is a context ends when the context ends:
 //
 //   Context request(Deadline::after(100ms));
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
 // Cancellation is permanent, and interrupts no running code. A context must outlive the calls that
-// use it. Its children and the fibers that carry it may outlive it. The end of a context cancels
-// them, and they keep its values.
+// use it. Its children, and the fibers that carry it, may outlive it. The end of a context cancels
+// these children and fibers, which keep its values.
 // Context: fibers and plain threads, several at once; no call parks.
 // Throws: std::bad_alloc.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
@@ -119,8 +119,8 @@ class Context {
   // Begins a scope without a parent.
   Context() : Context(nullptr, Deadline::never()) {}
   explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
-  // Begins a child of `parent`, unless `parent` is null. The child ends when its parent ends, or at
-  // `deadline` if that is earlier.
+  // Begins a child of `parent`, or a scope without a parent if `parent` is null. A child ends when
+  // its parent ends or `deadline` passes, whichever is earlier.
   explicit Context(const Context* parent, Deadline deadline = Deadline::never())
       : share_(detail::ContextCore::make(parent == nullptr ? nullptr : &parent->core_, deadline)),
         core_(static_cast<detail::ContextCore&>(*share_.core())) {}
@@ -132,9 +132,9 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Ends the scope and its children's scopes, and runs the callbacks registered with token().
-  // Returns true for the call that ended the scope.
+  // Returns true if this call ended the scope.
   bool cancel() noexcept { return core_.cancel(Errc::cancelled, nullptr); }
-  // Cancels with a reason, which cause() then returns.
+  // Ends the scope with a reason, which cause() then returns.
   bool cancel(std::exception_ptr cause) noexcept {
     return core_.cancel(Errc::cancelled, std::move(cause));
   }
@@ -143,8 +143,8 @@ class Context {
   [[nodiscard]] bool is_over() const noexcept { return !status(); }
   // Returns Errc::cancelled or Errc::timed_out once the scope has ended, and no error before.
   [[nodiscard]] Result<void> status() const noexcept { return core_.error(); }
-  // Returns the argument of cancel() of this scope or an ancestor. Returns null if there was none,
-  // or if the scope has not ended.
+  // Returns the reason that was given to cancel() for this scope or an ancestor. Returns null if
+  // there was no reason, or if the scope has not ended.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return core_.cause(); }
   // Throws if the scope has ended.
   // Throws: cause(); if it is null, std::system_error with the error of status().
@@ -154,47 +154,48 @@ class Context {
   [[nodiscard]] Deadline deadline() const noexcept { return core_.deadline(); }
   // Returns the deadline and the stop token as the limit of a wait.
   [[nodiscard]] Until until() const noexcept { return {core_.deadline(), core_.token()}; }
-  // Converts to the limit of a wait.
+  // Converts the context to the limit of a wait, as until() does.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // Returns a stop token for code that takes one. With a deadline, the first call sets a timer.
-  // Throws: as for call_at(), for example Errc::no_runtime.
+  // Returns a token for code that takes stop tokens. With a deadline, the first call sets a timer.
+  // Throws: whatever call_at() throws, for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const {
     core_.set_clock();
     return core_.token();
   }
 
-  // Returns whether this is `other` or a descendant of it.
+  // Returns whether this context is `other` or a descendant of `other`.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children and fibers that carry the context also see. The context keeps
-  // the values that later calls replace.
+  // Attaches a value, which children and fibers that carry the context also see. The context also
+  // keeps values that later calls have replaced.
   // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the value that was set last, here or in the nearest ancestor that has one, or null.
+  // Returns the value that was set last in this context. If there is none, returns the value of the
+  // nearest ancestor that has one, or null.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(core_.find_value(&key));
   }
 
-  // Returns the core, which fibers that carry the context keep alive.
+  // Returns the internal core, which fibers that carry the context keep alive.
   [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
 
  protected:
-  // Makes the context for fibers that carry `core`, as a part of `core`.
+  // Makes the context that is a part of `core`, for fibers that carry `core`.
   explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
 
  private:
-  const detail::ContextShare share_;  // Empty for a part of a core.
+  const detail::ContextShare share_;  // Empty if this context is a part of a core.
   detail::ContextCore& core_;
 };
 
-// While this object lives, `context` is the caller's context. The context limits each call that
-// reports errors and is given no other limit (docs/semantics.md). Scopes nest. Work that the caller
-// joins inherits the context: fibers of spawn(), tasks of async(), calls of run() and blocking().
-// Fibers of go() do not inherit it.
+// While this object lives, `context` is the caller's context. It limits each call that reports
+// errors, unless the caller passes another limit (docs/semantics.md). Scopes nest. Work that the
+// caller joins inherits the context: fibers of spawn(), tasks of async(), calls of run() and
+// blocking(). Fibers of go() do not inherit it.
 // Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
@@ -220,7 +221,7 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept { return Until::ambient(); }
 
-// While this object lives, the caller has no context, so waits of clean-up code do not end early.
+// While this object lives, the caller has no context, so waits in clean-up code do not end early.
 // Context: as for ContextScope.
 class NoCancel : private ContextScope {
  public:
@@ -230,11 +231,11 @@ class NoCancel : private ContextScope {
 
 }  // namespace this_fiber
 
-// Calls `work` in a child of the caller's context that ends at `deadline`, and returns its result.
-// `work` may take a Context&, which is the child. The child ends with the call.
+// Calls `work` in a child of the caller's context that ends at `deadline`, and returns the result
+// of `work`. `work` may take a Context&, which is the child. The child ends when the call ends.
 // Context: fibers and plain threads; parks only if `work` does.
 // Throws: std::bad_alloc, and what `work` throws.
-// Ordering: as for Context::cancel().
+// Ordering: the same as for Context::cancel().
 template <class F>
 decltype(auto) with_deadline(Deadline deadline, F&& work) {
   Context context(this_fiber::context(), deadline);
@@ -246,7 +247,7 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
   }
 }
 // Works as with_deadline(), with a deadline `duration` from now.
-// Context, Throws: as for with_deadline().
+// Context, Throws: whatever with_deadline() throws.
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

@@ -10,11 +10,12 @@
 //
 // A fiber or a plain thread awaits a coroutine with weft::await(sum(numbers)).
 //
-// Each function named async_ returns an object for co_await. Where a fiber would park, the
-// coroutine is suspended, and its thread is not blocked. The coroutine continues in a new fiber of
-// the current runtime, where it may make all calls that fibers may make. A call that need not wait
-// does not suspend. A failed wait has no effect on its channel or handle. A coroutine must not be
-// destroyed while it waits in an async_ call. A runtime's destructor waits for all of them.
+// Each function whose name begins with async_ returns an object for co_await. Where a fiber would
+// park, the coroutine is suspended, and its thread is not blocked. The coroutine continues in a new
+// fiber of the current runtime, where it may make all calls that fibers may make. A call that need
+// not wait does not suspend. If a wait fails, its channel or handle is unchanged. A coroutine must
+// not be destroyed while it waits in an async_ call. A runtime's destructor waits for all
+// coroutines in async_ calls.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
 // Throws: a co_await that waits throws as go() does, for example Errc::no_runtime.
 // Ordering: as for the corresponding calls that fibers make.
@@ -37,11 +38,11 @@ namespace weft {
 
 namespace detail {
 
-// Both functions resume `coroutine` in a new fiber: once `one` is ready, or at `deadline`. The
-// functions set `completed` if they complete the case; otherwise the coroutine must conclude it. If
-// a call throws, as spawn() does, nothing has changed. Not inlined: a compiler may put variables of
-// inlined functions into the coroutine's frame, which another thread may destroy once it can resume
-// the coroutine.
+// These functions resume `coroutine` in a new fiber: once `one` is ready, or at `deadline`. If the
+// first function completes the case, it sets `completed`; otherwise the coroutine must conclude the
+// case. A call that throws, as spawn() does, has no effect. Neither is inlined: a compiler may put
+// variables of inlined functions into the coroutine's frame, which another thread may destroy once
+// it can resume the coroutine.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
@@ -63,7 +64,7 @@ class CaseAwaiter {
   explicit CaseAwaiter(WaitReason reason, Arguments&&... arguments)
       : reason_(reason), case_(std::forward<Arguments>(arguments)...) {}
 
-  // Passes the result to the case's handler; await_resume() calls it.
+  // Passes the result to the case's handler. await_resume() calls this function.
   void conclude() {
     if (!completed_) (void)select_case().conclude();
     case_.handle();
@@ -158,7 +159,7 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
-// Suspends until the deadline, unless it has passed.
+// Suspends the coroutine until the deadline, unless the deadline has passed.
 // Throws: the co_await also throws std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
@@ -171,7 +172,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// Returns the awaiter that co_await makes from `awaitable`. Its type determines the result type.
+// Returns the awaiter that co_await makes from `awaitable`. Its type sets the result type.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {
@@ -185,7 +186,7 @@ decltype(auto) awaiter_of(Awaitable&& awaitable) {
 template <class Awaitable>
 using AwaitResult = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
 
-// A promise has either return_void or return_value.
+// A promise may not have both return_void and return_value.
 template <class T>
 struct DriverOutcome {
   JoinState<T>& state;
@@ -203,7 +204,7 @@ struct DriverOutcome<void> {
   }
 };
 
-// The coroutine that awaits on behalf of a fiber. It frees its frame before it signals completion.
+// The coroutine that awaits on behalf of a fiber. It frees its frame before it wakes the fiber.
 template <class T>
 struct Driver {
   struct Finish {

@@ -20,7 +20,7 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Converts a duration from now, as after() does, so calls that take a Deadline also take
+  // Makes a deadline `duration` from now, as after() does. So calls that take a Deadline also take
   // durations.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
@@ -48,13 +48,14 @@ class Deadline {
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Converts a time of another clock. Reads that clock now; its later changes have no effect.
+  // Converts a time of another clock. Reads the other clock now; later changes of that clock have
+  // no effect.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);
   }
 
-  // Returns the current time of the clock.
+  // Returns the current time of the clock in nanoseconds.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
     if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
       return simulation->now();
@@ -66,7 +67,6 @@ class Deadline {
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
   // Returns whether the deadline has passed. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {
-    // past() needs no reading of the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());
   }
   friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
@@ -79,7 +79,7 @@ class Deadline {
       std::chrono::time_point<OtherClock, Duration> time) noexcept {
     const detail::WideNanoseconds now =
         detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
-    // The integers are wide, because both times may be far from the epoch of that clock.
+    // The integers are wide, because both times may be far from the epoch of OtherClock.
     const detail::WideNanoseconds distance =
         detail::wide_nanoseconds(time.time_since_epoch()) - now;
     return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));

@@ -1,5 +1,5 @@
-// Lists all fibers in forms that programs read; people read dump_fibers() of runtime.hpp.
-// Context: fibers and plain threads; blocks the thread.
+// Writes lists of fibers in formats for tools; dump_fibers() of runtime.hpp writes text for people.
+// Context: fibers and plain threads; each call blocks the thread.
 #pragma once
 
 #include <iosfwd>
@@ -7,28 +7,28 @@
 namespace weft::dump {
 
 // Writes a JSON object with each living fiber: its id, name, state, wait, callable and place of
-// spawn. The object also has the seconds for which the fiber has been parked or has run, if they
-// are known to within ten seconds. The list is complete, but not a snapshot: it may show an earlier
+// spawn. A fiber's entry also has the seconds for which the fiber has been parked or has run, if
+// known to within ten seconds. The list is complete, but not a snapshot: it may show an earlier
 // state of a running fiber. The call takes about a microsecond per fiber, and holds a lock that
 // spawns sometimes need.
 // Throws: std::bad_alloc, std::system_error, and what the stream throws.
 void write_json(std::ostream& out);
 
 // Writes the call stacks of parked fibers in the format of flamegraph.pl and speedscope. Each line
-// has one stack and its number of fibers. The calls are separated by `;`, the outermost first, and
-// the last element is the wait. A function that the program does not export appears as
-// `module+0xoffset`, which tools/symbolize replaces by the name. The output is a snapshot from a
-// forked child, in which no fiber runs. The fork takes about 1 ms for each 100 MB in use. Under a
-// sanitizer, the lines have only the waits.
-// Throws: as for write_json(), and std::system_error if the system refuses the fork.
+// has a stack and the number of fibers with that stack. The calls are separated by `;`, the
+// outermost first, and the last element names the wait. A function that the program does not export
+// appears as `module+0xoffset`, which tools/symbolize replaces with the name. The output is a
+// snapshot from a forked child, in which no fiber runs. The fork takes about 1 ms for each 100 MB
+// in use. Under a sanitizer, the lines contain only the waits.
+// Throws: whatever write_json() throws, and std::system_error if the system refuses the fork.
 void write_folded(std::ostream& out);
 
 // Writes each cycle of fibers that wait for each other, in the form that
-// RuntimeOptions::on_partial_deadlock receives, or a line that reports none. The call takes some
-// microseconds for each fiber that waits for other fibers or for a mutex. The call holds a lock
-// that spawns sometimes need. It reads other stacks with process_vm_readv, and reports no cycle if
-// the system refuses process_vm_readv.
-// Throws: as for write_json().
+// RuntimeOptions::on_partial_deadlock receives. Without a cycle, writes one line that reports this.
+// The call takes some microseconds for each fiber that waits for other fibers or for a mutex. The
+// call holds a lock that spawns sometimes need. It reads the stacks of other fibers with
+// process_vm_readv, and reports no cycle if the system refuses process_vm_readv.
+// Throws: whatever write_json() throws.
 void write_deadlocks(std::ostream& out);
 
 }  // namespace weft::dump

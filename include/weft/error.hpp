@@ -8,26 +8,26 @@ namespace weft {
 
 enum class Errc {
   no_runtime = 1,  // A plain thread called a function that needs a Runtime, but none exists.
-  // The number of fibers reached RuntimeOptions::max_fibers, no stack was left under
+  // The number of fibers reached RuntimeOptions::max_fibers, no stack was available under
   // refuse_without_stacks, or the process reached RuntimeOptions::memory_goal.
   too_many_fibers,
   invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
   closed,              // The channel, pool or socket is closed.
   full,                // The call could not be accepted without waiting.
-  timed_out,           // The deadline passed first; equals std::errc::timed_out.
-  cancelled,           // A stop was requested first; equals std::errc::operation_canceled.
+  timed_out,           // The deadline ended the call; equals std::errc::timed_out.
+  cancelled,           // A stop request ended the call; equals std::errc::operation_canceled.
   empty_task,          // The callable to run is empty.
-  too_many_waiting,    // The pool's max_blocked submitters already wait.
-  end_of_stream,       // The peer closed its side of the connection.
+  too_many_waiting,    // The pool already has max_blocked submitters that wait.
+  end_of_stream,       // The peer closed its side of the connection, or the file ended.
   too_heavy,           // The task's weight is above the capacity of its pool.
-  already_watched,     // The runtime watches the descriptor already.
+  already_watched,     // The runtime already watches the descriptor.
   signal_in_use,       // Another SignalSet or wait_signal() uses the signal.
 };
 
 // Returns the category of Errc, named "weft". It lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
-// Converts an Errc, so that codes can be compared: `result.error == Errc::closed`.
+// Converts an Errc, for comparisons such as `result.error == Errc::closed`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

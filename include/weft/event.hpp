@@ -7,7 +7,8 @@
 namespace weft {
 
 // A manual-reset event. Callers that wait when the event is set continue, even if it is reset
-// before they run. A wait takes the lock even if the event is set, which permits early destruction.
+// before they run. A wait takes the lock even if the event is set, which permits early destruction
+// (see Lifetime).
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: set() synchronizes with each wait that it wakes or that finds the event set.
 // Lifetime: the event may be destroyed once every wait has returned, even before set() returns.
@@ -19,7 +20,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Wakes all waiters. Has no effect if the event is set already.
+  // Sets the event and wakes all waiters. Has no effect if the event is already set.
   void set() noexcept;
   // Resets the event, so that later waits park.
   void reset() noexcept;
@@ -34,11 +35,11 @@ class Event {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Returns whether the event is set; may be stale. If true, everything before set() is visible.
+  // Returns whether the event is set; may be stale. If true, all work before set() is visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:
-  detail::Atomic<bool> set_{false};  // Written under the lock, and read without a lock.
+  detail::Atomic<bool> set_{false};  // Written under lock_, but read without a lock.
   detail::SpinLock lock_;
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };

@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// Converts a result, for use with and_then() and similar functions. A value that accompanies an
-// error is dropped.
+// Converts a Result to a std::expected, for use with and_then() and similar functions. A value that
+// accompanies an error is dropped.
 // Context: plain value; throws what moving T throws.
 template <class T>
 [[nodiscard]] std::expected<T, std::error_code> to_expected(Result<T> result) {
@@ -25,7 +25,7 @@ template <class T>
   }
 }
 
-// Converts to a Result; after an error, its value is T().
+// Converts a std::expected to a Result. If `expected` holds an error, the Result's value is T().
 // Context: plain value; throws what moving T throws.
 template <class T>
 [[nodiscard]] Result<T> to_result(std::expected<T, std::error_code> expected) {

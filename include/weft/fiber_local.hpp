@@ -11,18 +11,18 @@
 
 namespace weft {
 
-// A variable with a value for each fiber and each plain thread, as thread_local for threads.
+// A variable with a separate value in each fiber and each plain thread, like a thread_local.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
-// A fiber's first use creates the value. A fiber's values are destroyed after its callable, in
-// reverse order of creation, before join() returns. A fiber of WaitGroup::go() counts down before
-// its values are destroyed. A value's destructor may park and use other FiberLocals, but must not
-// throw. A plain thread destroys its values with its thread_locals. A fiber of a pool keeps its
-// values from task to task. An access takes a few nanoseconds, and more for each value created
-// later.
+// A fiber's first use creates the value. A fiber's values are destroyed after its callable has
+// returned, in reverse order of creation, before join() returns. A fiber of WaitGroup::go() counts
+// down before its values are destroyed. A value's destructor may park and use other FiberLocals,
+// but must not throw. A plain thread destroys its values with its thread_locals. A fiber of a pool
+// keeps its values from task to task. An access takes a few nanoseconds, and longer for each value
+// that the fiber created later.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
 // Throws: what the creation of the value throws, and std::bad_alloc.
 // Lifetime: a FiberLocal may be destroyed before its values, which live as long as their fibers.
@@ -31,16 +31,16 @@ class FiberLocal {
  public:
   // Creates each value as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
-  // Calls `make` on each fiber that needs a value; several fibers may call it at once. `make` may
-  // park and use other FiberLocals, but not this FiberLocal. If `make` throws, the next use calls
-  // it again.
+  // Calls `make` on each fiber that needs a value; several fibers may call `make` at once. `make`
+  // may park and use other FiberLocals, but not this FiberLocal. If `make` throws, the next use
+  // calls `make` again.
   template <class F>
   requires std::is_invocable_r_v<T, F&>
   explicit FiberLocal(F make) : make_(std::move(make)) {}
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // Returns the caller's value, valid until the caller ends. Other fibers may also use the value.
+  // Returns the caller's value, which lives until the caller ends. Other fibers may also use it.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();
@@ -60,7 +60,8 @@ class FiberLocal {
 
   [[gnu::noinline]] T& add() const {
     auto* node = new Node(key_, make_);
-    // The list is read only now: make_ may have added nodes, and the fiber may have moved.
+    // The list is read only now: make_ may have added nodes, and the fiber may run on another
+    // thread.
     detail::LocalNode*& first = detail::locals();
     node->next = first;
     first = node;

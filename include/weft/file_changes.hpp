@@ -14,9 +14,9 @@
 namespace weft::files {
 
 enum class ChangeKind : std::uint8_t {
-  created,   // An entry of a watched directory appeared, or was moved there.
+  created,   // An entry appeared in a watched directory, or was moved into it.
   removed,   // An entry, or the watched path itself, was removed or moved away.
-  modified,  // Bytes were written or truncated.
+  modified,  // Bytes of a file were written or truncated.
   closed,    // A file that was open for writing was closed: its contents may be complete.
   lost,      // The system dropped changes: check everything again.
 };
@@ -32,8 +32,8 @@ struct Change {
 // watched. If a file may be replaced, for example by replace_file(), watch its directory.
 // Context: fibers and plain threads, one caller at a time, except for close(). next() parks.
 // Errors: Errc::no_runtime, closed; errors of the system, of which no_space_on_device and
-// too_many_files_open report a limit of the user (fs.inotify); operation_not_supported in a
-// simulation.
+// too_many_files_open report that a limit of the user is reached (fs.inotify);
+// operation_not_supported in a simulation.
 // Throws: std::bad_alloc.
 class ChangeWatch {
  public:
@@ -42,8 +42,8 @@ class ChangeWatch {
   // Opens a ChangeWatch that watches no path yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path; a second add() of a path renews the watch. If two paths name one file, only the
-  // path that was added last counts. The lookup may block on a disk.
+  // Watches a path; a second add() of the same path renews the watch. If two paths name one file,
+  // only the path that was added last counts. The lookup of the path may block on a disk.
   // Errors: also no_such_file_or_directory, permission_denied.
   [[nodiscard]] Result<void> add(std::string path);
   // Stops watching `path`. next() may still return earlier changes.
@@ -52,7 +52,7 @@ class ChangeWatch {
   // Returns the next change; changes come in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
   Result<Change> next(const Until& until = Until::ambient());
-  // Ends a waiting next() with Errc::closed.
+  // Makes a next() that waits return Errc::closed.
   void close() noexcept { watch_.close(); }
 
  private:
@@ -60,8 +60,8 @@ class ChangeWatch {
   std::error_code fill(const Until& until);
 
   io::Watch watch_;
-  std::vector<std::pair<int, std::string>> paths_;  // Keyed by the system's watch numbers.
-  std::vector<char> events_;  // Events of the system; from at_ on, not returned yet.
+  std::vector<std::pair<int, std::string>> paths_;  // Watched paths and the system's watch numbers.
+  std::vector<char> events_;  // Events from the system; next() continues at at_.
   std::size_t at_ = 0;
 };
 

@@ -16,9 +16,9 @@
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
-// Data that is in the system's memory is returned at once, without a thread. Otherwise the caller
-// parks while a thread of file_group() makes the call. If `until` ends the wait, the thread's call
-// continues, so the file may still be written.
+// If the system has the data in memory, a read returns it at once, without a thread. Otherwise the
+// caller parks while a thread of file_group() makes the call. If `until` ends the wait, the
+// thread's call continues, so the file may still be written.
 // Context: fibers and plain threads, with or without a runtime; calls that take an Until park.
 // Errors: system errors (no_such_file_or_directory, ...); invalid_argument for a path with a zero
 // byte; Errc::timed_out, cancelled; Errc::full if too many calls wait for a thread.
@@ -26,7 +26,7 @@
 namespace weft::files {
 
 // Returns the group of the file threads: at most 16 threads, which end after 100 ms without work.
-// At most 4096 calls may wait.
+// At most 4096 calls may wait for a thread.
 [[nodiscard]] BlockingGroup& file_group();
 
 enum class Access : std::uint8_t {
@@ -38,10 +38,10 @@ enum class Access : std::uint8_t {
 struct OpenOptions {
   Access access = Access::read;
   bool create = false;     // Creates the file if it does not exist.
-  bool exclusive = false;  // With create: returns file_exists if the file exists.
-  bool truncate = false;   // Drops existing bytes.
+  bool exclusive = false;  // With create: open() returns file_exists if the file exists.
+  bool truncate = false;   // Removes existing bytes.
   bool append = false;     // Each write goes to the file's current end, not to its offset.
-  unsigned mode = 0644;    // The mode of a created file, less the umask.
+  unsigned mode = 0644;    // The mode of a created file, without the bits of the umask.
 };
 
 // A call that has begun continues in its thread after Errc::timed_out or cancelled.
@@ -53,19 +53,20 @@ class File {
   File() noexcept = default;
 
   // Opens the file at `path`.
-  // Errors: also is_a_directory; operation_not_supported if it is not a regular file.
+  // Errors: also is_a_directory; operation_not_supported if `path` is not a regular file.
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = Until::ambient());
 
-  // Reads at least one byte. Returns bytes in memory at once, even if they do not fill the buffer.
-  // Returns Errc::end_of_stream at or after the end of the file, and 0 for an empty buffer.
+  // Reads at least one byte. If bytes are in memory, returns them at once, even if the buffer is
+  // not full. Returns Errc::end_of_stream if `offset` is not before the end of the file, and 0 for
+  // an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, std::uint64_t offset,
                                 const Until& until = Until::ambient());
-  // Fills the buffer. After an error, its first `value` bytes have been read.
+  // Fills the buffer. After an error, the first `value` bytes of the buffer are valid.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = Until::ambient());
   // Writes all bytes. After an error, at least `value` bytes have been written. On most file
-  // systems, a thread writes a copy of each MiB.
+  // systems, the call copies each MiB, and a thread writes the copy.
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
@@ -75,7 +76,7 @@ class File {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
   // Appends all bytes to the file. Other appends, even of other processes, do not split an append
-  // of up to 1 MiB, unless the file system writes only a part.
+  // of up to 1 MiB, unless the file system writes only a part of it.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
@@ -85,13 +86,13 @@ class File {
   }
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] Result<void> sync(const Until& until = Until::ambient());
-  // Returns the size.
+  // Returns the size of the file in bytes.
   // Errors: Errc::closed if no file is open.
   Result<std::uint64_t> size() const noexcept;
 
-  // Returns the descriptor, or -1.
+  // Returns the descriptor, or -1 if no file is open.
   [[nodiscard]] int native_handle() const noexcept { return file_ ? file_->get() : -1; }
-  // Returns whether there is an open file.
+  // Returns whether a file is open.
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
 
  private:
@@ -110,14 +111,14 @@ Result<std::string> read_file(std::string path, const Until& until = Until::ambi
 // Errors: also file_too_large.
 Result<std::string> read_file(std::string path, std::size_t most,
                               const Until& until = Until::ambient());
-// Creates a file from `data`, or replaces its contents. A concurrent reader may see only a part.
+// Creates a file with `data`, or replaces its contents. A concurrent reader may see only a part.
 // Errors: also the errors of File::open().
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
 // Works as write_file(), but readers see either the whole old or the whole new file, even after a
 // crash. The call writes a new file in the same folder (.weft.*.new), syncs the file and renames
 // it. A symbolic link to a regular file is itself replaced. The new file has at most the
-// permissions of the old file, and its owner and group if the caller may set them.
+// permissions of the old file, and also its owner and group if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
@@ -127,7 +128,7 @@ enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 struct Status {
   Kind kind = Kind::other;
   unsigned mode = 0;       // The permission bits, such as 0644.
-  std::uint64_t size = 0;  // In bytes; for kinds other than files, the file system defines it.
+  std::uint64_t size = 0;  // In bytes; the file system defines it for all kinds except files.
   std::chrono::system_clock::time_point modified = {};
 };
 
@@ -146,11 +147,11 @@ Result<Status> link_status(std::string path, const Until& until = Until::ambient
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
 // Works as remove(), but first removes everything below a directory. A missing path counts as
-// removed. Links are not followed, even if they replace a directory. The first error ends the call.
+// removed. Links are not followed, even if one replaces a directory. The first error ends the call.
 // Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
 // with more levels than there are free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
-// Creates a directory with mode 0777, less the umask of the process.
+// Creates a directory with mode 0777, without the bits of the process's umask.
 // Errors: also file_exists.
 [[nodiscard]] Result<void> create_directory(std::string path,
                                             const Until& until = Until::ambient());
@@ -167,17 +168,17 @@ Result<std::vector<Entry>> list_directory(std::string path, const Until& until =
 // Symbolic links are listed but not followed. Only one caller at a time may use a Walk.
 class Walk {
  public:
-  // Begins at `root`, which the first next() reads.
+  // Begins a walk at `root`; the first next() reads this directory.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
-  // Returns the next entry, or nothing at the end. An error concerns the directory whose path comes
-  // with it; the walk continues after that directory.
+  // Returns the next entry, or nothing at the end. If a directory cannot be read, returns the error
+  // with that directory's path; the next call continues after it.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Skips the contents of the directory that next() returned last.
   void skip() noexcept { next_.reset(); }
 
  private:
-  std::vector<Entry> ahead_;         // The next entry is the last element.
+  std::vector<Entry> ahead_;         // The entries to return; the last element is next.
   std::optional<std::string> next_;  // The directory to visit next.
 };
 

@@ -20,7 +20,7 @@ namespace weft {
 template <std::invocable Make>
 class PerWorker {
  public:
-  // Calls `make` once in each worker, before its first task. See per_worker().
+  // Stores `make`, which each worker calls once, before its first task. See per_worker().
   explicit PerWorker(Make make) : make_(std::move(make)) {}
 
  private:
@@ -28,7 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Gives each worker of a FunctionPool an object that `make` returns; the function receives it.
+// Gives each worker of a FunctionPool an object from `make`, which the pool's function receives.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>
@@ -43,14 +43,15 @@ template <std::invocable Make>
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes an In, and optionally a std::stop_token. close(Close::cancel) requests a stop,
-// and so does a caller that stops waiting for the call. Several workers call the function at once.
-// A per_worker() object serves one task at a time. The object is created with its worker's first
-// task and destroyed when the worker retires. Until its destructor has returned, the worker counts
-// as living, unless the destructor waits for the pool. So the capacity limits the number of
-// objects. If the creation throws, the task gets the exception, and the next task tries again.
-// Under OnFull::caller_runs, an object serves only one task. The pool cannot have a parent.
-// Otherwise it behaves as a FiberPool.
+// The function takes an In, and optionally a std::stop_token. The token reports a stop after
+// close(Close::cancel), or once the caller has stopped waiting for the call. Several workers may
+// call the function at once. A per_worker() object serves one task at a time. The object is created
+// with its worker's first task and destroyed when the worker retires. Until the object's destructor
+// has returned, the worker counts as living, unless the destructor waits for the pool. So the
+// capacity limits the number of objects. If the creation throws, the task gets the exception, and
+// the worker's next task tries again. If the caller runs a task (OnFull::caller_runs), its object
+// serves only this task. A pool with per_worker() cannot have a parent. Otherwise, a FunctionPool
+// behaves as a FiberPool.
 // Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
@@ -58,7 +59,7 @@ class FunctionPool {
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The result of process_until(): empty, or false, if the limit ended the wait.
+  // The result of process_until(). It is empty, or false for a void Out, if `until` ended the wait.
   using InTime = detail::InTime<Out>;
 
   // Creates a pool whose tasks call `function`, which must not be empty.
@@ -105,7 +106,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.try_submit(options, std::move(call)); });
   }
-  // Corresponds to FiberPool::submit_until(): parks for room, until `until` at most.
+  // Corresponds to FiberPool::submit_until(): parks until there is room or `until` ends the wait.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke_until(const Until& until, A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -150,7 +151,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async(options, std::move(call)); });
   }
-  // Corresponds to FiberPool::async_until(): parks for room, until `until` at most.
+  // Corresponds to FiberPool::async_until(): parks until there is room or `until` ends the wait.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -176,7 +177,7 @@ class FunctionPool {
 
   // Returns the underlying pool, for example to resize, pause or close it.
   [[nodiscard]] FiberPool& pool() noexcept { return pool_; }
-  // Joins the pool as FiberPool::join() does; then the objects of the workers are also destroyed.
+  // Joins the pool as FiberPool::join() does, and waits until the workers' objects are destroyed.
   void join() {
     pool_.join();
     function_->wait_for_objects();
@@ -185,7 +186,7 @@ class FunctionPool {
  private:
   using Function = detail::PoolFunction<In, Out>;
 
-  // Called by the worker when a call begins, so that a queued call holds no token.
+  // The worker calls this function when a call begins, so a queued call holds no token.
   [[nodiscard]] std::stop_token token_for_call() const noexcept {
     return function_->takes_stop() ? pool_.stop_token() : std::stop_token();
   }
@@ -196,7 +197,7 @@ class FunctionPool {
     Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
   };
 
-  // The token belongs to the task; the task's handle may request a stop.
+  // A call that receives its task's token, through which the task's handle may request a stop.
   struct StoppableCall {
     FunctionPool* pool;
     In argument;
@@ -205,8 +206,8 @@ class FunctionPool {
     }
   };
 
-  // Passes a call to `use`. If `use` refuses the call, `argument` gets its value back; otherwise it
-  // has been moved from.
+  // Passes a call to `use`. If `use` refuses the call, `argument` gets its value back; otherwise
+  // `argument` has been moved from.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     std::optional<detail::Submitting> scope;
@@ -235,7 +236,7 @@ class FunctionPool {
   }
 
   const std::unique_ptr<Function> function_;
-  FiberPool pool_;  // Destroyed first, because its tasks call the function.
+  FiberPool pool_;  // Destroyed before function_, which its tasks call.
 };
 
 }  // namespace weft

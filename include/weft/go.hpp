@@ -17,12 +17,12 @@ namespace weft {
 // Starts a detached fiber that runs `callable` once. On a plain thread, the fiber starts in the
 // process's current Runtime. An exception that leaves `callable` is passed to
 // RuntimeOptions::on_exception, or ends the process with the fiber's stack intact. The fiber's
-// record stores a callable of up to 32 bytes; a block that is usually cached stores up to 64 bytes.
-// A larger callable is allocated. `callable` is not checked: an empty std::function fails in the
-// fiber. The fiber begins without a context (context.hpp).
+// record stores a callable of up to 32 bytes; a block, which is usually cached, stores up to 64
+// bytes. A larger callable is allocated. `callable` is not checked: an empty std::function fails
+// in the fiber. The fiber begins without a context (context.hpp).
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
-// and what copying `callable` throws. If it throws, no fiber has been started.
+// and what copying `callable` throws. If the call throws, no fiber has been started.
 // Ordering: the call synchronizes with the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {
@@ -34,8 +34,8 @@ void go(const SpawnOptions& options, F&& callable) {
 }
 
 // Waits for one fiber and takes its result. The destructor and an assignment join a fiber that was
-// neither joined nor detached, so data that the fiber refers to stays alive. They drop the fiber's
-// result or exception.
+// neither joined nor detached, so data that the fiber refers to stays alive. The fiber's result or
+// exception is then dropped.
 // Context: fibers and plain threads, one caller at a time; join(), waits, the destructor and
 // assignment park.
 // Ordering: the end of the fiber synchronizes with the return of join(), and of successful waits.
@@ -54,7 +54,7 @@ class JoinHandle {
     return *this;
   }
   // Joins the fiber and drops its result, unless join() or detach() was called. If an exception
-  // unwinds the caller and the wait lasts 5 s, a report on stderr names the fiber.
+  // unwinds the caller and this wait lasts 5 s, a report on stderr names the fiber.
   ~JoinHandle() { finish(); }
 
   // Returns whether there is a fiber to join; false after join() or detach().
@@ -64,8 +64,8 @@ class JoinHandle {
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
   // joinable(). A fiber that was spawned recently on the caller's worker, and has not started, runs
-  // on the caller's stack without a switch. A spawn and a join are then nearly as fast as a call.
-  // The fiber still has its own id, name and FiberLocal values.
+  // on the caller's stack without a switch. A spawn and a join are then nearly as fast as a
+  // function call. The fiber still has its own id, name and FiberLocal values.
   // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
@@ -80,10 +80,10 @@ class JoinHandle {
     return wait_until(Deadline::after(duration));
   }
 
-  // Returns the core, for a select; null for an empty handle.
+  // Returns the internal core, which a select uses; null for an empty handle.
   [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
 
-  // Detaches the fiber; its result or exception is dropped. Has no effect on an empty handle.
+  // Detaches the fiber, and drops its result or exception. Has no effect on an empty handle.
   void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
 
  private:
@@ -94,7 +94,7 @@ class JoinHandle {
   friend auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
 
   using State = detail::JoinState<T>;
-  // If the program uses no context, the cost is one load and a branch that is not taken.
+  // If the program uses no context, the check for one costs a load and a branch that is not taken.
   template <class F>
   [[gnu::always_inline]] static detail::Task task_of(State* state, F&& callable) {
     using Callable = std::decay_t<F>;
@@ -131,10 +131,10 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber as go() does, and returns its handle. join() throws an exception of `callable`.
-// The fiber has the caller's context, if there is one, even after a detach(). The fiber may outlive
-// the caller's scope; the end of that scope cancels the context.
-// Context, Throws, Ordering: as for go().
+// Starts a fiber as go() does, and returns its handle. join() throws an exception that leaves
+// `callable`. The fiber has the caller's context, if there is one, even after a detach(). The fiber
+// may outlive the scope of this context; the end of the scope cancels the context.
+// Context, Throws, Ordering: the same as for go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)
     -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {

@@ -1,4 +1,4 @@
-// Policies by which a pool starts workers.
+// Policies that determine when a pool starts and retires workers.
 #pragma once
 
 #include <chrono>
@@ -14,29 +14,30 @@ class GrowPolicy {
  public:
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };
 
-  // The load is the number of running and queued tasks. The limit bounds the living workers: at
-  // least min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
+  // The load is the number of running and queued tasks. The limit is the maximum number of living
+  // workers: at least min_workers and 1, at most the capacity. Requires 0 < down < up, step >= 1,
+  // and interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
-    // Once per `interval`, load < down * limit lowers the limit by `step`. Idle workers then
+    // Once per `interval`, the limit falls by `step` if load < down * limit. Idle workers then
     // retire; busy workers retire after their task.
     double down = 1;
     std::size_t step = 1;
-    // The limit also rises if a task is queued and no task has started for this time.
+    // The limit also rises if a task is queued and no task has started for one `interval`.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 
-  // Starts a worker for each task that finds no idle worker.
+  // Returns the policy that starts a worker for each task that finds no idle worker.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
-  // Once a task finds no idle worker, starts as many workers as the capacity allows. Later tasks of
-  // a burst then need not wait for a start. The capacity must be limited.
+  // Returns the policy that starts all workers that the capacity allows once a task finds no idle
+  // worker. Later tasks of a burst then find a worker. The capacity must be limited.
   [[nodiscard]] static constexpr GrowPolicy eager() noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::eager;
     return policy;
   }
-  // Starts workers on demand up to a limit that follows the load. Use it for short tasks and
-  // expensive workers, because there are fewer workers than tasks.
+  // Returns the policy that starts workers on demand, up to a limit that follows the load. Use it
+  // for short tasks and expensive workers, because there are fewer workers than tasks.
   [[nodiscard]] static constexpr GrowPolicy load_factor(LoadFactor factor) noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::load_factor;

@@ -38,19 +38,19 @@ class Histogram {
 
   // Returns the number of recorded durations.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  // Returns the exact minimum, or 0 without a duration.
+  // Returns the exact minimum, or 0 if there is no duration.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
-  // Returns the exact maximum, or 0 without a duration.
+  // Returns the exact maximum, or 0 if there is no duration.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
-  // Returns the exact sum, which never decreases.
+  // Returns the exact sum of the durations, which never decreases.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
-  // Returns the exact mean, or 0 without a duration.
+  // Returns the exact mean, or 0 if there is no duration.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
   // Returns a duration that `percent` % of all durations do not exceed: 50 gives the median, 100
-  // gives max(). The result is at most 12.5 % too large, or 0 without a duration. Clamps `percent`
-  // to 0 to 100.
+  // gives max(). The result is at most 12.5 % too large; it is 0 if there is no duration. `percent`
+  // is clamped to [0, 100].
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;
@@ -70,13 +70,13 @@ class Histogram {
 
   static_assert(sizeof(Nanoseconds::rep) == 8);
 
-  // The top bit of a value selects the power, and the next kBits bits select the part.
+  // The top bit of a value selects the power of two, and the next kBits bits select a bucket in it.
   [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     if (value < kParts) return value;
     const auto power = static_cast<unsigned>(std::bit_width(value)) - 1 - kBits;
     return power * kParts + (value >> power);
   }
-  // Returns the longest duration of a bucket.
+  // Returns the longest duration that a bucket counts.
   [[nodiscard]] static constexpr std::uint64_t last_of(std::size_t bucket) noexcept {
     if (bucket < 2 * kParts) return bucket;
     const std::size_t power = bucket / kParts - 1;

@@ -1,4 +1,4 @@
-// Waits for descriptors of other libraries, pipes, signals and processes.
+// Waits for signals, processes, pipes, and descriptors of other libraries.
 // Context: fibers and plain threads; waits, reads, writes and run_command() park.
 // Throws: std::bad_alloc.
 #pragma once
@@ -25,9 +25,9 @@ namespace weft::io {
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
 // A descriptor that the caller's runtime watches; move-only. The descriptor may belong to another
-// library and need not be non-blocking. Each wait checks the current state (level-triggered), and
-// reads and writes nothing. One caller may wait to read while another waits to write. Descriptors
-// that are always ready (regular files, directories, /dev/null) are also ready for a Watch.
+// library and need not be non-blocking. Each wait checks the descriptor's current state
+// (level-triggered), and neither reads nor writes. One caller may wait to read while another caller
+// waits to write. A Watch of a regular file, a directory or /dev/null is always ready.
 class Watch {
  public:
   Watch() noexcept = default;
@@ -35,7 +35,7 @@ class Watch {
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         descriptor_(std::exchange(other.descriptor_, -1)) {}
-  // Ends the former watch and takes the watch of `other`, which is then empty.
+  // Ends the current watch and takes the watch of `other`, which is then empty.
   Watch& operator=(Watch&& other) noexcept {
     if (this != &other) {
       reset();
@@ -44,15 +44,15 @@ class Watch {
     }
     return *this;
   }
-  // Ends the watch, and closes an adopted descriptor. No caller may be waiting.
+  // Ends the watch, and closes an adopted descriptor. No caller may be waiting with this watch.
   ~Watch() { reset(); }
 
-  // Watches a descriptor that its owner keeps; the owner must not close it before the watch ends. A
-  // runtime has one watch per descriptor; a dup() of it may have another watch.
+  // Watches a descriptor, which its owner must not close before the watch ends. A runtime allows
+  // one watch per descriptor, and another for a dup() of it.
   // Errors: Errc::no_runtime, already_watched; errors of the system.
   static Result<Watch> borrow(int descriptor);
   // Works as borrow(), but the watch owns and closes the descriptor. After an error, the caller
-  // owns it.
+  // still owns the descriptor.
   static Result<Watch> adopt(int descriptor);
 
   // Parks until the descriptor is ready for `what`; with Deadline::past() it only polls. Returns
@@ -60,9 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor has become ready since the watch began or since the last such wait;
-  // makes no system call. The caller then tries to read or write, because the wakeup may be
-  // spurious. Ready::either means the same as in wait().
+  // Parks until the descriptor has become ready since the watch began or since the last
+  // wait_for_edge(). The call makes no system call. The caller then tries to read or write, because
+  // the wakeup may be spurious. Ready::either means the same as in wait().
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 
@@ -83,15 +83,15 @@ class Watch {
   int descriptor_ = -1;
 };
 
-// A select case that is ready when the watched descriptor can be read; see weft/net/select.hpp.
-// Context, Throws: as for on_stop().
+// Returns a select case that is ready if the descriptor can be read; see weft/net/select.hpp.
+// Context, Throws: whatever on_stop() throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// A select case that is ready when the watched descriptor can be written.
-// Context, Throws: as for on_stop().
+// Returns a select case that is ready if the descriptor can be written.
+// Context, Throws: whatever on_stop() throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
@@ -121,13 +121,13 @@ class WatchSet {
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; system errors.
   [[nodiscard]] Result<void> change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, which must still be open.
-  // Errors: as for change().
+  // Errors: the same as for change().
   [[nodiscard]] Result<void> remove(int descriptor) noexcept;
 
   // Parks until a descriptor is ready; writes events to `events`, and returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<std::size_t> wait(std::span<Event> events, const Until& until = Until::ambient());
-  // Ends a wait with Errc::closed.
+  // Ends a current wait() with Errc::closed.
   void close() noexcept { epoll_.close(); }
 
  private:
@@ -136,16 +136,16 @@ class WatchSet {
   Watch epoll_;
 };
 
-// Signals that end waits instead of the process. While the object lives, each signal is recorded
-// and has no other effect. A signal belongs to one object at a time. At least one thread must not
-// block the signal, so that its handler runs. Workers inherit the mask of the runtime's creator.
+// Signals that end waits instead of the process. While the set lives, each signal is recorded and
+// has no other effect. A signal can be in only one set. At least one thread must not block the
+// signal, so that its handler runs. Workers inherit the signal mask of the runtime's creator.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
   // Takes the signals of `other`, which is then empty. No caller may be waiting with `other`.
   SignalSet(SignalSet&& other) noexcept;
-  // Restores the effect of its signals as the destructor does. Takes the signals of `other`, which
-  // is then empty.
+  // Restores the effect of the current signals as the destructor does. Then takes the signals of
+  // `other`, which is then empty.
   SignalSet& operator=(SignalSet&& other) noexcept;
   // Restores the previous effect of the signals. No caller may be waiting.
   ~SignalSet();
@@ -154,7 +154,7 @@ class SignalSet {
   // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one of the signals;
   // invalid_argument for a signal that cannot have a handler (SIGKILL); errors of the system.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
-  // Parks until a signal has arrived since the last wait, and returns the smallest such signal.
+  // Parks until a signal has arrived since the last wait. Returns the smallest signal that arrived.
   // Only one caller may wait at a time.
   // Errors: Errc::timed_out, cancelled.
   Result<int> wait(const Until& until = Until::ambient());
@@ -166,24 +166,24 @@ class SignalSet {
   std::uint64_t mask_ = 0;
 };
 
-// Waits for one of `signals` with a SignalSet, so that they do not end the process meanwhile. A
+// Waits for one of `signals` with a SignalSet, so the signals do not end the process meanwhile. A
 // second concurrent call for the same signal is refused.
-// Errors: as for SignalSet::watch() and SignalSet::wait().
+// Errors: the same as for SignalSet::watch() and SignalSet::wait().
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = Until::ambient());
 
 // The exit status of a process.
 // Context: plain value.
 struct ExitStatus {
   int code = 0;    // The exit code if no signal ended the process; -1 if unknown.
-  int signal = 0;  // 0: none.
+  int signal = 0;  // The signal that ended the process; 0: none.
   // Returns whether the process exited with code 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
-// Parks until a child process ends, and reaps it. After a timeout the process continues, and the
+// Parks until a child process ends, and reaps it. After a timeout, the process continues, and the
 // caller may wait for it again.
-// Errors: no_child_process if `process` is not a child, or was reaped (by the system if SIGCHLD is
-// ignored); Errc::timed_out, cancelled, no_runtime; errors of the system.
+// Errors: no_child_process if `process` is not a child, or was already reaped (by the system if
+// SIGCHLD is ignored); Errc::timed_out, cancelled, no_runtime; errors of the system.
 Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient());
 
 struct CommandOptions {
@@ -194,8 +194,8 @@ struct CommandOptions {
   // The program's working directory; also the base of a relative program path. Empty: the directory
   // of this process.
   std::string folder = {};
-  // Receive the program's output as it arrives, in the calling fiber, which may park. If they
-  // throw, the program is killed. Empty: the result has the output.
+  // These functions receive the program's output as it arrives, in the calling fiber, and may park.
+  // If one throws, the program is killed. Empty: the result has the output.
   std::function<void(std::string_view)> on_output = {};
   std::function<void(std::string_view)> on_errors = {};
 };
@@ -205,32 +205,33 @@ struct CommandResult {
   std::string errors;  // The bytes of the program's standard error.
 };
 
-// Runs a program and collects its output. The first argument is its name, which is looked up as by
-// a shell. If `until` ends the wait, the program and its process group are killed; the result then
-// has the output so far. A program of another user (sudo) continues, with a status of -1.
-// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large for too much output;
-// errors of the system (no_such_file_or_directory, ...). no_child_process if this process ignores
-// SIGCHLD or waits for any child: the output is complete, but the status is -1.
+// Runs a program and collects its output. The first of `arguments` is the program's name, which is
+// looked up as by a shell. If `until` ends the wait, the program and its process group are killed;
+// the result then has the output so far. A program of another user (sudo) continues, with status
+// -1.
+// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large if the output exceeds
+// `most_output`; errors of the system (no_such_file_or_directory, ...). no_child_process if this
+// process ignores SIGCHLD or waits for any child: the output is complete, but the status is -1.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
 
 struct StartOptions {
-  // See CommandOptions.
+  // These fields are as in CommandOptions.
   std::vector<std::string> environment = {};
   std::string folder = {};
 };
 
 // A running program and this process's ends of its pipes, for a dialog or for streams of bytes. The
-// program waits if its output is not read and the pipe is full. One fiber may write while others
-// read; only one caller at a time may make the other calls.
+// program waits if a pipe is full and this process does not read it. One fiber may write while
+// others read; only one caller at a time may make all other calls.
 class Command {
  public:
   // Makes a Command without a program.
   Command() noexcept = default;
   // Takes the program of `other`, which then has no program.
   Command(Command&& other) noexcept = default;
-  // Kills the present program as the destructor does, and takes the program of `other`.
+  // Kills the current program as the destructor does, and takes the program of `other`.
   Command& operator=(Command&& other) noexcept;
   // Kills the program as kill() does, unless wait() has returned its status.
   ~Command();
@@ -241,32 +242,32 @@ class Command {
   static Result<Command> start(const std::vector<std::string>& arguments,
                                const StartOptions& options = {});
 
-  // Returns this process's end of a pipe, for write_all(), read_some() and net::BufferedReader. The
-  // program sees the end of its input after input().close().
+  // Returns the pipe to the program's standard input, for write_all(). After input().close(), the
+  // program reads the end of its input.
   [[nodiscard]] Watch& input() noexcept { return input_; }
-  // Returns the pipe as input() does.
+  // Returns the pipe from the program's standard output, for read_some() and net::BufferedReader.
   [[nodiscard]] Watch& output() noexcept { return output_; }
-  // Returns the pipe as input() does.
+  // Returns the pipe from the program's standard error, as output() does.
   [[nodiscard]] Watch& errors() noexcept { return errors_; }
 
   // Parks until the program has ended by itself, and returns its status. If `until` ends the wait,
   // the program continues.
-  // Errors: as for wait_process(); also no_child_process without a program.
+  // Errors: the same as for wait_process(); also no_child_process if there is no program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
-  // Kills the program and its process group, and parks until it has ended. A program of another
-  // user continues; the destructor closes its pipes. Kills nothing if the program was reaped
-  // elsewhere, as with an ignored SIGCHLD, because its id may belong to another program.
+  // Kills the program and its process group, and parks until the program has ended. A program of
+  // another user continues; the destructor closes its pipes. Kills nothing if the program was
+  // reaped elsewhere, as with an ignored SIGCHLD, because another program may have its id.
   // Returns: the program's status, with code -1 if it is unknown or if there is no program.
   ExitStatus kill() noexcept;
-  // Sends a signal, such as SIGTERM, to the program itself.
-  // Errors: no_child_process without a program; errors of the system.
+  // Sends a signal, such as SIGTERM, to the program but not to its process group.
+  // Errors: no_child_process if there is no program; errors of the system.
   [[nodiscard]] Result<void> signal(int number) noexcept;
-  // Returns the process's id, or -1 without a program.
+  // Returns the process's id, or -1 if there is no program.
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
 
  private:
-  // Empty without a program, or when no caller waits for it any more. A list, so that abandoning
-  // the program moves a node and allocates nothing.
+  // The process's id; empty if there is no program, or if no caller waits for it any more. A list,
+  // so that abandoning the program moves a node and allocates nothing.
   std::list<int> process_;
   Watch input_;
   Watch output_;
@@ -282,13 +283,13 @@ struct Pipe {
 // Errors: Errc::no_runtime; errors of the system.
 Result<Pipe> make_pipe();
 // Reads as TcpStream::read_some() does, from a pipe or a similar descriptor. The descriptor must be
-// non-blocking, or always ready like a regular file. The calling thread reads a regular file
-// itself, from its position (weft/files.hpp does not block workers). For a pipe without a reader,
-// write_all() returns broken_pipe, and raises no signal.
+// non-blocking, or always ready like a regular file. A regular file is read at its current
+// position, which blocks the thread; weft/files.hpp does not block workers.
 // Errors: Errc::end_of_stream; errors of the system and of Watch::wait().
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
                               const Until& until = Until::ambient());
-// Writes all of `data`. After an error, `value` bytes have been written.
+// Writes all of `data`. After an error, `value` bytes have been written. If a pipe has no reader,
+// returns broken_pipe and raises no signal.
 // Errors: errors of the system and of Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = Until::ambient());

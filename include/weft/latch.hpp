@@ -1,4 +1,4 @@
-// Waits for a countdown to reach 0, once.
+// Lets callers wait until a count has reached 0.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,24 @@
 namespace weft {
 
 // Works like std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up.
-// Every call takes the lock, so a wait that finds the latch open comes after the count_down() that
-// opened it has left.
+// Every call takes the lock. So a wait that finds the latch open follows the last use of the latch
+// by the count_down() that opened it.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
 // Ordering: each count_down() synchronizes with the return of each wait.
-// Lifetime: it may be destroyed once every wait has returned, even before count_down() returns.
+// Lifetime: the latch may be destroyed once every wait has returned, even before count_down()
+// returns.
 class Latch {
  public:
   // Returns the maximum count.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Counts down from `expected`, which must not be negative. With 0, the latch is open at once.
+  // Counts down from `expected`, which must not be negative. With 0, the latch opens at once.
   explicit Latch(std::ptrdiff_t expected) noexcept;
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
 
-  // Subtracts `count`. Counting below 0 ends the process with a report.
+  // Subtracts `count`. If the result is below 0, the process ends with a report.
   void count_down(std::ptrdiff_t count = 1) noexcept;
   // Returns whether the latch is open.
   [[nodiscard]] bool try_wait() noexcept;
@@ -44,7 +45,7 @@ class Latch {
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:
-  // Returns the waiters that must be woken once the lock is released.
+  // Returns the waiters that the caller must wake once it has released the lock.
   [[nodiscard]] detail::Waiter* subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;

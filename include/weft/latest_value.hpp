@@ -18,19 +18,19 @@ namespace detail {
 
 // The version number of a value, and the callers that wait for its replacement. A value is replaced
 // and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that the waiter has seen: version_, or an earlier
-// version whose replacement is waking the waiter. Unlike an Event, a new version wakes no caller
-// that already waits for a later version.
+// Invariant: a waiter's `amount` is the version that the waiter has seen. It is version_, or an
+// earlier version while its replacement is waking the waiter. Unlike Event::set(), a new version
+// does not wake callers that already wait for a later version.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
   VersionCore(const VersionCore&) = delete;
   VersionCore& operator=(const VersionCore&) = delete;
 
-  // The owner must hold the lock while it accesses its value.
+  // The object that owns this core must hold the lock while it accesses its value.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] std::uint64_t version() const noexcept WEFT_REQUIRES(lock_) { return version_; }
-  // Called after the value has been replaced; wakes the waiting callers.
+  // Increments the version and wakes the waiters. Called after the value has been replaced.
   void advance_and_unlock() noexcept WEFT_RELEASES(lock_);
 
   // Parks while the version is `seen`. Returns false if `until` ended the wait.
@@ -57,10 +57,11 @@ class VersionCore {
 //   });
 //   settings.set(read_settings());
 //
-// A set() wakes only waiters; readers do not wait for each other's copies. A T larger than 64
-// bytes, or whose copies may throw, is kept in shared memory.
+// A set() wakes only callers that wait for a change. No call parks while another caller copies the
+// value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap.
 // Context: fibers and plain threads; calls whose names begin with wait park.
-// Throws: what copying T throws, if a T is returned; std::bad_alloc for a T in shared memory.
+// Throws: what copying T throws, if a T is returned; std::bad_alloc for a T that is kept on the
+// heap.
 // Ordering: a set() synchronizes with each call that returns its value or a later value.
 // Lifetime: a LatestValue may be destroyed once every call has returned.
 template <class T>
@@ -68,12 +69,12 @@ class LatestValue {
   static_assert(std::is_copy_constructible_v<T>, "each caller is given a copy");
 
  public:
-  // Starts with `value`.
+  // Creates an object with the first value, `value`.
   explicit LatestValue(T value) : value_(detail::make_shared_value<T>(std::move(value))) {}
   LatestValue(const LatestValue&) = delete;
   LatestValue& operator=(const LatestValue&) = delete;
 
-  // Replaces the value and wakes all waiters for a change.
+  // Replaces the value and wakes all callers that wait for a change.
   void set(T value) {
     Value kept = detail::make_shared_value<T>(std::move(value));
     replace(kept);
@@ -104,7 +105,7 @@ class LatestValue {
   }
 
   // Parks until `condition` holds for the value, and returns that value. `condition` is called
-  // without a lock, with copies of values, first of the current value.
+  // without a lock, first with a copy of the current value, then of newer values.
   // Throws: also what `condition` throws.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] T wait(Condition condition) {
@@ -127,13 +128,13 @@ class LatestValue {
     return wait_until(Deadline::after(duration), std::move(condition));
   }
 
-  // Returns the core, for a select.
+  // Returns the internal core, which a select uses.
   [[nodiscard]] detail::VersionCore& core() noexcept { return core_; }
 
  private:
   using Value = detail::SharedValue<T>;
 
-  // `value` gets the previous value, which the caller destroys without the lock.
+  // Moves the previous value to `value`, so that the caller destroys it without the lock.
   void replace(Value& value) noexcept {
     core_.lock().lock();
     std::swap(value_, value);
@@ -167,12 +168,12 @@ class ChangeCase final : public SelectCase {
     const SpinGuard guard(value_.core().lock());
     return value_.core().version() != seen_;
   }
-  // The select holds the lock, but the lock analysis cannot see that.
+  // The select holds the lock, which the lock analysis cannot detect.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
     waiter().amount = seen_;
     return value_.core().version() != seen_;
   }
-  bool conclude() noexcept override { return true; }  // Versions only grow.
+  bool conclude() noexcept override { return true; }  // Versions only grow, so it stays ready.
 
   LatestValue<T>& value_;
   std::uint64_t& seen_;
@@ -181,9 +182,9 @@ class ChangeCase final : public SelectCase {
 
 }  // namespace detail
 
-// A select case that is ready if the number of the value is not `seen`. The handler takes the
-// newest value, a T. Before the handler is called, `seen` is set to the number of that value.
-// Context, Throws: as for on_stop(); the select() throws what copying T throws.
+// Returns a select case that is ready if the number of the value is not `seen`. The handler takes
+// the newest value, a T. Before the handler is called, `seen` is set to the number of that value.
+// Context, Throws: whatever on_stop() throws; the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {
   return detail::ChangeCase<T, Handler>(value, seen, std::move(handler));

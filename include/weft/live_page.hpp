@@ -5,8 +5,8 @@
 #include <string_view>
 #include <weft/net/address.hpp>
 
-// The page is for browsers, weft-top, Prometheus and curl; it only reads and records. weft-http
-// serves the page (<weft/http/live_page.hpp>); any other server can call answer().
+// The page is for browsers, weft-top, Prometheus and curl. It only reads and records data.
+// weft-http serves the page (<weft/http/live_page.hpp>); any other server can call answer().
 // Throws: std::bad_alloc.
 namespace weft::live {
 
@@ -39,14 +39,15 @@ struct Answer {
 // Context: fibers and plain threads; blocks the thread while it reads. A recording parks the
 // caller.
 [[nodiscard]] Answer answer(std::string_view target);
-// Returns whether answer() makes a recording for `target`, which takes a long time.
+// Returns whether answer() takes long for `target`, because it makes a recording.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool records(std::string_view target) noexcept;
 
-// Selects the clients that receive answers. Other clients get 403, because the page reveals much.
+// Selects the clients that receive answers. Other clients get 403, because the page reveals details
+// of the program.
 enum class Readers {
-  // Clients with a loopback address. Requests with another host name are refused, because they
-  // might be redirected here.
+  // Clients with a loopback address. A request for another host name is refused, because a foreign
+  // web page may have made the browser send it.
   this_machine,
   everybody,
 };

@@ -18,7 +18,7 @@ namespace weft::metrics {
 // Counts durations by powers of two.
 // Context: plain value.
 struct Distribution {
-  // Bucket i counts durations below 2^i ns that are in no lower bucket; the last has no bound.
+  // Bucket i counts durations below 2^i ns that no lower bucket counts; the last has no bound.
   static constexpr std::size_t kBuckets = 40;
   std::array<std::uint64_t, kBuckets> buckets{};
   std::uint64_t count = 0;
@@ -26,81 +26,82 @@ struct Distribution {
   std::chrono::nanoseconds max{};
 
   // Returns the duration that `percent` % of all durations do not exceed, accurate to a factor of
-  // 2, or 0 without a duration.
+  // 2. Returns 0 if there is no duration.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
 struct WorkerMetrics {
   unsigned index = 0;
-  bool is_spare = false;            // A spare worker replaces a stalled worker.
+  bool is_spare = false;            // Whether it is a spare worker, which replaces a stalled one.
   bool is_asleep = false;           // Whether the worker sleeps at the time of the reading.
   std::chrono::nanoseconds busy{};  // The time for which the worker's thread was awake.
   // The time for which the worker's thread was asleep, or idle as a spare worker.
   std::chrono::nanoseconds parked{};
-  // The longest run of a fiber on this worker without a switch, accurate to 40 ms; 0: no monitor.
+  // The longest run of a fiber without a switch, accurate to 40 ms; 0 if there is no monitor.
   std::chrono::nanoseconds longest_run{};
   std::uint64_t spawned = 0;    // Fibers spawned by fibers on this worker.
   std::uint64_t finished = 0;   // Fibers that have ended on this worker.
   std::uint64_t switches = 0;   // How often the worker switched to another fiber.
   std::uint64_t steals = 0;     // How often the worker took fibers from another worker.
-  std::uint64_t overflows = 0;  // How often the worker's queue of 256 was full.
+  std::uint64_t overflows = 0;  // How often the worker's queue of 256 fibers was full.
   std::uint64_t polls = 0;      // How often the worker polled the kernel for events.
   std::uint64_t timers = 0;     // The number of waits that the worker ended at their deadline.
   std::uint64_t sleeps = 0;     // How often the worker went to sleep.
   std::uint64_t wakeups = 0;    // How often the worker was woken for new work.
-  std::size_t queued = 0;       // Runnable fibers of the worker now.
+  std::size_t queued = 0;       // Runnable fibers in the worker's queue now.
 };
 
 struct ParkedFibers {
-  const char* reason = "";  // The text in dumps, such as "channel receive".
+  const char* reason = "";  // The reason as dumps show it, such as "channel receive".
   std::uint64_t count = 0;
 };
 
 struct RuntimeMetrics {
-  unsigned number = 0;  // Numbered from 0 in the order of creation; never reused.
+  unsigned number = 0;  // Runtimes are numbered from 0 in the order of creation, without reuse.
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
-  // Numbers of fibers at the time of the reading, counted one after another.
+  // The numbers of fibers in each state. The fibers are read one after another, not all at once.
   std::uint64_t runnable = 0;      // Ready to run, started or not.
   std::uint64_t running = 0;       // On a worker.
   std::uint64_t inlining = 0;      // Waiting for a fiber that runs on the waiter's stack.
-  std::uint64_t parked_count = 0;  // The sum over `parked`.
+  std::uint64_t parked_count = 0;  // The sum of the counts in `parked`.
   std::vector<ParkedFibers> parked;
   // Fibers known to have been parked for at least a minute, or at least an hour.
   std::uint64_t parked_for_minute = 0;
   std::uint64_t parked_for_hour = 0;
-  // False if the fibers could not be counted within 0.1 s, because another caller held their list.
+  // False if the fibers were not counted, because another caller held their list for 0.1 s.
   bool is_counted = true;
-  // A sample of about a thousand fibers per second and worker. The latency is the time from when a
-  // fiber becomes runnable until it runs; the run time lasts until the fiber's next switch.
+  // These fields count a sample of about a thousand fibers per second and worker. The latency is
+  // the time from when a fiber becomes runnable until it runs; the run time lasts until the fiber's
+  // next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes living pools with the same name: the smallest number from 1 on that was free when
-  // the pool was made.
+  // Distinguishes living pools with the same name. It is the smallest number from 1 on that was
+  // free when the pool was made.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
   bool is_paused = false;
-  bool has_timings = false;  // PoolOptions::timings.
-  PoolStats stats;           // A consistent reading under the pool's lock.
+  bool has_timings = false;  // Whether PoolOptions::timings is set.
+  PoolStats stats;           // Read under the pool's lock, so the numbers are consistent.
   PoolTimings timings;
 };
 
-// Labels, as names and values, that distinguish the samples of a family.
+// Pairs of a name and a value, which distinguish the samples of a family.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 // One sample of a family: a number, or a distribution if the family is a histogram.
 struct Sample {
   Labels labels;
-  std::uint64_t value = 0;  // In nanoseconds if the family is in seconds.
+  std::uint64_t value = 0;  // In nanoseconds if the family reports seconds.
   Distribution times = {};
 };
 
-// Samples of a library or of servers that share a name and a meaning.
+// Samples that share a name and a meaning, from a library or from servers.
 struct Family {
   std::string name;  // The name in Prometheus: "weft_http_requests_total".
   std::string type;  // "counter", "gauge" or "histogram".
@@ -110,29 +111,29 @@ struct Family {
 
 // The metrics of a process.
 struct Reading {
-  std::vector<RuntimeMetrics> runtimes;  // The oldest first.
+  std::vector<RuntimeMetrics> runtimes;  // Sorted from oldest to newest.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
   // Families of servers: http::Server, and each net::Server that has a name.
   std::vector<Family> families;
 };
 
-// Returns the metrics. Takes time in proportion to the largest number of fibers that have lived at
-// once, 5 ms for a million. The call takes locks that spawns sometimes need. Counters never
-// decrease, and ended fibers never outnumber spawned fibers. Other relations between the numbers
-// are exact only while no fiber runs.
+// Returns the metrics. The call takes time in proportion to the largest number of fibers that have
+// lived at once, 5 ms for a million fibers. The call takes locks that spawns sometimes need.
+// Counters never decrease, and ended fibers never outnumber spawned fibers. Other relations between
+// the numbers are exact only while no fiber runs.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();
 
-// Writes the text format 0.0.4 of Prometheus; docs/watching.md lists the names. Bytes of a pool's
-// name that are not UTF-8 become U+FFFD.
+// Writes `reading` in Prometheus's text format 0.0.4; docs/watching.md lists the names. Bytes of a
+// pool's name that are not UTF-8 become U+FFFD.
 // Context: fibers and plain threads; does not park.
-// Throws: what the stream throws, std::bad_alloc; without a reading, also what read() throws.
+// Throws: what the stream throws, std::bad_alloc; without `reading`, also what read() throws.
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 
-// Writes a JSON object; durations are in nanoseconds.
-// Context, Throws: as for write_prometheus().
+// Writes `reading` as a JSON object, with durations in nanoseconds.
+// Context, Throws: whatever write_prometheus() throws.
 void write_json(std::ostream& out, const Reading& reading);
 inline void write_json(std::ostream& out) { write_json(out, read()); }
 

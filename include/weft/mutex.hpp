@@ -6,25 +6,25 @@
 
 namespace weft {
 
-// A mutex that parks the fiber instead of blocking the thread. It meets TimedLockable, so
-// std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may lock on one thread
-// and unlock on another.
+// A mutex that parks a waiting fiber instead of blocking its thread. It meets the TimedLockable
+// requirements, so std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may
+// lock it on one thread and unlock it on another thread.
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
 // Lifetime: the caller that has locked and unlocked the mutex last may destroy it.
 // Fairness: a running caller may overtake a waiter once; the next unlock() then passes the mutex to
 // that waiter.
 // Invariants
-//   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. With an owner, state_
+//   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. With an owner, state_
 //       is kLocked, with or without kWaiters; within unlock() it may be kWaiters alone.
-//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; kWaiters may stay set
-//       for an empty list; the next unlock then checks the list.
+//   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. It may stay set after
+//       the list has become empty; the next unlock then checks the list.
 //   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. An unlock()
 //       that has freed the mutex, and wakes no waiter, does not access it any more. Unchecked: the
 //       absence of an access cannot be observed.
 //   I4  While locks record their owners, each caller that becomes the owner records itself in
 //       owner_, under waiters_lock_. So while a waiter is in the list, owner_ is the owner.
-//       Unchecked: only a reader of the process's own memory sees both.
+//       Unchecked: only a reader of the process's memory sees both the list and owner_.
 // So an unlock() is one subtraction without a prior check: if there are waiters, only kWaiters
 // remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
 // by a check for waiters, would be cheaper still, but that check might come after the mutex's

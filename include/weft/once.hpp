@@ -11,13 +11,14 @@
 namespace weft {
 
 // Works like std::once_flag. The first caller runs its function; concurrent callers park until the
-// function has finished. If it throws, its caller receives the exception, and the longest waiting
-// caller runs its own. No wait can end early. A call on the same Once from within the function
-// deadlocks.
+// function has finished. If the function throws, its caller receives the exception, and the caller
+// that has waited longest runs its own function. No deadline or stop request can end a wait in
+// call(). A call on the same Once from within the function deadlocks.
 // Context: fibers and plain threads; call() parks, done_hint() does not.
 // Ordering: the end of the function synchronizes with the return of every call().
 // Lifetime: a Once may be destroyed once every call() has returned.
-// Invariant: running_ is set while a caller runs its function, or has been chosen to run it.
+// Invariant: running_ is set while a caller runs its function, or has been chosen to run its
+// function.
 // Order
 //   [done]  finish stores done_ (release) -> done_hint loads it (acquire).
 class Once {
@@ -58,7 +59,7 @@ class Once {
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// Calls `once`.call(), in the form of std::call_once.
+// Calls `once`.call() with the syntax of std::call_once.
 // Context: as for Once::call().
 // Throws: what the function throws.
 template <class F, class... Arguments>
@@ -67,22 +68,22 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
   once.call(std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
-// A value that is created once, by its first use:
+// Holds a value that is created once, by its first use:
 //
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
 //
-// If the creation throws, its caller receives the exception, and the next caller tries again.
+// If creating the value throws, the caller receives the exception, and the next caller tries again.
 // Context: fibers and plain threads; a call parks while another caller creates the value.
 // Throws: what creating the value throws.
-// Ordering: the creation of the value synchronizes with each return of the value.
+// Ordering: the creation of the value synchronizes with each call that returns the value.
 // Lifetime: a OnceValue may be destroyed once every call has returned.
 template <std::invocable F>
 class OnceValue {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
 
-  // Stores `make` for the first use.
+  // Stores `make`, which the first use calls to create the value.
   // Throws: what moving `make` throws.
   explicit OnceValue(F make) : make_(std::move(make)) {}
   // Returns the value; the first call creates it.

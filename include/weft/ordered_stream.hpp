@@ -27,18 +27,18 @@
 
 namespace weft {
 
-// Runs tasks concurrently, each with a result R, and passes the results to one function, the sink,
-// in the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
-// undelivered result. An exception of a task or of the sink cancels the stream's context. Results
-// of earlier tasks are still delivered; later results are dropped.
+// Runs tasks concurrently, each with a result R. Passes the results to one function, the sink, in
+// the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
+// undelivered result. An exception of a task or of the sink cancels the stream's context. The
+// stream still delivers the results of tasks submitted earlier, and drops later results.
 //
 // A stream with a FiberPool runs its tasks, but not the sink, in the pool; the pool must outlive
-// the stream. A task that the pool accepted and then dropped, by close(Close::discard), counts as a
-// task that threw std::errc::operation_canceled. While a pool's task waits for the stream, its slot
-// is free. While a task that takes the context or a token runs, a stop request of the pool cancels
-// the context.
-// Context: fibers and plain threads, one caller for submits and finish(). These and the destructor
-// park.
+// the stream. If close(Close::discard) drops an accepted task, the task counts as one that threw
+// std::errc::operation_canceled. A task of the pool that waits for the stream frees its slot
+// meanwhile. A stop request of the pool cancels the context while a task runs that takes the
+// context or a token.
+// Context: fibers and plain threads; only one caller may submit and finish. Submits, finish(),
+// finish_until() and the destructor park.
 // Ordering: a submit synchronizes with the start of its task. The end of the task synchronizes with
 // the call of the sink, and that call with the return of finish().
 template <class R>
@@ -46,8 +46,8 @@ class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
 
  public:
-  // Delivers results to `sink`. `fibers` has the options of the sink's fiber and, without a pool,
-  // of the tasks' fibers; the characters of its name must outlive the stream.
+  // Makes a stream that delivers results to `sink`. `fibers` is for the sink's fiber and, without a
+  // pool, the tasks' fibers; the characters of its name must outlive the stream.
   // Throws: std::invalid_argument for a limit of 0, and what go() throws.
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
@@ -57,7 +57,7 @@ class OrderedStream {
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink), fibers) {}
   // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
-    // Relaxed: it does not matter how soon the sink sees the store.
+    // Relaxed: the deliverer may see the store late.
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
@@ -67,31 +67,31 @@ class OrderedStream {
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes no argument, a std::stop_token, or the stream's Context&. Parks
-  // while `limit` tasks are in progress; a pool then applies its on_full. After an exception,
-  // refuses tasks with Errc::cancelled; a pool refuses as FiberPool::submit(). Refused tasks are
-  // unchanged.
-  // Throws: as for go().
+  // while `limit` tasks are in progress; a pool then applies its on_full. After an exception, the
+  // stream refuses tasks with Errc::cancelled. A pool refuses tasks as FiberPool::submit() does. A
+  // refused task is unchanged.
+  // Throws: whatever go() throws.
   template <class F>
   Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
   // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
-  // Throws: as for go().
+  // Throws: whatever go() throws.
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
     return start(until, std::forward<F>(task), [&](detail::Task& member) {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Submits to a pool as above, with options as for TaskGroup::spawn(). A task that its stop
-  // request or deadline drops counts as a task that threw operation_canceled.
-  // Throws: as for TaskGroup::spawn().
+  // Submits to a pool as above, with options as for TaskGroup::spawn(). If the task's stop request
+  // or deadline drops it, the task counts as one that threw operation_canceled.
+  // Throws: whatever TaskGroup::spawn() throws.
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until(options, {}, std::forward<F>(task));
   }
   // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
-  // Throws: as for TaskGroup::spawn().
+  // Throws: whatever TaskGroup::spawn() throws.
   template <class F>
   Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
     if (!pool_) {
@@ -105,14 +105,14 @@ class OrderedStream {
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
 
-  // Parks until every result has been delivered. Nothing can be submitted afterwards.
-  // Throws: the first exception; if there are several, the exception of the earliest task.
+  // Parks until every result has been delivered. No task can be submitted afterwards.
+  // Throws: the first exception; if there are several, the exception of the task submitted first.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});
     deliverer_.join();
   }
-  // Waits as finish() does; returns false if `until` ended the wait. finish() must follow.
+  // Waits as finish() does; returns false if `until` ended the wait. finish() must still be called.
   // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
@@ -128,7 +128,7 @@ class OrderedStream {
     WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0; must be at least 1"));
   }
 
-  // One of `limit` places; the destructor gives the place back, unless keep() was called.
+  // Holds one of `limit` places; the destructor gives the place back, unless keep() was called.
   class Place {
    public:
     explicit Place(Semaphore& places) noexcept : places_(&places) {}
@@ -160,7 +160,7 @@ class OrderedStream {
     }
   };
 
-  // The outcome of a pool's task; the pool may drop the task.
+  // Receives the outcome of a task in the pool, which may also drop the task.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;
@@ -189,7 +189,7 @@ class OrderedStream {
       result->ended.set();
     }
   };
-  // A task of the stream: a fiber, or a task of its pool.
+  // Refers to a task of the stream, which is a fiber or a task in the pool.
   struct Pending {
     JoinHandle<R> handle;
     std::shared_ptr<Outcome> outcome;
@@ -215,8 +215,8 @@ class OrderedStream {
   [[nodiscard]] static detail::Room room_for(const Until& until) noexcept {
     return until.is_never() ? detail::Room::as_configured : detail::Room::awaited;
   }
-  // Waits for a place, and starts the task with it. `submit` passes the task to the pool, if there
-  // is one.
+  // Waits for a place, and starts the task, which then holds the place. `submit` passes the task to
+  // the pool, if there is one.
   template <class F, class Submit>
   Accepted start(const Until& until, F&& task, Submit submit) {
     using RunningOf = Running<std::decay_t<F>>;
@@ -269,7 +269,7 @@ class OrderedStream {
     if (first) std::rethrow_exception(first);
   }
 
-  const detail::GroupPool pool_;  // Null: a fiber for each task.
+  const detail::GroupPool pool_;  // Null: each task has a fiber.
   const SpawnOptions fibers_;
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};

@@ -1,4 +1,4 @@
-// Spaces starts in time.
+// Keeps a minimum time between starts.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 namespace weft {
 
 // Lets callers through in FIFO order, each at least `spacing` after the previous caller; the first
-// passes at once. Use it to space starts in one or more pools:
+// caller passes at once. Use a Pacer to space the starts of tasks in one or more pools:
 //
 //   Pacer pacer(100ms);
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
@@ -35,13 +35,14 @@ class Pacer {
   Pacer(const Pacer&) = delete;
   Pacer& operator=(const Pacer&) = delete;
 
-  // Parks until the caller's turn.
+  // Parks until the caller may pass.
   void next() noexcept { (void)next_until({}); }
-  // Waits as next() does; returns false if `until` ended the wait. The next waiter gets the turn.
+  // Waits as next() does; returns false if `until` ended the wait. The next waiter then takes the
+  // caller's place.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
-    // Repeated, because the pacer may be paused while the caller sleeps.
+    // Checks again, because the pacer may have been paused while the caller slept.
     do {
       if (!open_.wait_until(until) || !this_fiber::sleep_until(due_, until)) return false;
     } while (is_paused_hint());
@@ -53,8 +54,8 @@ class Pacer {
     return next_until(Deadline::after(duration));
   }
 
-  // Returns a callable that waits for its turn and calls `callable`; the pacer must outlive the
-  // result. In a pool, this wait occupies a slot; to avoid that, call next() before the submit.
+  // Returns a callable that calls next() and then `callable`; the pacer must outlive the result. In
+  // a pool, the wait in next() occupies a slot; to avoid this, call next() before the submit.
   // Throws: what moving `callable` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
@@ -64,9 +65,9 @@ class Pacer {
     };
   }
 
-  // Lets no caller through until resume(). The time of the pause counts for the spacing.
+  // Lets no caller through until resume(). The pause counts toward the spacing.
   void pause() noexcept { open_.reset(); }
-  // Ends a pause; waiters continue with the spacing.
+  // Ends a pause; waiters then pass one by one, at least `spacing` apart.
   void resume() noexcept { open_.set(); }
   // Returns whether the pacer is paused; may be stale.
   [[nodiscard]] bool is_paused_hint() const noexcept { return !open_.is_set_hint(); }
@@ -86,7 +87,7 @@ class Pacer {
   const std::chrono::nanoseconds spacing_;
   Event open_;
   Semaphore turn_{1};
-  Deadline due_ = Deadline::past();  // When the caller that has the turn may pass.
+  Deadline due_ = Deadline::past();  // When the caller that holds turn_ may pass.
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Loops whose steps run concurrently.
+// Runs the steps of a loop concurrently.
 // Context: fibers, and plain threads if there is a Runtime; calls park.
 // Ordering: the call synchronizes with each step, and each step with the return of the call.
 #pragma once
@@ -40,7 +40,7 @@ struct ParallelOptions {
 
 namespace detail {
 
-// The pool in which the steps of a loop run, if any, and the options of its tasks.
+// Selects the pool in which the steps of a loop run, if any, and the options of the loop's tasks.
 struct LoopPool {
   GroupPool pool = {};
   const SubmitOptions* options = nullptr;
@@ -49,14 +49,14 @@ struct LoopPool {
   [[nodiscard]] Accepted spawn(TaskGroup& group, const F& task) const {
     return options == nullptr ? group.spawn_or_refuse(task) : group.spawn_or_refuse(*options, task);
   }
-  // While `scope` lives, a stop request of the options cancels the loop.
+  // While `scope` lives, a stop request of the tasks' options cancels the loop's context.
   void follow_stop(StopRegistration<CancelContext>& scope, Context& context) const noexcept {
     if (options != nullptr) scope.add(options->stop, {&context});
   }
 };
 
-// Distributes the numbers below `count` in runs of `grain` to several fibers. Does not depend on
-// the type of the elements, so one loop serves all types.
+// Distributes the numbers below `count` to several fibers, in runs of `grain` numbers. The function
+// does not depend on the type of the elements, so one loop serves all types.
 template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
@@ -76,7 +76,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const auto work = [&](Context& context) {
     std::optional<BehalfScope> behalf;
     if (task != nullptr) behalf.emplace(*task);
-    // Relaxed: every number is handed out once; the group orders the rest.
+    // Relaxed: the addition hands out each run once, and the group orders all other accesses.
     for (std::size_t run = next.fetch_add(1, relaxed); run < runs && !context.is_over();
          run = next.fetch_add(1, relaxed)) {
       const std::size_t end = std::min(count, (run + 1) * grain);
@@ -87,12 +87,12 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const auto call_work = [&work](Context& context) { work(context); };
   const Accepted first = where.spawn(group, call_work);
   if (!first) WEFT_THROW(std::system_error(first.error, "weft::for_each: refused by its pool"));
-  // If a pool refuses further tasks, the started tasks do all the work.
+  // If a pool refuses further tasks, the started tasks run all steps.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
     if (!where.spawn(group, call_work)) break;
   }
   group.wait();
-  // All elements are done, even if the pool has dropped tasks.
+  // Every step has run, even if the pool has dropped tasks.
   if (done.load(relaxed) == runs) return;
   group.join();
   // Without an exception, elements are skipped only if the caller's context has ended.
@@ -127,7 +127,7 @@ void call_for_each(const LoopPool& where, Range& range, Step& step,
 
 template <class Range>
 concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
-// A callable that takes an element; a MappingOf also returns a value.
+// A StepOver takes an element; a MappingOf also returns a value.
 template <class F, class Range>
 concept StepOver = std::invocable<F&, std::ranges::range_reference_t<Range>>;
 template <class F, class Range>
@@ -140,24 +140,25 @@ concept MappingOf = StepOver<F, Range> &&
 // `range` must be accessible by index; elements are taken in order. After an exception, and after
 // the end of the caller's context (context.hpp), no new step begins. A task of a pool may call
 // for_each(), and steps may wait for that pool, because the task's slot is free meanwhile. A step
-// counts as part of the task, so it cannot wait for that task's end.
-// Throws: the first exception of a step; the cause of the context's end, or std::system_error with
-// its error; and what go() throws.
+// counts as part of the task, so the step cannot wait for the end of that task.
+// Throws: the first exception of a step; if the context ended, its cause, or std::system_error with
+// its error; what go() throws.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// Runs the steps in tasks of `pool`. The first task is submitted as on_full specifies; if later
-// tasks are refused, fewer tasks run. A calling task of the pool frees its slot meanwhile.
-// Throws: also std::system_error with the pool's code if the first task is refused.
+// Runs the steps in tasks of `pool`. The first task is submitted as on_full specifies; if the pool
+// refuses later tasks, fewer tasks run. If the caller is a task of the pool, it frees its slot
+// meanwhile.
+// Throws: also std::system_error with the pool's code if the pool refuses the first task.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
 // Runs the steps in tasks of `pool` with `submit_options`. A stop request of these tasks or of the
-// pool has the same effect as the end of the caller's context. Tasks dropped at their deadline
-// leave their elements to other tasks.
-// Throws: also std::system_error if no task is left, and std::invalid_argument for a timeout.
+// pool has the same effect as the end of the caller's context. If the pool drops a task at its
+// deadline, other tasks take the elements.
+// Throws: also std::system_error if the pool drops all tasks; std::invalid_argument for a timeout.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
               const ParallelOptions& options = {}) {
@@ -165,7 +166,7 @@ void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& rang
 }
 
 // Runs the steps as for_each() does, and returns all results in the order of the elements.
-// Throws: as for_each() does.
+// Throws: whatever for_each() throws.
 template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
   return detail::results_of({}, range, step, options);

@@ -1,4 +1,4 @@
-// A pool of fibers with a hard limit.
+// Runs tasks in a pool of fibers with a hard limit on their number.
 #pragma once
 
 #include <chrono>
@@ -29,51 +29,52 @@
 
 namespace weft {
 
-// Worker fibers that run tasks, at most `capacity` at once.
+// Runs tasks in worker fibers, at most `capacity` at once.
 //
 // Workers start on demand, are reused LIFO, and retire when idle. Tasks start in the order of
-// acceptance, unless SubmitOptions change it. A task that waits on its own pool, in submit(), run()
-// or a PoolTask, frees its slot meanwhile, so nested waits never run out of slots.
+// acceptance, unless SubmitOptions change this order. A task that waits on its own pool, in
+// submit(), run() or a PoolTask, frees its slot meanwhile, so nested waits never run out of slots.
 //
-// A task that can be called with a std::stop_token receives one. close(Close::cancel) requests its
-// stop, and so does PoolTask::cancel(). Only async() and the first token allocate.
-// Context: fibers, tasks of this pool and plain threads. All submits except try_ forms, run(),
-// waits, join() and the destructor park.
+// A task that can be called with a std::stop_token receives one. close(Close::cancel) and
+// PoolTask::cancel() request a stop through it. Small tasks without options allocate only in
+// async() and for the first token.
+// Context: fibers, tasks of this pool and plain threads. run(), waits, join(), the destructor, and
+// all submits except the try_ forms park.
 // Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
 // task of the pool, because they would wait for that task. Submits throw as submit() does.
 // Ordering: a submit synchronizes with the start of its task, and the task's end with the return of
 // each wait.
-// Lifetime: the pool may outlive the Runtime, which waits for its tasks and, with on_tick, for its
-// close.
+// Lifetime: the pool may outlive the Runtime, whose destructor waits for the pool's tasks and, with
+// on_tick, until the pool is closed.
 class FiberPool : private detail::WrongPoolCalls {
  public:
   // Opens the pool.
-  // Throws: std::invalid_argument that names the option; without memory or fibers, as weft::go().
+  // Throws: std::invalid_argument that names the option; what weft::go() throws.
   explicit FiberPool(PoolOptions options = {});
-  // Not copied or moved. Not const, because g++ would bind a const reference to the braces in
-  // pool({}).
+  // A pool cannot be copied or moved. The parameter is not const, because g++ would bind a const
+  // reference to the braces in pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
   // Calls close(Close::drain), then join(). If tasks last longer than 5 s, lists all fibers on
   // stderr once.
   ~FiberPool();
 
-  // The handle of a task.
+  // The type of the handle that async() returns.
   template <class F>
   using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
 
-  // Submits a callable to be run once. Each form may take SubmitOptions before the callable. The
-  // _until forms take an Until first:
-  //   submit        does what on_full specifies if there is no room
+  // Submits a callable to be run once. Each form may take SubmitOptions first. The _until forms
+  // also take an Until, before the callable:
+  //   submit        acts as on_full specifies if there is no room
   //   try_submit    never parks
-  //   submit_until  parks for room until the limit at most, regardless of on_full
-  //   go            submit(), where a refusal is an exception
-  //   submit_bulk   submit() for each callable of a range, in order
-  //   async         submit(), with a handle for the result; run() also waits for it
+  //   submit_until  parks until there is room or the limit ends the wait, regardless of on_full
+  //   go            works as submit(), but throws if the pool refuses the task
+  //   submit_bulk   submits each callable of a range, in order
+  //   async         submits, and returns a handle for the result; run() waits for the result
   //
   // The error of a refusal is closed, full, timed_out, cancelled, too_many_waiting, empty_task,
   // too_heavy, or the error of a worker's start (no_runtime, too_many_fibers,
-  // std::errc::not_enough_memory). The callable is then unchanged, unless moving it may throw. A
+  // std::errc::not_enough_memory). A refused callable is unchanged, unless moving it may throw. A
   // callable of more than 32 bytes is stored as go() stores it. Tasks with options reuse up to 256
   // records of the pool; a stop token or a timeout allocates. The wait for room ends at the limit
   // of the call, or at the deadline or stop request of the task.
@@ -97,8 +98,8 @@ class FiberPool : private detail::WrongPoolCalls {
   Accepted try_submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::now, {}, std::forward<F>(callable));
   }
-  // Parks for room until the limit, regardless of on_full; refuses with Errc::timed_out or
-  // cancelled.
+  // Parks until there is room, regardless of on_full. If `until` ends the wait, refuses the task
+  // with Errc::timed_out or cancelled.
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, F&& callable) {
     return entry().hand_over(Room::awaited, std::forward<F>(callable), until);
@@ -108,7 +109,8 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
   }
   // Submits a task; a refusal throws an exception.
-  // Throws: as for submit(), and std::system_error with the code of a refusal and the pool's name.
+  // Throws: whatever submit() throws, and std::system_error with the code of a refusal and the
+  // pool's name.
   template <detail::PoolCallable F>
   void go(F&& callable) {
     check(submit(std::forward<F>(callable)));
@@ -118,9 +120,9 @@ class FiberPool : private detail::WrongPoolCalls {
     check(submit(options, std::forward<F>(callable)));
   }
 
-  // Submits a range. Without options, the call locks the pool once for up to 16 tasks. Callables
-  // are copied, or moved from a moved container or move iterators. Callables from the first refused
-  // one on are moved back. If making a task throws, some tasks before it may have been accepted.
+  // Submits each callable of a range. Without options, the call locks the pool once for up to 16
+  // tasks. Callables are copied, or moved from a moved container or move iterators. Refused
+  // callables are moved back. If making a task throws, earlier tasks may have been accepted.
   // Returns: the number of accepted tasks, in order, as `value`; the first refusal, as `error`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
@@ -131,8 +133,8 @@ class FiberPool : private detail::WrongPoolCalls {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Works as submit_bulk(), but parks for room until the limit, regardless of on_full. After an
-  // error the first `value` tasks have been accepted.
+  // Works as submit_bulk(), but parks for room until the limit ends the wait, regardless of
+  // on_full. After an error, the first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
@@ -151,7 +153,7 @@ class FiberPool : private detail::WrongPoolCalls {
 
   // Submits a task and returns a handle for its result. The task has the caller's context
   // (context.hpp), if there is one; the context may end before the task.
-  // Throws: as for submit(), std::system_error with the code of a refusal, std::bad_alloc.
+  // Throws: whatever submit() throws, std::system_error with the code of a refusal, std::bad_alloc.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
     return entry().started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
@@ -161,7 +163,7 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Works as async(), but parks for room until the limit, regardless of on_full.
+  // Works as async(), but parks for room until the limit ends the wait, regardless of on_full.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -182,8 +184,8 @@ class FiberPool : private detail::WrongPoolCalls {
   }
 
   // Runs `callable` on a worker, in the caller's context, parks for its result and returns it. The
-  // call does not allocate. A task of the pool passes its slot to a new fiber for `callable`, if
-  // nothing is queued and no worker is free.
+  // call does not allocate. A caller that is a task of the pool passes its slot to a new fiber for
+  // `callable`, if no task is queued and no worker is free.
   // Throws: the exception of `callable`; what async() throws; what PoolTask::get() throws after
   // close(Close::discard).
   template <detail::PoolCallable F>
@@ -197,9 +199,9 @@ class FiberPool : private detail::WrongPoolCalls {
     return async(options, std::ref(callable)).get();
   }
   // Works as run(), but `until` may end the wait for the result, and the wait for room if on_full
-  // waits. The call then returns no value, or false for a task without a result. A task that has
-  // not begun then never runs. A running task receives a stop request and continues without the
-  // caller. The task therefore owns its callable, in an allocation.
+  // waits. In that case the call returns no value, or false for a task without a result. A task
+  // that has not begun by then never runs. A running task receives a stop request and continues
+  // without the caller. The task therefore owns its callable, in an allocation.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -211,7 +213,7 @@ class FiberPool : private detail::WrongPoolCalls {
         until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
   }
 
-  // Overloads for wrong callables: the compiler's error states which arguments a callable takes.
+  // These overloads exist only for their error messages.
   using WrongPoolCalls::async, WrongPoolCalls::async_until, WrongPoolCalls::try_async;
   using WrongPoolCalls::go, WrongPoolCalls::run, WrongPoolCalls::run_until;
   using WrongPoolCalls::submit, WrongPoolCalls::submit_until, WrongPoolCalls::try_submit;
@@ -222,15 +224,15 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
   // Parks until `count` tasks have returned or thrown since the construction of the pool; dropped
-  // tasks do not count. To wait for 100 tasks, a sole caller adds 100 to the earlier completed +
-  // failed of stats(). Returns false if `until` ended the wait, or if the pool is closed and empty
-  // before it reaches `count`.
+  // tasks do not count. To wait for 100 more tasks, a sole submitter passes the earlier completed +
+  // failed of stats(), plus 100. Returns false if `until` ended the wait, or if the pool is closed
+  // and empty before it reaches `count`.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
   // After pause() has returned, no task starts. Running tasks continue, and the pool accepts tasks
-  // while there is room. OnFull::caller_runs then parks as OnFull::block does. A task that has
-  // freed its slot may have to wait for resume(). resume() and close() end the pause; pause() has
-  // no effect on a closed pool.
+  // while there is room. With OnFull::caller_runs, submits then park as with OnFull::block. A task
+  // that has freed its slot for a wait may have to wait for resume(), too. resume() and close() end
+  // the pause; pause() has no effect on a closed pool.
   void pause() noexcept;
   // Lets tasks start again, in the order of acceptance.
   void resume() noexcept;
@@ -254,8 +256,8 @@ class FiberPool : private detail::WrongPoolCalls {
 
   // Stops accepting tasks; callers parked in submit get Errc::closed. After close(discard) has
   // returned, no task starts. A task starts when a worker takes it; stats() then counts it as busy.
-  // The first instruction of the task follows a moment later. A pause ends, so a drain runs the
-  // queued tasks. close() may be called again, for example to discard after a drain.
+  // The first instruction of the task follows a moment later. close() ends a pause, so a drain runs
+  // the queued tasks. close() may be called again, for example to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and its fibers no longer use the pool.
   void join() { (void)join_until({}); }
@@ -263,15 +265,15 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether the pool is closed; may be stale because of reopen().
   [[nodiscard]] bool is_closed_hint() const noexcept;
-  // Returns the token that tasks receive, for work that they start elsewhere. After
+  // Returns the token that tasks receive, for example for work that tasks start elsewhere. After
   // close(Close::cancel) and reopen(), the token is new; tasks keep the token of their submit.
-  // Takes the pool's lock briefly. If there is no memory for the first token, the result is empty.
+  // Takes the pool's lock briefly. If memory for the first token runs out, the result is empty.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again; draining workers continue with the new tasks, and counters continue.
+  // Accepts tasks again; draining workers continue with the new tasks, counters are not reset.
   // Throws: with prestart, prealloc or on_tick, as for weft::go(); the pool is open even then.
   void reopen();
 
-  // Returns counters and gauges of one moment. Takes the pool's lock briefly.
+  // Returns a consistent snapshot of the counters and gauges. Takes the pool's lock briefly.
   [[nodiscard]] PoolStats stats() const noexcept;
   // Returns the measurements of PoolOptions::timings. Takes the pool's lock briefly.
   [[nodiscard]] PoolTimings timings() const noexcept;
@@ -296,16 +298,16 @@ class FiberPool : private detail::WrongPoolCalls {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
-// A pause that only the destructor or a close() ends, not a resume(). Several callers may pause the
-// same pool, each for its own time. Otherwise the effect is as for FiberPool::pause(). A PauseScope
-// is neither copied nor moved.
+// Pauses a pool as FiberPool::pause() does, but until the destructor or a close(); resume() does
+// not end this pause. Several PauseScopes may pause a pool at once. A PauseScope is neither copied
+// nor moved.
 // Context: fibers and plain threads; no call parks.
 // Lifetime: the pool must outlive the PauseScope.
 class PauseScope {
  public:
   // Pauses the pool.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start if there is no other pause. Only its creator may destroy it.
+  // Ends this pause; tasks start if no other pause exists. Only the scope's creator may destroy it.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
@@ -318,9 +320,9 @@ class PauseScope {
 
 // Returns the pool of the process, created by the first call, for code that must limit concurrency
 // but needs no separate pool. The pool has a slot for each processor, no queue, and OnFull::block.
-// Its workers belong to the runtime that is current at their start. The workers retire after 20 ms
-// at most, and so do not delay the end of a Runtime; a later Runtime may use the same pool. Without
-// a Runtime, the pool refuses tasks with Errc::no_runtime.
+// Its workers belong to the runtime that is current when they start. Idle workers retire after 20
+// ms at most, and so do not delay the end of a Runtime; a later Runtime may use the same pool.
+// Without a Runtime, the pool refuses tasks with Errc::no_runtime.
 // Context: fibers and plain threads; does not park.
 // Throws: as for the constructor of a pool; only the first call throws.
 // Ordering: the first call synchronizes with the later calls.

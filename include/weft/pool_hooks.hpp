@@ -1,4 +1,4 @@
-// The report about a task that threw, and the handler that receives it.
+// Reports a task that threw, to a handler.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// Describes a task that threw. Valid only during the call that receives it.
+// Describes a task that threw. A TaskInfo is valid only during the call of the handler.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
   // The task's place, from 1, among the tasks that left the pool's queue to run or to be dropped.
@@ -25,12 +25,12 @@ struct TaskInfo {
 };
 
 // Receives the exceptions of a pool's tasks. The handler is a callable that takes an exception_ptr
-// and a TaskInfo, or only an exception_ptr. If it is empty, exceptions are not handled.
+// and a TaskInfo, or only an exception_ptr. An empty ExceptionHandler handles no exceptions.
 // Context: plain value; its call parks, throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;
-  // Keeps `handler`; the result is empty for an empty std::function or null.
+  // Stores `handler`. For an empty std::function or a null pointer, the ExceptionHandler is empty.
   template <std::invocable<std::exception_ptr, const TaskInfo&> F>
   ExceptionHandler(F handler) {  // NOLINT(google-explicit-constructor): a callable is a handler.
     if (!detail::is_empty_callable(handler)) handler_ = std::move(handler);
@@ -47,8 +47,8 @@ class ExceptionHandler {
 
   // Returns whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
-  // Calls the handler, which must not be empty. Only the pool calls it, on the fiber whose task
-  // threw.
+  // Calls the handler, which must not be empty. Only the pool makes this call, on the fiber whose
+  // task threw.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);
   }

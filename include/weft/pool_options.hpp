@@ -17,24 +17,25 @@ namespace weft {
 
 class FiberPool;
 
-// What submit() does if every slot and every place in the queue is in use.
+// Selects what submit() does if every slot and every place in the queue is in use.
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room, in FIFO order.
   reject,       // Return Errc::full.
   caller_runs,  // Run the task in the call to submit(), outside the pool's capacity.
   drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Callers that
-                // are parked in submit_until() do not get its place. Errc::full if there is no room
-                // but nothing is queued, as after a resize() to fewer slots than running tasks.
+                // are parked in submit_until() do not get its place. Return Errc::full if
+                // there is no room and no task is queued, as after a resize() to fewer slots.
 };
 
-// What close() does with accepted tasks that have not started.
+// Selects what close() does with accepted tasks that have not started.
 enum class Close : std::uint8_t {
   drain,    // The tasks still run.
   discard,  // The tasks are dropped; waits for them report a cancellation.
-  cancel,   // As discard, and running tasks that have taken a token receive a stop request.
+  cancel,   // As discard; running tasks that have taken a token also receive a stop request.
 };
 
-// Which idle worker gets the next task. Workers that have been idle longest always retire first.
+// Selects which idle worker gets the next task. The worker that has been idle longest always
+// retires first.
 enum class WakeOrder : std::uint8_t {
   lifo,  // The last used worker: its stack is in the cache, and other workers can retire.
   // The worker that has been idle longest, so that all workers are used in turn. This order suits
@@ -45,7 +46,7 @@ enum class WakeOrder : std::uint8_t {
 
 struct PoolStats;
 
-// The receiver of a pool's statistics, and the period of its calls.
+// Sets the function that receives a pool's statistics, and how often the pool calls it.
 struct Tick {
   // The time from the return of a call to the next call. kNever: only the last call is made.
   std::chrono::nanoseconds period = kNever;
@@ -54,8 +55,8 @@ struct Tick {
 
 namespace detail {
 
-// Returns how many processors the process may use, by its affinity and its cgroup's quota, as read
-// once. This is the default number of workers of a Runtime.
+// Returns how many processors the process may use, by its affinity and its cgroup's quota. The
+// function reads them only once. This is the default number of workers of a Runtime.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
@@ -63,7 +64,7 @@ namespace detail {
 struct PoolOptions {
   // The largest number of running tasks, and of workers that hold a slot. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
-  // When workers start.
+  // Selects when workers start.
   GrowPolicy grow = GrowPolicy::on_demand();
   // The number of workers that never retire for idleness. At most `capacity`.
   std::size_t min_workers = 0;
@@ -92,13 +93,13 @@ struct PoolOptions {
   // slot is freed. Several workers may call it at once. If it is empty or throws, the logger gets a
   // line, and the worker continues. Exceptions of async() and run() go to the waiting caller.
   ExceptionHandler on_exception = {};
-  // Receives each line of the pool's log, without its end, from several workers at once and while a
-  // task holds its slot. If it is empty or throws, the line goes to stderr.
+  // Receives each line of the pool's log, without the line end. Several workers may call it at
+  // once, while tasks hold their slots. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
   // Receives statistics in a fiber of the pool, one call at a time, until the pool is closed and
-  // its tasks have ended. The last call has the final statistics, and join() waits for it. Within a
-  // call, join() throws as in a task. If a call throws, the logger gets a line. With this option,
-  // the constructor and reopen() also throw as weft::go().
+  // its tasks have ended. The last call receives the final statistics, and join() waits for this
+  // call. Within a call, join() throws as in a task. If a call throws, the logger gets a line. With
+  // this option, the constructor and reopen() also throw as weft::go().
   Tick on_tick = {};
   // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
   // clock three extra times for each task.
@@ -106,17 +107,17 @@ struct PoolOptions {
   // A stop request calls close(Close::cancel) in the requesting call; the pool stays closed.
   std::stop_token stop = {};
   // The parent of a sub-pool; it must outlive the sub-pool. Tasks run in the parent's slots, on its
-  // workers, at most `capacity` at once and within the parent's room. A sub-pool has no workers, so
+  // workers, at most `capacity` at once, and need room in the parent. A sub-pool has no workers, so
   // min_workers, prestart, idle_timeout, wake_order, grow and stack_size must keep their defaults.
   FiberPool* parent = nullptr;
-  // SpawnOptions::stack_size of every worker.
+  // The stack size of every worker, as in SpawnOptions::stack_size.
   std::size_t stack_size = 0;
   // The name of the pool in dumps and messages.
   std::string name = {};
 };
 
-// A consistent reading of a pool. It always holds that submitted + in_sub_pools = completed +
-// failed + cancelled + busy + released + in_callers + queued.
+// Holds a consistent snapshot of a pool. submitted + in_sub_pools always equals completed + failed
+// + cancelled + busy + released + in_callers + queued.
 struct PoolStats {
   std::size_t live = 0;  // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;  // Workers that run a task.
@@ -127,7 +128,7 @@ struct PoolStats {
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted but not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // The part of busy, released and queued that runs, or will run, tasks of sub-pools. The sub-pools
+  // How many of busy, released and queued run, or will run, tasks of sub-pools. The sub-pools
   // themselves count these tasks.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks accepted so far.

@@ -1,4 +1,4 @@
-// Several pools that share work.
+// Divides tasks among several pools.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace weft {
 
-// How a PoolSet chooses the pool for a task. A full pool is skipped.
+// Selects how a PoolSet chooses the pool for a task.
 enum class Balance : std::uint8_t {
   round_robin,  // Each pool in turn.
   least_tasks,  // The pool with the fewest tasks, queued or running.
 };
 
-// Several pools with the same options, among which tasks are divided. Each pool is an ordinary pool
-// with its own lock, queue and workers. A task stays in its pool, even if another pool later has a
-// free slot.
+// Divides tasks among several pools with the same options. Each pool is an ordinary FiberPool with
+// its own lock, queue and workers. A task stays in its pool, even if another pool later has a free
+// slot.
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
@@ -40,15 +40,15 @@ class PoolSet : private detail::WrongPoolCalls {
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
   // Returns pool number `i`; `i` must be below size().
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
-  // Iterates over all pools.
+  // Returns an iterator to the first pool.
   [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
-  // Returns the end of the pools.
+  // Returns the iterator after the last pool.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
   // Returns the pool for the next task, chosen by the Balance. round_robin takes the next pool with
   // a free slot, if there is one.
   [[nodiscard]] FiberPool& next() noexcept {
-    // Relaxed: the number orders nothing.
+    // Relaxed: no other data depends on the number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
     FiberPool* best = &at(turn);
     std::uint64_t best_rank = rank(*best);
@@ -75,7 +75,8 @@ class PoolSet : private detail::WrongPoolCalls {
 
   // Calls FiberPool::wait_idle() of each pool in turn: parks until each pool has been idle for a
   // moment.
-  // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of these pools.
+  // Throws: std::system_error (resource_deadlock_would_occur) if a task of one of the pools calls
+  // it.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
@@ -84,7 +85,7 @@ class PoolSet : private detail::WrongPoolCalls {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
   // Parks until every pool has been closed and the fibers of all pools have ended.
-  // Throws: as for wait_idle().
+  // Throws: whatever wait_idle() throws.
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }

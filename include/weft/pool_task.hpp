@@ -1,4 +1,4 @@
-// The handle of a task of a pool.
+// Provides a handle that waits for a task in a pool, or cancels the task.
 #pragma once
 
 #include <concepts>
@@ -12,11 +12,11 @@ namespace detail {
 class PoolEntry;
 }  // namespace detail
 
-// A handle of a task that FiberPool::async() started. If the handle is destroyed, the task
-// continues. If a task of the same pool waits with the handle, the waiting task frees its slot. The
-// waiting task continues once it has a slot again, even after the deadline of its wait.
+// Refers to a task that FiberPool::async() started. If the handle is destroyed, the task continues.
+// If a task of the same pool waits with the handle, the waiting task frees its slot. The waiting
+// task continues once it has a slot again, even after the deadline of its wait.
 // Context: fibers and plain threads; waits and get() park. ready(), waits and cancel() may be
-// called concurrently; get() and the destructor must be the only calls.
+// called concurrently; no other call may run during get() or the destructor.
 // Ordering: the end of the task synchronizes with the return of calls that wait for it.
 template <class R>
 class PoolTask {
@@ -34,12 +34,12 @@ class PoolTask {
     if (job_ != nullptr) job_->release_reference();
   }
 
-  // Returns whether the handle has a task: false by default, after get() and after a move. All
-  // other calls require valid().
+  // Returns whether the handle has a task: false for a default-constructed handle, after get() and
+  // after a move. All other calls require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
   // Returns whether the task has ended or was cancelled, so that waits do not park.
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
-  // Parks until ready().
+  // Parks until ready() returns true.
   void wait() const noexcept { (void)job_->wait_until({}); }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) const noexcept {
@@ -53,9 +53,9 @@ class PoolTask {
     return last.job_->take();
   }
   // If the task has not begun, prevents it from running and returns true; its waiters continue at
-  // once. The task keeps its place in the queue until its turn; only then PoolStats::cancelled
-  // counts it. If the task has begun, requests a stop through its token, if it has one, and returns
-  // false.
+  // once. The task stays in the queue until it would have started; only then PoolStats::cancelled
+  // counts it. If the task has begun, requests a stop through the task's token, if there is one,
+  // and returns false.
   bool cancel() noexcept { return job_->cancel(); }
 
   // Returns the job, for a select; null for an invalid handle.
@@ -68,9 +68,9 @@ class PoolTask {
   detail::PoolOutcome<R>* job_ = nullptr;
 };
 
-// A select case that is ready once the task has ended or was cancelled; with an invalid handle it
-// is never ready. A task of the same pool frees its slot while the select waits.
-// Context, Throws: as for on_stop().
+// Makes a select case that is ready once the task has ended or was cancelled. With an invalid
+// handle, the case is never ready. A task of the same pool frees its slot while the select waits.
+// Context, Throws: whatever on_stop() throws.
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
   return detail::PoolCase<Handler>(task.job(), std::move(handler));

@@ -1,4 +1,4 @@
-// How long the tasks of a pool wait and run.
+// Measures how long the tasks of a pool wait and run.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// Measurements of all tasks that have begun and ended since the pool's construction; a consistent
-// reading of 8 KB. All values are 0 without PoolOptions::timings.
+// Holds measurements of all tasks that have begun and ended since the pool's construction, as a
+// consistent snapshot of 8 KB. All values are 0 without PoolOptions::timings.
 struct PoolTimings {
   // The time from the submitting call to the start of the task, including the wait for room.
   Histogram queue_wait;

@@ -14,14 +14,14 @@
 
 namespace weft::posix {
 
-// What a fiber does with the pthread mutexes and rwlocks that it holds when a call would park it.
+// Selects what a fiber does with its locked pthread mutexes and rwlocks when a call would park it.
 enum class Locks : std::uint8_t {
   strict,  // The call blocks the worker instead of parking; report() counts the call.
   // The fiber parks while it holds the locks. Fibers that need such a lock park until it is
   // released, whether they have a Scope or not; plain threads block. `strict` applies instead in
   // builds with debug_locks, during a pthread_once(), with more than 14 locks, and to locks taken
   // before the first such Scope of the process. If a fiber that must not park needs such a lock,
-  // held by a fiber of the same worker, the process ends with a message.
+  // and a fiber of the same worker holds it, the process ends with a message.
   carry,
 };
 
@@ -35,17 +35,17 @@ struct ScopeOptions {
 // makes them. The intercepted calls are: reads and writes of sockets and pipes, connect, accept,
 // poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, opens and reads of files,
 // fsync, and waits for pthread condition variables and POSIX semaphores. The fiber stays on its
-// thread, as with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() ends
-// a call with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread lock
-// that it does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks are
-// carried if any of the scopes has Locks::carry. A scope on a plain thread has no effect.
+// thread, as with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() can
+// end a call with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread
+// lock that it does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks
+// are carried if any of the scopes has Locks::carry. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes a Scope must destroy it; the destructor may park.
 // Ordering: calls synchronize as they do on threads.
 class Scope {
  public:
   // Begins the scope.
-  // Throws: std::bad_alloc. std::system_error (std::errc::not_supported) if the program's calls do
-  // not reach this library because of its link order, or under the thread sanitizer.
+  // Throws: std::bad_alloc; std::system_error (std::errc::not_supported) under the thread
+  // sanitizer, or if the link order keeps the program's calls from this library.
   Scope() : Scope(ScopeOptions{}) {}
   explicit Scope(const ScopeOptions& options);
   // Ends the scope. The outermost scope destroys the values of pthread keys, which may park.
@@ -75,10 +75,10 @@ template <class F>
   return in_scope(ScopeOptions{}, std::move(function));
 }
 
-// BlockedCalls::reason for calls that this library does not intercept, such as calls of stdio.
+// The BlockedCalls::reason of calls that this library does not intercept, such as stdio calls.
 inline constexpr std::string_view kNotIntercepted = "not intercepted";
 
-// Calls of one kind and from one place in a scope that blocked their worker.
+// Describes calls of one function, from one place in a Scope, that blocked their worker.
 // Context: plain value.
 struct BlockedCalls {
   std::string call;    // The name in the C library, such as "recv".
@@ -90,8 +90,8 @@ struct BlockedCalls {
 };
 
 // Returns the calls that have blocked workers in this process, the longest total first. Calls that
-// are not intercepted are reported if they last for RuntimeOptions::stall. With
-// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, all such calls that wait are reported (a diagnostic
+// are not intercepted are included if they last for RuntimeOptions::stall. With
+// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, all such calls that wait are included (a diagnostic
 // mode, docs/posix.md). Names require RuntimeOptions::stall_calls and a build without sanitizers.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.

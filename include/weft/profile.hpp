@@ -6,9 +6,9 @@
 #include <string>
 #include <weft/result.hpp>
 
-// Each call records for Options::duration, and returns the samples by stack. A stack begins with
-// the fiber's name and its callable, as far as dumps show them. The live page offers the same
-// recordings (live_page.hpp).
+// Each call records for Options::duration, and returns the samples, grouped by stack. A stack
+// begins with the fiber's name and its callable, as far as dumps show them. The live page offers
+// the same recordings (live_page.hpp).
 //
 //   const auto [text, error] = weft::profile::processor({.duration = 10s});
 namespace weft::profile {
@@ -30,7 +30,7 @@ struct Options {
 // thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds of
 // processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
 // blocking() and of the program itself are not sampled. Each sample sends SIGPROF to the thread.
-// Its handler stays installed, takes no lock and ends no wait of a fiber.
+// The signal's handler stays installed, takes no lock and ends no wait of a fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
 // Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
@@ -44,12 +44,12 @@ struct Options {
 // counts until the end of the recording. Waits that began before the recording are not sampled. If
 // there are many waits, a worker samples one wait in n, up to 1024, and counts it n times. Waits of
 // plain threads are not sampled. contention() and blocked() cannot record at the same time.
-// Context, Errors, Throws: as for processor(), without device_or_resource_busy.
+// Context, Errors, Throws: whatever processor() throws, without device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 
-// Records all waits as contention() does: also sleeps, timers, descriptors, joins, events and
-// blocking(). Only waits of pool workers without a task are not recorded.
-// Context, Errors, Throws: as for contention().
+// Works as contention(), but also records sleeps and waits for timers, descriptors, joins, events
+// and blocking(). Only waits of pool workers without a task are not recorded.
+// Context, Errors, Throws: whatever contention() throws.
 [[nodiscard]] Result<std::string> blocked(const Options& options = {});
 
 }  // namespace weft::profile

@@ -1,4 +1,4 @@
-// The results of calls that may fail.
+// Holds the results of calls that may fail.
 #pragma once
 
 #include <system_error>
@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// A value, or the error that ended the call. After an error, `value` is the progress of the call,
-// if the call's documentation defines it. An error belongs to the system (std::system_category) or
-// the library (weft::Errc).
+// Holds the value of a call, or the error that ended the call. After an error, `value` is the
+// progress of the call, if the call's documentation defines it. The error code is one of the system
+// (std::system_category) or of the library (weft::Errc).
 // Context: plain value.
 template <class T>
 struct [[nodiscard]] Result {
@@ -19,8 +19,8 @@ struct [[nodiscard]] Result {
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
 };
 
-// The result of a call without a value: true after success, as any Result. It can be compared with
-// codes and conditions, and converts from and to std::error_code:
+// Holds the outcome of a call without a value; as any Result, it is true after success. It can be
+// compared with codes and conditions, and converts from and to std::error_code:
 //
 //   if (!stream.wait_readable(1s)) stream.close();
 //   if (files::write_file(path, text) == std::errc::permission_denied) path += ".new";
@@ -31,11 +31,12 @@ template <>
 struct Result<void> {
   std::error_code error{};
 
-  // Makes a success.
+  // Makes a successful result.
   Result() noexcept = default;
-  // Makes a failure with the error `code`, or a success if the value of `code` is 0.
+  // Makes a failed result with the error `code`, or a successful result if the value of `code` is
+  // 0.
   Result(const std::error_code& code) noexcept : error(code) {}  // NOLINT: an error is a result.
-  // Makes a failure with an error code such as an Errc.
+  // Makes a failed result with an error code such as an Errc.
   template <class Code>
   requires std::is_error_code_enum_v<Code> Result(Code code)
   noexcept  // NOLINT(google-explicit-constructor): as above.

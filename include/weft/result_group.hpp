@@ -1,4 +1,4 @@
-// Runs fibers that end together, and collects their results.
+// Runs a group of tasks, and collects their results.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,8 @@
 
 namespace weft {
 
-// A TaskGroup whose tasks each return an R. join() returns the results in the order of the spawns.
+// Works as a TaskGroup whose tasks each return an R. join() returns the results in the order of the
+// spawns.
 // Context, Throws, Ordering: as for TaskGroup; each spawn() may also park briefly, for a mutex.
 template <class R>
 class ResultGroup : private detail::WrongGroupCalls {

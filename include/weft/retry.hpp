@@ -32,9 +32,9 @@ class RetryBudget {
 
   // Counts a call, whether it is retried or not.
   void count_call() noexcept;
-  // Takes a retry. Returns false if there is none; the caller must then give up.
+  // Takes one retry from the budget. Returns false if none is left; the caller must then give up.
   [[nodiscard]] bool try_take() noexcept;
-  // Returns the number of retries left, rounded down; it may be stale.
+  // Returns the number of retries left, rounded down; the number may be stale.
   [[nodiscard]] std::uint32_t left_hint() const noexcept {
     return static_cast<std::uint32_t>(thousandths_.load(detail::relaxed) / 1000);
   }
@@ -53,11 +53,11 @@ struct RetryOptions {
   // delay is random between 0 and the maximum ("full jitter"), so callers that failed together do
   // not try again together. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
-  // The limit of the maximum delay. Not below 0.
+  // The largest value that the maximum delay reaches. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // No attempt begins later than this after the first attempt's start; running attempts continue.
+  // No attempt begins more than this time after the first attempt began; running attempts continue.
   std::chrono::nanoseconds total = kNever;
-  // Null: no budget. Must outlive the call.
+  // The shared budget of retries, which must outlive the call. Null: no budget.
   RetryBudget* budget = nullptr;
 };
 
@@ -80,7 +80,7 @@ class TryAgain : public std::runtime_error {
   std::exception_ptr cause_;
 };
 
-// The return value of an attempt that has a result even if the attempt fails.
+// Returned by an attempt that has a result even if the attempt fails.
 template <class T>
 struct Attempt {
   T value;
@@ -89,13 +89,13 @@ struct Attempt {
 
 namespace detail {
 
-// Returns the delay before the next attempt, after `made` attempts, at least 1. `random` has 64
-// random bits.
+// Returns the delay before the next attempt, where `made` attempts, at least one, have been made.
+// `random` has 64 random bits.
 [[nodiscard]] std::chrono::nanoseconds backoff_delay(const RetryOptions& options,
                                                      std::uint32_t made,
                                                      std::uint64_t random) noexcept;
 
-// Decides which attempts are made, and when.
+// Decides whether to make another attempt, and when.
 class RetryPlan {
  public:
   // Throws std::invalid_argument for an option that is out of its range.
@@ -111,7 +111,7 @@ class RetryPlan {
 };
 
 [[nodiscard]] bool is_try_again(const std::exception_ptr& failure) noexcept;
-// Throws the exception contained in a TryAgain, or otherwise the TryAgain.
+// Throws the exception that a TryAgain contains, or the TryAgain if it contains none.
 [[noreturn]] void rethrow_cause(const std::exception_ptr& failure);
 
 template <class T>
@@ -169,7 +169,7 @@ auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
   }
 }
 // Works as retry_until(), limited only by the options.
-// Context, Throws: as for retry_until().
+// Context, Throws: whatever retry_until() throws.
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
   return retry_until(options, {}, std::move(attempt));

@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// A fiber that has kept its worker so long that other workers must run the fibers of its queue.
+// Describes a fiber that has kept its worker so long that other workers take over the queue.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // The fiber is in a system call outside of weft.
@@ -43,7 +43,7 @@ struct RuntimeOptions {
   // number follows changes of mask and quota within about 10 s while the runtime works. For more
   // than 1024 the constructor throws std::invalid_argument.
   unsigned workers = 0;
-  // Bytes of stack of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
+  // The stack size, in bytes, of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
   std::size_t stack_size = 0;
   // The largest number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The count
   // is accurate to workers x 1024.
@@ -53,8 +53,8 @@ struct RuntimeOptions {
   // stack. A worker detects missing stacks only when it starts a fiber, so up to workers x 1024
   // spawns may still succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
-  // Bytes of memory, without pages of files, that the process should not exceed. From 7/8 of the
-  // goal on, unused stacks and records are given back. At the goal, spawns throw
+  // The memory, in bytes and without pages of files, that the process should not exceed. From 7/8
+  // of the goal on, unused stacks and records are given back. At the goal, spawns throw
   // Errc::too_many_fibers until the process uses less than 15/16 of the goal. The use is checked at
   // least every 10 ms, so up to workers x 1024 spawns may still succeed. 0: 7/8 of the limit of the
   // control group (memory.max, memory.high), if there is one. Spawns then throw only if the fibers,
@@ -65,8 +65,8 @@ struct RuntimeOptions {
   // the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
   // Reports stack overflows of fibers by a SIGSEGV and SIGBUS handler, which keeps the library
-  // loaded after dlclose(). The previous handler receives the faults, an overflow after its report.
-  // A handler that is installed later must call this handler.
+  // loaded after dlclose(). The previous handler then receives every fault, and an overflow only
+  // after the report. A handler that is installed later must call this handler.
   bool report_overflow = true;
   // Receives a report of a deadlock: fibers exist, but none can ever run again. No fiber waits for
   // time or a descriptor, and every plain thread waits in this library without a deadline. There
@@ -88,7 +88,7 @@ struct RuntimeOptions {
   bool lock_owners = false;
   // A signal, such as SIGQUIT (Ctrl-\ in a terminal), on which the process writes all fibers to
   // stderr and continues. 0: none. WEFT_DUMP_SIGNAL in the environment, a number or HUP, QUIT, USR1
-  // or USR2, replaces the option. If the signal is queued with a number, by `kill --queue 5` for
+  // or USR2, overrides the option. If the signal is queued with a number, by `kill --queue 5` for
   // example, the process records a profile::processor() for that many seconds instead, at most 60.
   // The file is weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the
   // environment, or in the working directory; its name is written to stderr. The constructor throws
@@ -119,7 +119,7 @@ struct RuntimeOptions {
   bool stall_calls = true;
 };
 
-// Sums over all workers; exact if no fiber runs, otherwise approximate.
+// Holds sums over all workers, which are exact if no fiber runs, and approximate otherwise.
 struct RuntimeStats {
   unsigned workers = 0;         // The result of Runtime::workers().
   unsigned active_workers = 0;  // Workers that take part now, including spare workers.
@@ -155,10 +155,10 @@ class BlockingPool;
 class DumpSignal;
 }  // namespace runtime
 
-// Owns the worker threads and all that fibers need. A plain thread without a RuntimeScope starts
-// fibers in the process's first runtime or, after its end, in the oldest living runtime. A child of
-// fork() must not use a Runtime of its parent; the destructor of that Runtime has no effect in the
-// child. The child may make a new Runtime.
+// Owns the worker threads and everything that fibers need. A plain thread without a RuntimeScope
+// starts fibers in the process's first runtime or, after its end, in the oldest living runtime. A
+// child of fork() must not use a Runtime of its parent; the destructor of that Runtime has no
+// effect in the child. The child may make a new Runtime.
 class Runtime {
  public:
   // Starts the workers.
@@ -176,7 +176,7 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   // Starts a fiber in this runtime, as weft::go() does.
-  // Throws, Ordering: as for weft::go().
+  // Throws, Ordering: the same as for weft::go().
   template <std::invocable F>
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
@@ -220,7 +220,7 @@ class Runtime {
   // Waits until every fiber has ended. Callers may still spawn fibers later. Returns false if
   // `deadline` passed first; the remaining fibers are then listed on stderr.
   // Context: plain threads; blocks the thread.
-  // Throws: std::bad_alloc, for the list.
+  // Throws: std::bad_alloc if the list of fibers cannot be allocated.
   [[nodiscard]] bool wait_idle_until(Deadline deadline);
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
@@ -233,7 +233,7 @@ class Runtime {
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
   // Calls request_stop(), then returns wait_idle_until(deadline). Workers run until the destructor.
   // Context: plain threads; blocks the thread.
-  // Throws: std::bad_alloc, for the list.
+  // Throws: std::bad_alloc if the list of fibers cannot be allocated.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
     request_stop();
     return wait_idle_until(deadline);
@@ -252,12 +252,12 @@ class Runtime {
   // avoid it on hot paths.
   // Throws: std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
-  // Returns the memory of unused stacks and records to the system now, not only when idle.
+  // Returns the memory of unused stacks and records to the system at once.
   void trim() noexcept;
 
  private:
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
-  // Called in a handler: keeps the text of an exception that run() throws, for the destructor.
+  // Called in a catch clause: stores the text of an exception of run(), for the destructor.
   void note_exception() noexcept;
   void await_end() noexcept;
 
@@ -273,7 +273,7 @@ class Runtime {
   friend class RuntimeScope;
 };
 
-// While this object lives, its plain thread starts fibers in `runtime`, which must outlive it.
+// While a RuntimeScope lives, its plain thread starts fibers in `runtime`, which must outlive it.
 // Scopes nest. A scope made by a fiber has no effect, because fibers use their own runtime.
 // Context: the plain thread that makes the scope must destroy it; no call parks.
 class RuntimeScope {
@@ -291,14 +291,14 @@ class RuntimeScope {
 };
 
 // Writes the fibers of all runtimes of the process, as Runtime::dump() does.
-// Throws: as for Runtime::dump().
+// Throws: whatever Runtime::dump() throws.
 void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime and waits for it and all other fibers, with the reports
 // of ~Runtime(). Returns the result of `main`.
 // Context: plain threads; blocks the thread.
-// Throws: as for Runtime() and Runtime::run().
-// Ordering: as for Runtime::run().
+// Throws: whatever Runtime() and Runtime::run() throw.
+// Ordering: the same as for Runtime::run().
 template <std::invocable F>
 auto run(F&& main) -> std::invoke_result_t<F&> {
   Runtime runtime;

@@ -23,7 +23,7 @@ namespace weft {
 
 namespace detail {
 
-// A receive from `channel`; if it is null, the case is never ready.
+// Receives from `channel`; if `channel` is null, the case is never ready.
 template <class T, class Handler>
 class ReceiveCase final : public SelectCase {
  public:
@@ -49,7 +49,7 @@ class ReceiveCase final : public SelectCase {
   Handler handler_;
 };
 
-// A send to `channel`; if it is null, the case is never ready.
+// Sends to `channel`; if `channel` is null, the case is never ready.
 template <class T, class Handler>
 class SendCase final : public StatusCase<Handler> {
  public:
@@ -68,7 +68,7 @@ class SendCase final : public StatusCase<Handler> {
   T value_;
 };
 
-// The end of a fiber.
+// Is ready once a fiber has ended.
 template <class Handler>
 class JoinCase final : public SelectCase {
  public:
@@ -89,7 +89,7 @@ class JoinCase final : public SelectCase {
   Handler handler_;
 };
 
-// A stop request, which a callback passes to the list of this case.
+// Is ready once a stop has been requested; a stop callback wakes the waiter in this case's list.
 template <class Handler>
 class StopCase final : public SelectCase {
  public:
@@ -124,7 +124,7 @@ class StopCase final : public SelectCase {
   StopRegistration<Request> registration_;  // Destroyed first, because it uses all other members.
 };
 
-// The limit of a select in which no case is ready: a deadline, or past() for a default.
+// Limits how long a select waits for a ready case: until a deadline, or past() for on_default().
 template <class Handler>
 class SelectLimit {
  public:
@@ -170,12 +170,12 @@ struct SelectPlan {
 
 }  // namespace detail
 
-// The cases of a select(). Make each case in the call of select(), which calls the handler of the
-// chosen case. No lock is held then, so the handler may do anything. A case with a null channel is
-// never ready, as with a nil channel in Go, so a null channel disables a case.
+// The functions below make the cases of a select(). Make each case in the call of select(), which
+// calls the handler of the chosen case. select() holds no lock then, so the handler may do
+// anything. A null channel disables its case, as a nil channel does in Go.
 
 // Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
-// closed and drained. The case then stays ready.
+// closed and drained. The case of such a channel stays ready.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Channel<T>* channel, Handler handler) {
   return detail::ReceiveCase<T, Handler>(channel, std::move(handler));
@@ -216,7 +216,7 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // Makes a case that is chosen at the deadline if no other case has been ready. If there are several
-// on_timeout() cases, the earliest counts.
+// on_timeout() cases, the earliest deadline counts.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));
@@ -258,13 +258,13 @@ std::size_t select(Cases&&... cases) {
   return result;
 }
 
-// The base of all cases, for select_among().
+// The base class of all cases, which select_among() takes.
 using SelectCase = detail::SelectCase;
 inline constexpr std::size_t kNoCase = detail::kNoCase;
 // Works as select(), for a number of cases that is known only at run time. A case may be in only
 // one select at a time.
 // Returns: the position in `cases`, or kNoCase if `until` ended the wait.
-// Throws: as for select().
+// Throws: whatever select() throws.
 inline std::size_t select_among(std::span<SelectCase* const> cases,
                                 const Until& until = Until::ambient()) {
   const std::size_t chosen = detail::select_one(cases, until);

@@ -1,4 +1,4 @@
-// A bounded number of permits.
+// Limits concurrency by a number of permits.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// A weighted counting semaphore. A request for more permits than exist blocks all later waiters
-// until permits are added or its wait ends.
+// Works as a counting semaphore; one call may take several permits. A request for more permits than
+// exist blocks all later waiters, until permits are added or the request ends.
 // Context: fibers and plain threads; acquire(), try_acquire_until() and try_acquire_for() park.
 // Ordering: release() synchronizes with the return of the acquire() that gets its permits.
 // Lifetime: the semaphore may be destroyed once every acquire has returned and no release will
@@ -44,8 +44,8 @@ class Semaphore {
   // signal. At most kMost permits are ever free.
   void release(std::uint64_t count = 1) noexcept;
   // Changes the number of permits to `permits`, and the number of free permits by the difference.
-  // If the number of free permits becomes negative, callers get no permit until it is positive
-  // again.
+  // If the number of free permits becomes negative, callers get no permit until the number is
+  // positive again.
   void resize(std::uint64_t permits) noexcept;
   // Returns the number of free permits, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() const noexcept;
@@ -57,7 +57,7 @@ class Semaphore {
   // Changes the number of free permits, within the allowed range.
   void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
-  // Removes, in order, every waiter that the free permits can serve.
+  // Removes from the list, in order, every waiter that the free permits can serve.
   [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
   mutable detail::SpinLock lock_;

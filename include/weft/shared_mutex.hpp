@@ -1,4 +1,4 @@
-// A lock for one writer or many readers.
+// Provides a lock for one writer or many readers.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ namespace weft {
 //   I1  state_ = kWriter or a multiple of kReader, one for each owner, + kWaiters + kNoted.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner.
 //       kWaiters changes under waiters_lock_ only.
-//   I3  While kWaiters is set, a caller becomes an owner, and the last owner ceases to be one, only
-//       under waiters_lock_.
+//   I3  While kWaiters is set, callers become owners, and the last owner leaves, only under
+//       waiters_lock_.
 //   I4  An unlock that has freed the mutex, and wakes no waiter, does not access the mutex any
 //       more. Unchecked: the absence of an access cannot be observed.
 //   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
@@ -89,7 +89,7 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_shared_until(Deadline::after(duration));
   }
-  // Ends the caller's ownership as a reader. Without a reader, the process ends with a report.
+  // Ends the caller's ownership as a reader. If there is no reader, the process ends with a report.
   void unlock_shared() noexcept {
     if (!leave(kReader)) [[unlikely]]
       unlock_contended(kReader);
@@ -100,10 +100,10 @@ class SharedMutex {
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
-  // An owner is recorded, for reports of deadlocks. The bit makes the state negative.
+  // Set while an owner is recorded for reports of deadlocks. The bit makes the state negative.
   static constexpr std::uint32_t kNoted = 1U << 31;
 
-  // Requires a state without kNoted.
+  // `state` must not have the bit kNoted.
   [[nodiscard]] static bool is_owned_by(std::uint32_t state, std::uint32_t owner) noexcept {
     return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
   }

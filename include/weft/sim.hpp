@@ -31,22 +31,22 @@
 
 namespace weft::sim {
 
-// How the simulation chooses the ready fiber that runs next.
+// Selects how the simulation chooses the ready fiber that runs next.
 enum class Strategy : std::uint8_t {
   // Each ready fiber has the same chance. Turns sometimes end early, with a probability that each
   // run chooses.
   random,
   // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
-  // that priority at Options::depth - 1 places. The probability of finding a fault that needs at
-  // most that many changes of order has a known lower bound.
+  // that priority at Options::depth - 1 points of a run. The probability of finding a fault that
+  // needs at most that many changes of order has a known lower bound.
   priorities,
   // Runs all schedules with at most Options::max_preemptions preemptions; for small bodies.
   exhaustive,
 };
 
-// Times are virtual unless noted.
+// Configures explore(). Times are virtual unless noted.
 struct Options {
-  // The number of seeds that explore() runs. The exhaustive strategy has one seed.
+  // The number of seeds that explore() runs. The exhaustive strategy uses one seed.
   std::uint64_t seeds = 100;
   std::uint64_t first_seed = 1;
   Strategy strategy = Strategy::random;
@@ -58,7 +58,7 @@ struct Options {
   // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
   // begins when one of these fibers waits, or has had turns for 10 ms. 0: all fibers interleave.
   unsigned workers = 0;
-  // The time that each turn of a fiber takes, so that loops that wait for time make progress.
+  // The time that each turn of a fiber takes, so that a loop that only checks the time ends.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
   // A run that exceeds one of these limits fails, because it seems not to end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
@@ -69,9 +69,9 @@ struct Options {
   // The real time after which a fiber that runs without a wait is reported on stderr with its
   // calls.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  // The time for which fibers may continue after the end of the body; later fibers are leaks.
+  // The time for which fibers may continue after the end of the body; fibers that remain are leaks.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // The bytes of a fiber's stack. The default exceeds that of a Runtime, because the calls of
+  // The bytes of a fiber's stack. The default exceeds a Runtime's, because the calls of
   // weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
   // Whether explore() repeats a failing run with fewer and earlier faults, and with fewer
@@ -83,7 +83,7 @@ struct Options {
   std::function<bool()> has_failed = {};
 };
 
-// The outcome of runs without a failure.
+// Describes the outcome of runs without a failure.
 struct Report {
   std::uint64_t runs = 0;                 // Seeds, or schedules of the exhaustive strategy.
   std::uint64_t turns = 0;                // Turns of fibers in all runs.
@@ -91,7 +91,7 @@ struct Report {
   bool is_complete = true;                // False if max_schedules left schedules out.
 };
 
-// A run that failed. what() has the seed, the reason, the way to repeat the run, and the story.
+// Describes a failed run. what() has the seed, the reason, how to repeat the run, and the story.
 // Context: plain value; no call throws.
 class Failure : public std::runtime_error {
  public:
@@ -113,18 +113,18 @@ class Failure : public std::runtime_error {
 
 class Core;
 
-// The network between the hosts. Streams (TCP) lose no bytes: a lost part is sent again and arrives
-// late. Settings affect later sends.
+// Configures the network between the hosts. Streams (TCP) lose no bytes: a lost part is sent again
+// and arrives late. Settings affect later sends.
 // Context: fibers of the simulation; no call parks.
 // Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
 class Network {
  public:
-  // Refers to the World's core.
+  // Makes a Network that refers to the World's core.
   explicit Network(Core& core) noexcept : core_(core) {}
 
-  // Sets the range of the latency of each datagram and part of a stream, by default 0.2 to 2 ms.
+  // Sets the latency range of datagrams and of the parts of streams, by default 0.2 to 2 ms.
   Network& latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most);
-  // Sets the chance that a part or a datagram is lost. 0 by default.
+  // Sets the chance that a datagram or a part of a stream is lost. 0 by default.
   Network& loss(double chance);
   // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
@@ -135,7 +135,7 @@ class Network {
   Core& core_;
 };
 
-// The faults that World::disturb() injects at random moments.
+// Selects the faults that World::disturb() injects at random moments.
 struct Disturbance {
   // The largest number of faults of each kind, at random moments in [0, within) from now.
   unsigned partitions = 0;
@@ -149,7 +149,7 @@ struct Disturbance {
   std::chrono::nanoseconds longest = std::chrono::seconds(10);
 };
 
-// Probabilities that calls of a host's fibers fail, as in docs/faults.md.
+// Sets the probabilities that calls of a host's fibers fail; see docs/faults.md.
 struct CallFaults {
   // The probability that a socket call fails: no descriptors, addresses, names or memory; an
   // aborted or reset connection.
@@ -161,13 +161,14 @@ struct CallFaults {
   double memory = 0;
 };
 
-// The hosts and their faults. The body is a fiber of the host "world", which hosts reach by name.
+// Controls the hosts and their faults. The body is a fiber of the host "world", which hosts reach
+// by name.
 // Context: fibers of the simulation; run_for() and run_until() park.
-// Throws: std::invalid_argument for an unknown name, and for a new host's name that is empty or
-// used; if a call ends or stops the world; for disturb() without hosts.
+// Throws: std::invalid_argument for an unknown name, for an empty or used name of a new host, if a
+// call ends or stops the world, and for disturb() without hosts.
 class World {
  public:
-  // Refers to the core of explore().
+  // Makes a World that refers to the core of explore().
   explicit World(Core& core) noexcept : core_(core), network_(core) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -247,18 +248,18 @@ class World {
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
-  // Returns latency, loss and other settings.
+  // Returns the network, for settings such as latency and loss.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults at random moments, in and between the current hosts. The story shows them.
+  // Injects faults, shown in the story, at random moments in and between the current hosts.
   void disturb(const Disturbance& wanted);
 
   // Calls `action` after `delay`, in a fiber of the world that does not count as a leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
-  // Lets time pass; parks.
+  // Parks until `time` of virtual time has passed.
   void run_for(std::chrono::nanoseconds time);
-  // Lets time pass until `condition` returns true; parks. Calls `condition` after each pause.
-  // Returns false if the limit was reached first.
+  // Parks until `condition` returns true. Calls `condition` after each pause. Returns false if
+  // `limit` passed first.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
   // Returns the virtual time since the run began.
@@ -281,19 +282,19 @@ class World {
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Runs `body`, which has no hosts, as explore() does, with one seed or WEFT_SIM_SEED.
-// Context, Throws: as for explore().
+// Context, Throws: whatever explore() throws.
 void run(const std::function<void()>& body, Options options = {});
 // Works as explore(), but runs each seed twice. A Failure describes the first decision that
 // differs, and the calls of all fibers at that moment.
-// Context, Throws: as for explore().
+// Context, Throws: whatever explore() throws.
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
-// Calls for fibers of a simulation.
+// The functions below are for fibers of a simulation.
 
 // Returns whether the caller is a fiber of a simulation.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Parks until every other fiber waits for time or for the caller. Only one caller at a time.
+// Parks until every other fiber waits for time or for the caller. One fiber at a time may call it.
 // Context: fibers of the simulation; parks.
 void settle();
 // Fails the run unless `holds` is true; the caller then does not return.
@@ -304,10 +305,10 @@ void check(bool holds, std::string_view sentence);
 void note(std::string_view text);
 // Returns a random number in [0, bound) from the seed; `bound` is at least 1.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
-// Returns true with this probability, from the seed.
+// Returns true with this probability; the seed determines the result.
 [[nodiscard]] bool chance(double probability);
-// Lets other fibers run first, if the strategy chooses that. Call it between two accesses to data
-// that fibers share without weft. No effect outside of a simulation.
+// Lets other fibers run first if the strategy chooses one. Call point() between two accesses to
+// data that fibers share without weft. No effect outside of a simulation.
 void point();
 // Simulates a computation: `time` of virtual time passes, and the caller keeps its worker
 // (Options::workers). No effect outside of a simulation. Context: fibers and plain threads; parks

@@ -28,7 +28,8 @@ namespace weft {
 //
 // The run has its own fiber, without the context of the call that began it. A caller that stops
 // waiting does not end the run, so the callable must own what it uses. The callable must not call
-// the SingleFlight for its own key. `Hash` and `Equal` run under a mutex and must not call it.
+// the SingleFlight for its own key. `Hash` and `Equal` run under a mutex, so they must not call the
+// SingleFlight.
 // Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
@@ -39,7 +40,7 @@ class SingleFlight {
 
  public:
   SingleFlight() = default;
-  // Runs use fibers with these options; the characters of the name must outlive the object.
+  // Sets the options of the runs' fibers; the characters of the name must outlive the object.
   explicit SingleFlight(const SpawnOptions& fibers) : fibers_(fibers) {}
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
@@ -54,7 +55,7 @@ class SingleFlight {
     return *run_until(key, {}, std::forward<F>(callable));
   }
   // Waits as run() does. Returns nothing if `until` ended the wait; the run continues.
-  // Throws: as for run().
+  // Throws: whatever run() throws.
   template <std::invocable F>
   [[nodiscard]] std::optional<Value> run_until(const Key& key, const Until& until, F&& callable) {
     const std::shared_ptr<Flight> flight = join_or_begin(key, std::forward<F>(callable));
@@ -70,7 +71,7 @@ class SingleFlight {
   }
 
  private:
-  // One run. Its members are not atomic, because the event orders all accesses.
+  // Holds the state of one run. No member is atomic, because the event orders all accesses.
   struct Flight {
     Event ended;
     std::optional<Value> result;
@@ -91,7 +92,7 @@ class SingleFlight {
       }
       flight = found->second;
     }
-    // Ends the flight: callers that have joined are notified even if the run could not begin.
+    // Ends the flight, so that callers that joined it wake, even if the run could not begin.
     WEFT_TRY {
       runs_.go(fibers_,
                [this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {
@@ -113,7 +114,7 @@ class SingleFlight {
   void end(Flight& flight, const Key& key) {
     {
       const detail::Guard guard(mutex_);
-      // The map has another flight if this flight was forgotten.
+      // After forget(), the map may have another flight for this key.
       const auto found = flights_.find(key);
       if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
     }

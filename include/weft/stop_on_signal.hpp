@@ -32,7 +32,7 @@ class StopOnSignal {
   explicit StopOnSignal(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
-  // Waits for the end of the object's fiber.
+  // Waits until the object's fiber has ended.
   ~StopOnSignal();
 
   // Returns the token of the stop request.

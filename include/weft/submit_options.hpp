@@ -15,7 +15,7 @@ namespace weft {
 
 enum class Priority : std::uint8_t { high, normal, low };
 
-// Identifies the tasks of one customer, file or host: a number, a string, or any type with
+// Identifies the tasks of one customer, file or host, by a number, a string, or any type with
 // std::hash. Only the hash is kept. In the rare case that two keys have the same hash, tasks of one
 // key wait for tasks of the other key.
 // Context: plain value.
@@ -46,7 +46,7 @@ class TaskKey {
   bool is_set_ = false;
 };
 
-// The options of a task: pool.submit({.priority = Priority::high, .key = host}, fetch).
+// Holds the options of a task: pool.submit({.priority = Priority::high, .key = host}, fetch).
 struct SubmitOptions {
   // Accepted tasks of a higher priority start first, but no task is passed over more than 16 times
   // in a row. Callers blocked in submit keep their order.
@@ -59,16 +59,16 @@ struct SubmitOptions {
   // The number of slots that the task takes, and the room that it needs to be accepted; at least 1.
   // A weight above the capacity is refused with Errc::too_heavy. Tasks after a task that does not
   // fit yet also wait, so no task overtakes it. If the capacity shrinks below the weight, the task
-  // runs alone. In a sub-pool, the task takes as many slots of each parent, after earlier waiters.
-  // A parent with fewer slots runs the task alone.
+  // runs alone. In a sub-pool, the task takes the same number of slots of each parent, after
+  // earlier waiters. A parent with fewer slots runs the task alone.
   std::size_t weight = 1;
   // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
   // receives the request through its token. The request also ends a wait for room
   // (Errc::cancelled), as does the Until of the call.
   std::stop_token stop = {};
   // A task that has not begun by this deadline never begins. PoolStats::cancelled counts the task
-  // at its turn. Waiters of the task continue at the deadline, and get() throws Errc::timed_out.
-  // The deadline also ends a wait for room.
+  // when it would have started. Waiters of the task continue at the deadline, and get() throws
+  // Errc::timed_out. The deadline also ends a wait for room.
   Deadline deadline = Deadline::never();
   // A task that has run for this long receives a stop request; the task must take a
   // std::stop_token.

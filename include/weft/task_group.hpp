@@ -1,4 +1,4 @@
-// Fibers that end together.
+// Runs a group of tasks, and waits for all of them.
 #pragma once
 
 #include <concepts>
@@ -35,17 +35,17 @@
 
 namespace weft {
 
-// Fibers that end before their scope is left, as in Go's errgroup. A task takes no argument, a
-// std::stop_token, or the group's Context&. The first exception cancels the group's context, and
+// Runs tasks that end before the group is destroyed, as in Go's errgroup. A task takes no argument,
+// a std::stop_token, or the group's Context&. The first exception cancels the group's context, and
 // join() throws the exception. Tasks may start tasks. The group can be used again after join(), but
 // a cancelled context stays cancelled.
 //
 // A group with a FiberPool runs its tasks in the pool; groups may share a pool. A spawn that the
-// pool refuses throws std::system_error with the pool's code, and has no effect. A task that the
-// pool accepted and then dropped, by close(Close::discard) or its options, makes join() throw
-// std::errc::operation_canceled, unless there is another exception. While a pool's task waits for
-// the group, its slot is free. While a task runs that takes the context or a token, a stop request
-// of the pool, by close(Close::cancel) or PoolOptions::stop, cancels the context.
+// pool refuses throws std::system_error with the pool's code, and has no effect. If
+// close(Close::discard) or the task's options drop an accepted task, join() throws
+// std::errc::operation_canceled, unless there is another exception. A task of the pool that waits
+// for the group frees its slot meanwhile. A stop request of the pool (close(Close::cancel),
+// PoolOptions::stop) cancels the context while a task runs that takes the context or a token.
 // Context: fibers and plain threads; join(), waits and the destructor park. All spawns except
 // try_spawn() and spawn_after() park at the limit, or while the pool has no room.
 // Throws: std::bad_alloc; spawns also throw as weft::go(), or in a pool as FiberPool::submit().
@@ -62,7 +62,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   // Runs tasks in `pool`, which must outlive the group. The context is as in the first constructor.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
-  // For classes that are built on groups, with or without a pool.
+  // Makes a group for a class that is built on groups, with or without a pool.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
   // Cancels the remaining tasks and waits for them. After 5 s, lists the remaining fibers on stderr
@@ -79,22 +79,22 @@ class TaskGroup : private detail::WrongGroupCalls {
   // Starts a task. Parks, in FIFO order, while `max_running` tasks run; then a pool applies its
   // on_full. A spawn by a task of the group never waits for the limit, because that task holds a
   // place. The new task is queued instead. When a task of the group ends, its fiber runs a queued
-  // task before waiting spawns continue. This also applies to tasks of nested groups.
-  // Throws: as weft::go() or FiberPool::go(); no task is then started. A refused task is unchanged.
+  // task before waiting spawns continue. The same applies to spawns by tasks of nested groups.
+  // Throws: whatever the go() of weft or FiberPool throws. A refused task is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Works as spawn(), but returns a refusal of the pool.
+  // Works as spawn(), but returns the pool's refusal instead of throwing it.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
   // Works as spawn() in a pool, with options for the task. A task that takes a std::stop_token
-  // receives a token for the stop and the timeout of its options and for the group's end. A task
-  // that is queued at the group's limit is not in the pool's queue, regardless of its options.
+  // receives a token for the stop and the timeout of its options and for the end of the context. A
+  // task that is queued at the group's limit is not in the pool's queue, regardless of its options.
   // Throws: also std::invalid_argument for a group without a pool; what FiberPool::submit() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
@@ -102,13 +102,13 @@ class TaskGroup : private detail::WrongGroupCalls {
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Works as spawn(), but returns a refusal of the pool.
+  // Works as spawn(), but returns the pool's refusal instead of throwing it.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
   // Starts a task without waiting. Refuses the task with Errc::full if `max_running` tasks run, or
-  // as FiberPool::try_submit().
+  // as FiberPool::try_submit() does.
   template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
@@ -118,9 +118,9 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
-  // Starts a task; `until` may end the wait for a place in the group and the pool. Refuses with
-  // Errc::timed_out or cancelled, or as FiberPool::submit_until(). A task of the group does not
-  // wait for the limit.
+  // Starts a task; `until` may end the wait for a place in the group and the pool. Refuses the task
+  // with Errc::timed_out or cancelled, or as FiberPool::submit_until() does. Tasks of the group do
+  // not wait for the limit.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
@@ -131,10 +131,10 @@ class TaskGroup : private detail::WrongGroupCalls {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
-  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for the
-  // task; the end of the context drops it. The delay uses no place of the limit. Does not park. If
-  // the start throws or the pool refuses the task, join() throws.
-  // Throws: as for weft::go().
+  // Starts a task after `delay`, as spawn_until() does with the group's context. join() waits for
+  // the task; the end of the context drops the task. A delayed task does not count toward
+  // `max_running`. Does not park. If the start throws or the pool refuses the task, join() throws.
+  // Throws: whatever weft::go() throws.
   template <class Rep, class Period, detail::GroupTask F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
     running_.go([this, due = Deadline::after(delay),
@@ -143,7 +143,7 @@ class TaskGroup : private detail::WrongGroupCalls {
       WEFT_CATCH_ALL { keep(std::current_exception()); }
     });
   }
-  // Compiler errors of these overloads state what a task must take.
+  // The compiler's errors for these overloads state what a task must take.
   using WrongGroupCalls::spawn, WrongGroupCalls::spawn_or_refuse, WrongGroupCalls::try_spawn;
   using WrongGroupCalls::spawn_after, WrongGroupCalls::spawn_until;
 
@@ -182,7 +182,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_THROW(
         std::invalid_argument("weft: TaskGroupOptions::max_running = 0; must be at least 1"));
   }
-  // The first exception has a reserved place; further exceptions need memory.
+  // Storing the first exception needs no memory; further exceptions need memory.
   struct Errors {
     std::exception_ptr first;
     std::vector<std::exception_ptr> others;
@@ -219,8 +219,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup* group;
     bool has_permit = true;
   };
-  // A task and its place. The place is given up, and a joiner continues, after the task, its
-  // captures and a fiber's FiberLocals are destroyed. A pool's worker keeps its FiberLocals.
+  // Holds a task and its place. The task, its captures and a fiber's FiberLocals are destroyed
+  // before the place is released and a joiner continues. A pool's worker keeps its FiberLocals.
   template <class F>
   class Member {
    public:
@@ -249,7 +249,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     Place place_;  // Destroyed last.
     std::optional<F> task_;
   };
-  // A task that a task of the group started at the limit.
+  // Holds a task that another task of the group started at the limit.
   template <class F>
   struct Queued final : detail::QueuedTask {
     template <class G>
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Submits with a permit, for which it waits as `room` specifies; the group's tasks queue instead.
+  // Waits for a permit as `room` specifies, then submits. A task of the group queues instead.
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -313,7 +313,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // Used if there was no permit and the caller is a task of the group or of a nested group.
+  // Called if there was no permit and the caller is a task of the group or of a nested group.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;

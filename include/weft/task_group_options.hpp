@@ -10,10 +10,10 @@
 
 namespace weft {
 
-// What happens to the other tasks of a group when a task throws.
+// Selects what happens to the other tasks of a group when a task throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // The other tasks continue; all exceptions are kept, the first even without memory.
+  run_rest,     // The other tasks continue; all exceptions are kept, the first in any case.
 };
 
 struct TaskGroupOptions {

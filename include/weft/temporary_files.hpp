@@ -1,4 +1,4 @@
-// Temporary files and directories that the destructor of their owner removes.
+// Makes temporary files and directories, which destructors remove.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct TemporaryOptions {
   std::string suffix = {};
 };
 
-// Owns the path of a new file or directory, and removes it. Used by the two classes below.
+// Owns the path of a new file or directory, and removes it. The two classes below use it.
 // Context: plain value; the destructor and an assignment park if there is a path.
 class TemporaryPath {
  public:
@@ -28,7 +28,7 @@ class TemporaryPath {
   // Removes the current path and takes the path of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   // Removes the path with everything below it, regardless of the caller's context. Errors are
-  // ignored. A thread of file_group() removes it; if none can start, the calling thread does.
+  // ignored. A thread of file_group() does this; if no thread can start, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
@@ -42,15 +42,15 @@ class TemporaryPath {
   std::string path_;
 };
 
-// A new, empty file with a unique name, open for reads and writes; only its owner may read it. The
-// destructor removes the file; if the process is killed, the file remains.
+// Owns a new, empty file with a unique name, open for reads and writes; only the process's user may
+// read it. The destructor removes the file; if the process is killed, the file remains.
 //
 //   auto [upload, error] = files::TemporaryFile::create({.folder = "/srv/uploads"});
 //   if (!error && upload.file().write_all(text, 0)) (void)upload.keep_as("/srv/uploads/7");
 //
 // Context: fibers and plain threads, one caller at a time; create(), keep_as(), the destructor and
 // an assignment park.
-// Errors: as for File::open(); invalid_argument for a slash in the options' prefix or suffix.
+// Errors: the same as for File::open(); invalid_argument for a slash in the prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryFile {
  public:
@@ -60,13 +60,13 @@ class TemporaryFile {
   static Result<TemporaryFile> create(const TemporaryOptions& options = {},
                                       const Until& until = Until::ambient());
 
-  // Returns the open file. A copy of the File may outlive the name.
+  // Returns the open file. A copy of the File stays usable after the file's name is removed.
   [[nodiscard]] File& file() noexcept { return file_; }
-  // Returns the path; empty without a file.
+  // Returns the path; empty if there is no file.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
   // Keeps the file under another name, as rename() does. Call sync() before, so that a power cut
   // does not leave the name without the data. After an error the file stays temporary, unless
-  // `until` ended the wait: then it may have either name.
+  // `until` ended the wait: in that case the file may have either name.
   // Errors: also the errors of rename(); Errc::closed if there is no file.
   [[nodiscard]] Result<void> keep_as(std::string path, const Until& until = Until::ambient());
   // Keeps the file where it is, and returns its path.
@@ -77,11 +77,11 @@ class TemporaryFile {
   TemporaryPath path_;
 };
 
-// A new, empty directory with a unique name; only its owner may enter it. The destructor removes it
-// and its contents; if the process is killed, the directory remains.
+// Owns a new, empty directory with a unique name; only the process's user may enter it. The
+// destructor removes it and its contents; if the process is killed, the directory remains.
 // Context: fibers and plain threads, one caller at a time; create(), the destructor and an
 // assignment park.
-// Errors: as for create_directory(); invalid_argument for a slash in the options' prefix or suffix.
+// Errors: the same as for create_directory(); invalid_argument for a slash in the prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryDirectory {
  public:
@@ -91,7 +91,7 @@ class TemporaryDirectory {
   static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
                                            const Until& until = Until::ambient());
 
-  // Returns the path; empty without a directory.
+  // Returns the path; empty if there is no directory.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
   // Keeps the directory, and returns its path.
   [[nodiscard]] std::string keep() noexcept { return path_.release(); }

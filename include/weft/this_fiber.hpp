@@ -1,4 +1,4 @@
-// Calls with which a fiber controls itself.
+// Controls the calling fiber.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ namespace weft::this_fiber {
 
 // Lets the ready fibers of this worker run first. A plain thread yields its processor.
 void yield() noexcept;
-// Yields if the fiber's turn is over, after it has run for RuntimeOptions::turn without a wait. All
-// calls that may wait also yield then; a loop without such calls may use yield_if_due(), at the
-// cost of one load. Has no effect on a plain thread.
+// Yields if the fiber's turn is over: it has run for RuntimeOptions::turn without a wait. All calls
+// that may wait also yield then; a loop without such calls may use yield_if_due(), at the cost of
+// one load. Has no effect on a plain thread.
 inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early.
@@ -34,7 +34,7 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
 }
 
-// Sleeps as above, but `until` may end the sleep. Returns whether the whole time has passed.
+// Sleeps until `deadline`, but `until` may end the sleep early. Returns false in that case.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
 // Sleeps for `duration`, but `until` may end the sleep.
 template <class Rep, class Period>
@@ -54,8 +54,8 @@ void set_name(std::string_view name) noexcept;
 // Returns the memory of the calling fiber's stack, below the current calls, to the system. Use it
 // in a fiber that has made a deep call, such as a handshake, and will wait for a long time.
 // trim_stack() makes a system call. Do not call it on another stack, such as a coroutine's, that
-// lies within a frame of the fiber. The data between that stack and the fiber's last frame would be
-// lost. Has no effect on other stacks, on plain threads, and if memory is locked.
+// lies within a frame of the fiber. Otherwise the data between that stack and the fiber's last
+// frame would be lost. Has no effect on other stacks, on plain threads, and if memory is locked.
 void trim_stack() noexcept;
 
 // Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers; this

@@ -1,4 +1,4 @@
-// Timers that callers can wait for, move and stop.
+// Makes timers that callers can wait for, change and stop.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ namespace weft {
 
 namespace detail {
 
-// The clock of a Timer or Ticker: a time after which one wait succeeds, or one wait in each period.
-// Nothing runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
-// a timer without waiters costs nothing, and a move requires no clean-up.
-// Invariant: waiters_ contains all waiters; a caller that moves due_ wakes them all to check again.
+// Holds the time of a Timer or Ticker, after which one wait succeeds, or one wait in each period.
+// No code runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
+// a timer without waiters costs nothing, and a change of the time requires no clean-up.
+// Invariant: waiters_ contains all waiters; a caller that changes due_ wakes all of them.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -64,7 +64,7 @@ class ClockCase final : public SelectCase {
   // The select holds the source's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
   Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
-  bool conclude() noexcept override { return false; }  // The time has been moved.
+  bool conclude() noexcept override { return false; }  // The time was changed meanwhile.
 
   ClockSource& source_;
   Handler handler_;
@@ -72,8 +72,8 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Works like Go's time.Timer: it expires once, at a time that can be moved or withdrawn. One waiter
-// receives each expiry. After stop() or reset() has returned, the earlier time ends no wait.
+// Works like Go's time.Timer: it expires once, at a time that can be changed or withdrawn. One
+// waiter receives each expiry. After stop() or reset() has returned, the old time ends no wait.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Lifetime: the object may be destroyed once no caller waits.
 class Timer {
@@ -89,10 +89,10 @@ class Timer {
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Takes the expiry and returns true, or returns false if there is none.
+  // Unsets the timer and returns true if the timer has expired; returns false otherwise.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Withdraws the time; waiters keep waiting. Returns true if it was set and no wait had succeeded.
+  // Unsets the timer; waiters keep waiting. Returns true if a time was set and no wait succeeded.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets a new time. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -101,7 +101,7 @@ class Timer {
     return reset(Deadline::after(duration));
   }
 
-  // Returns the clock, for a select.
+  // Returns the clock, for select cases.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
@@ -123,7 +123,7 @@ class Ticker {
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false, and takes no tick, if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Takes the tick that is due; returns false if there is none.
+  // Takes the tick that is due; returns false if no tick is due.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
   // Ends the ticks until a reset().
@@ -136,7 +136,7 @@ class Ticker {
     (void)clock_.set(Deadline::after(checked.period), checked.period);
   }
 
-  // Returns the clock, for a select.
+  // Returns the clock, for select cases.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
@@ -155,21 +155,21 @@ class Ticker {
   detail::ClockSource clock_;
 };
 
-// A select case that is ready when the timer expires.
-// Context, Throws: as for on_stop().
+// Makes a select case that is ready when the timer expires.
+// Context, Throws: whatever on_stop() throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
-// A select case that is ready at a tick, and takes it.
-// Context, Throws: as for on_stop().
+// Makes a select case that is ready at a tick, and takes the tick if it is chosen.
+// Context, Throws: whatever on_stop() throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
 }
 
-// A call that a timer makes in a new fiber, as Go's time.AfterFunc. The destructor does not affect
-// the call, which has no stack before its time.
+// Refers to a call that a timer makes in a new fiber, as Go's time.AfterFunc does. The destructor
+// does not affect the call, which has no stack until it begins.
 // Context: fibers and plain threads; does not park.
 class DelayedCall {
  public:
@@ -187,15 +187,15 @@ class DelayedCall {
   detail::AlarmHandle alarm_;
 };
 
-// Starts a detached fiber that runs `callable`, at `deadline`. The destructor of a runtime waits
+// At `deadline`, starts a detached fiber that runs `callable`. The destructor of a runtime waits
 // for all pending calls that are not stopped.
-// Context, Throws: as for go().
+// Context, Throws: whatever go() throws.
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
 // Makes the call `duration` from now.
-// Context, Throws: as for go().
+// Context, Throws: whatever go() throws.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));
@@ -203,7 +203,8 @@ DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable
 
 // Works as call_at(), in a fiber with `options`, which another fiber starts at `deadline`. The
 // characters of the name must stay valid until then.
-// Context, Throws: as go(). If the later start throws, the exception counts as a detached fiber's.
+// Context, Throws: as for go(). If the later start throws, the exception counts as a detached
+// fiber's.
 template <std::invocable F>
 DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable) {
   return call_at(deadline, [options, late = std::decay_t<F>(std::forward<F>(callable))]() mutable {
@@ -211,7 +212,7 @@ DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable
   });
 }
 // Makes the call `duration` from now.
-// Context, Throws: as for call_at() with options.
+// Context, Throws: whatever call_at() with options throws.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(const SpawnOptions& options, std::chrono::duration<Rep, Period> duration,
                        F&& callable) {

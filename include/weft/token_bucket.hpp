@@ -43,7 +43,7 @@ class TokenBucket {
 
   // Takes `count` tokens without waiting. Returns false if there are fewer, or if a caller waits.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
-  // Parks until the caller's turn has come and there are `count` tokens; takes them.
+  // Parks until earlier callers have their tokens and there are `count` more; takes these tokens.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
   // Waits as take() does. Returns false, and takes no token, if `until` ended the wait.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);
@@ -56,15 +56,15 @@ class TokenBucket {
   [[nodiscard]] std::uint64_t available_hint() const noexcept;
 
  private:
-  // Parts of a token. A token has `per` parts, and `tokens` parts arrive in each nanosecond, so no
-  // rate is rounded. Below 2^126.
+  // Counts parts of a token. A token has `per` parts, and `tokens` parts arrive in each nanosecond,
+  // so no rate is rounded. Below 2^126.
   using Parts = detail::WideNanoseconds;
 
   void check(std::uint64_t count) const;
   [[nodiscard]] Parts parts_of(std::uint64_t count) const noexcept {
     return static_cast<Parts>(count) * options_.per.count();
   }
-  // `now`, in nanoseconds, was read before the lock, so other callers may have passed a later time.
+  // `now`, in nanoseconds, was read without lock_, so other callers may have passed a later time.
   [[nodiscard]] Parts parts_at(std::int64_t now) const noexcept WEFT_REQUIRES(lock_);
   void refill(std::int64_t now) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take_at(std::int64_t now, std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
@@ -72,7 +72,7 @@ class TokenBucket {
   [[nodiscard]] Deadline due(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
 
   const TokenBucketOptions options_;
-  Semaphore turn_{1};  // Its holder is the next waiting caller.
+  Semaphore turn_{1};  // The holder of its permit is the next caller to get tokens.
   mutable detail::SpinLock lock_;
   Parts parts_ WEFT_GUARDED_BY(lock_);            // The number of parts at the time refilled_.
   std::int64_t refilled_ WEFT_GUARDED_BY(lock_);  // Nanoseconds, by the clock of Deadline.

@@ -6,9 +6,9 @@
 #include <string>
 #include <weft/result.hpp>
 
-// A trace has the spawns, runs, waits and wakes of fibers; the steals, sleeps and polls of workers;
-// and the tasks of named pools. Each worker writes to its own ring, which keeps the newest events.
-// docs/watching.md shows a trace and its costs.
+// A trace contains the spawns, runs, waits and wakes of fibers; the steals, sleeps and polls of
+// workers; and the tasks of named pools. Each worker writes to its own ring, which keeps the newest
+// events. docs/watching.md shows a trace and its costs.
 //
 //   weft::trace::start();
 //   ...
@@ -26,7 +26,7 @@ struct Options {
 };
 
 // Drops old records and begins to record. The calling worker begins at once. Other workers begin
-// within a millisecond or two, unless their fiber computes. A worker without memory for its ring
+// within a millisecond or two, unless their fiber computes. A worker that cannot allocate its ring
 // records nothing.
 // Throws: std::bad_alloc.
 void start(const Options& options = {});
@@ -37,14 +37,14 @@ void stop() noexcept;
 
 // Writes the JSON of Chrome's trace events: a track per worker, a slice per run of a fiber, an
 // arrow from each wake to the next run. If events were overwritten, arrows begin at the first
-// moment from which the events of all workers are kept. May be called during a recording.
+// moment since which the trace has the events of all workers. May be called during a recording.
 // Context: fibers and plain threads; blocks the thread, for about a microsecond per event.
-// Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses a
-// thread for a fiber's call.
+// Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses the
+// thread on which a fiber's call runs.
 void write(std::ostream& out);
 // Replaces a file with the output of write(). Returns the error of opening or writing the file;
-// after an error, a part may have been written.
-// Context, Throws: as for write().
+// after an error, a part of the output may have been written.
+// Context, Throws: whatever write() throws.
 [[nodiscard]] Result<void> write_file(const std::string& path);
 
 }  // namespace weft::trace

@@ -1,4 +1,4 @@
-// Limits that end waits early.
+// Limits how long calls wait.
 #pragma once
 
 #include <stop_token>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// A limit for a wait: a deadline, a stop request, both, or nothing. Almost every call that waits
-// has a form with a limit, except blocking(), Once::call(), await() and await_future():
+// Limits a wait by a deadline, a stop request, both, or nothing. Almost every call that waits has a
+// form with a limit, except blocking(), Once::call(), await() and await_future():
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -19,9 +19,9 @@ namespace weft {
 //   task.wait_until(50ms);
 //
 // An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
-// passed deadline. Each later wait then ends at once. A duration counts from the construction of
-// the Until. Use the type for parameters. An Until holds a stop_token that is moved in, such as
-// source.get_token(). An Until refers to any other token, which must outlive the call.
+// passed deadline. After these, each wait ends at once. A duration counts from the construction of
+// the Until. Use Until as a type of parameters. An Until holds a stop_token that is moved in, such
+// as source.get_token(). An Until only refers to any other token, which must outlive the call.
 // Context: plain value.
 class Until {
  public:
@@ -34,8 +34,8 @@ class Until {
   // limit is the default of calls that report why they ended. The result refers to the context.
   // Context: fibers and plain threads; does not park.
   [[nodiscard]] static Until ambient() noexcept;
-  // Ends the wait at a deadline, a moment, a duration from now or a stop request, whichever is
-  // first.
+  // Makes a limit that ends the wait at a deadline, a moment, a duration from now or a stop
+  // request.
   Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.
   template <class Clock, class Duration>
   Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
@@ -57,7 +57,7 @@ class Until {
     if (token_ != nullptr) return token_;
     return held_.stop_possible() ? &held_ : nullptr;
   }
-  // Returns a copy whose deadline is `other` if that is earlier.
+  // Returns a copy whose deadline is the earlier of deadline() and `other`.
   [[nodiscard]] Until but_before(Deadline other) const noexcept {
     Until earlier = *this;
     if (other < deadline_) earlier.deadline_ = other;

@@ -1,4 +1,4 @@
-// Waits until a number of operations are done.
+// Waits until a number of operations have finished.
 #pragma once
 
 #include <concepts>
@@ -43,7 +43,7 @@ class WaitGroup {
 
   // Starts a detached fiber that is counted until `callable` and its captures have been destroyed.
   // Exceptions of `callable` are handled as by weft::go().
-  // Throws: as for weft::go(); the count is then unchanged.
+  // Throws: whatever weft::go() throws; the count is then unchanged.
   template <std::invocable F>
   void go(F&& callable) {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));

@@ -1,5 +1,5 @@
-// An executor of Asio that runs handlers as fibers, and its context for timers, sockets and other
-// objects.
+// Provides an executor of Asio that runs handlers as fibers, and a context for timers, sockets and
+// other objects.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -24,22 +24,22 @@ inline namespace WEFT_ASIO_LIBRARY {
 class Executor;
 
 struct ContextOptions {
-  // Stack size of the fibers that run handlers, in bytes. Asio's composed operations, above all
+  // The stack size of the fibers that run handlers, in bytes. Asio's composed operations, above all
   // Beast's, need a larger stack than the default.
   std::size_t stack_size = 256UL * 1024;
 };
 
-// The executor for Asio's objects, instead of an io_context that the program must run:
+// Provides the executor for Asio's objects. The program need not run an io_context:
 //
 //   weft::asio::Context context;
 //   boost::asio::steady_timer timer(context.get_executor(), 10ms);
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// A thread of Asio collects the events of the context; it starts with the first object that needs
-// it. That thread spawns handlers in the runtime of plain threads. So this runtime must outlive the
-// context, for example as in run(). Asio's objects, and fibers that use them, must end before their
-// context. The destructor of the context waits for its handlers and their stacks.
+// A thread of Asio collects the events of the context, and starts with the first object that needs
+// events. The thread spawns handlers in the runtime of plain threads. So this runtime must outlive
+// the context, for example as in run(). Asio's objects, and fibers that use them, must end before
+// their context. The destructor of the context waits for its handlers and their stacks.
 // Context: fibers and plain threads; the destructor and waits park.
 // Throws: std::bad_alloc.
 class Context : public lib::execution_context {
@@ -72,7 +72,7 @@ class Context : public lib::execution_context {
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
-  // Does the same without a limit.
+  // Waits as wait_until() does, without a limit.
   void wait() noexcept { (void)wait_until({}); }
 
  private:
@@ -104,8 +104,8 @@ class Context : public lib::execution_context {
   WaitGroup outstanding_;  // Handlers, and executors that represent pending operations.
 };
 
-// A model of Asio's executors, whose functions run as fibers of the runtime. In a fiber, dispatch()
-// and similar calls run functions in place; post() and defer() never do. A handler's exception is
+// Models Asio's executors; functions run as fibers of the runtime. In a fiber, dispatch() and
+// similar calls run functions in place; post() and defer() never do. A handler's exception is
 // treated like an exception of a fiber: see RuntimeOptions::on_exception. Handlers run
 // concurrently. An object with several pending operations needs an asio::strand, as on a
 // thread_pool. Code in a strand must not park, because the strand belongs to a thread while the
@@ -129,12 +129,12 @@ class Executor {
     tracked_ = other.tracked_;
     return *this;
   }
-  // Ends its outstanding work, if it is tracked.
+  // Ends the executor's outstanding work, if the work is tracked.
   ~Executor() {
     if (tracked_) context_->outstanding_.done();
   }
 
-  // Returns Asio's properties: the context, whether calls may run in place, whether it tracks work.
+  // Returns a property: the context, whether calls may run in place, or whether work is tracked.
   [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
     return *context_;
   }
@@ -164,7 +164,7 @@ class Executor {
   }
 
   // Runs `function` as a fiber, or in place if a fiber calls and `blocking` is `possibly`.
-  // Throws: as weft::go(); what `function` throws, if it runs in place.
+  // Throws: whatever weft::go() throws; what `function` throws, if it runs in place.
   // Ordering: the call synchronizes with the start of `function`.
   template <class F>
   void execute(F&& function) const {

@@ -1,4 +1,4 @@
-// A WebSocket of Beast on an http::Server. This header requires the headers of Boost, and
+// Runs a WebSocket of Beast on an http::Server. This header requires the headers of Boost, and
 // weft-http.
 #pragma once
 
@@ -14,8 +14,8 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The connection of http::Response::upgrade(), with or without TLS, for Beast and similar
-// libraries.
+// Represents the connection of http::Response::upgrade(), with or without TLS, for Beast and
+// similar libraries.
 using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
@@ -30,8 +30,9 @@ namespace detail {
 
 }  // namespace detail
 
-// Copies the head for websocket::stream::accept(), which requires a request that has been read. The
-// copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept() refuses it.
+// Copies a request's head for websocket::stream::accept(), which requires a request that has been
+// read. The copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept()
+// refuses the request.
 // Context: plain value.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {

@@ -51,9 +51,9 @@ inline boost::asio::io_context& unused_context() {
   return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
 }
 
-// A model of Asio's SyncReadStream and SyncWriteStream on a net::TcpStream, a tls::Stream, or a
-// type with the same functions. A SyncStream is move-only. The stream's deadlines and close() end
-// its calls.
+// Models Asio's SyncReadStream and SyncWriteStream on a net::TcpStream, a tls::Stream, or a type
+// with the same functions. A SyncStream is move-only. The stream's deadlines and close() end its
+// calls.
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 template <class Stream = net::TcpStream>
@@ -87,7 +87,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Does the same as read_some() with an error.
+  // Works as the read_some() that stores its error, but throws the error.
   // Throws: the error, as a boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
@@ -96,7 +96,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // Does the same as write_some() with an error.
+  // Works as the write_some() that stores its error, but throws the error.
   // Throws: the error, as a boost::system::system_error.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
@@ -119,7 +119,7 @@ class SyncStream {
   void close() noexcept { stream_.close(); }
 
  private:
-  // Returns the first part that is not empty: a call may transfer less than all parts.
+  // Returns the first buffer that is not empty, because a call may transfer less than all buffers.
   template <class Buffer, class Buffers>
   static Buffer first_of(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);

@@ -1,4 +1,4 @@
-// A completion token: an asynchronous operation of Asio parks the calling fiber until it is done.
+// Provides a completion token, with which an operation of Asio parks its caller until it has ended.
 //
 //   const std::size_t count = socket.async_read_some(buffer, use_fiber);
 //   socket.async_connect(endpoint, use_fiber[error]);              // Sets `error`, throws nothing.
@@ -18,18 +18,19 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The token. The arguments of the operation's handler become the call's result, as with Asio's own
-// tokens: a leading error_code is thrown as a system_error, an exception_ptr is rethrown. Without
-// further arguments, the result is void; with one argument, its value; with several, a std::tuple.
-// The error of an abandoned operation is operation_aborted. The operation begins on its object's
-// executor, and its handlers run there. The caller's stack holds the state of the wait, so the call
-// returns only after the operation. Limit is NoLimit or the type of use_fiber(until).
+// Implements the token. The arguments of the operation's handler become the call's result, as with
+// Asio's own tokens: a leading error_code is thrown as a system_error, an exception_ptr is
+// rethrown. Without further arguments, the result is void; with one argument, its value; with
+// several, a std::tuple. The error of an abandoned operation is operation_aborted. The operation
+// begins on its object's executor, and its handlers run there. The caller's stack holds the state
+// of the wait, so the call returns only after the operation. Limit: NoLimit, or the type of
+// use_fiber(until).
 // Context: plain value; the operation parks, in fibers and plain threads.
 // Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
  public:
-  // Same as `use_fiber`: no limit, on the operation's own executor, errors are thrown.
+  // Makes the token `use_fiber`: no limit, on the operation's own executor, errors are thrown.
   UseFiber() noexcept = default;
   // Combines the settings of the calls below.
   UseFiber(Limit limit, Where where, ErrorCode* error) noexcept
@@ -37,14 +38,14 @@ class UseFiber {
 
 #if WEFT_ASIO_HAS_CANCELLATION
   // Returns a token with a limit. When `until` ends the wait, the operation is cancelled
-  // (cancellation_type::terminal), and the call waits for its end. The result is unchanged, except
-  // that operation_aborted becomes timed_out if the deadline passed, even if a stop was requested
-  // as well. An operation without cancellation continues to its end.
+  // (cancellation_type::terminal), and the call waits until the operation ends. The result is
+  // unchanged, except that operation_aborted becomes timed_out if the deadline passed, even if a
+  // stop was requested as well. An operation without cancellation continues to its end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // Does the same, but calls cancel() on the operation's executor: `[&] { timer.cancel(); }`. This
+  // Works as above, but calls cancel() on the operation's executor: `[&] { timer.cancel(); }`. This
   // form works with every Boost, and with libraries without cancellation slots. If cancel() throws
   // (as on a closed socket), the operation continues to its end; the call then throws the
   // exception.
@@ -52,11 +53,11 @@ class UseFiber {
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
   }
-  // Returns a token that stores its error, or "no error", in `error`, and does not throw it.
+  // Returns a token that stores the error, or "no error", in `error`, and does not throw the error.
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // Returns a token for operations without an executor; without on(), they do not compile.
+  // Returns a token for operations without an executor, which do not compile without on().
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);
@@ -69,7 +70,7 @@ class UseFiber {
   // Returns where errors are stored, for async_result; null: errors are thrown.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
-  // An executor whose objects use the token by default, as with Asio's tokens:
+  // Wraps an executor, so that its objects use the token by default, as with Asio's tokens:
   //   auto timer = use_fiber.as_default_on(boost::asio::steady_timer(executor));
   template <class Inner>
   struct executor_with_default : Inner {  // NOLINT: Asio's name.

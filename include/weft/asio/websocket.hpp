@@ -1,5 +1,5 @@
-// WebSockets of Beast that need no stack while the client is silent. This header requires Boost's
-// headers and weft-http.
+// Provides WebSockets of Beast that need no stack while the client is silent. This header requires
+// Boost's headers and weft-http.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// An upgraded connection that is read frame by frame (RFC 6455): no read extends beyond the current
-// frame. Beast reads ahead as far as it can and does not report how far. With this stream, Beast
-// has read nothing ahead once a message is complete. A talk may then return net::Next::idle if
-// has_more() is false. A system call may also deliver later bytes, which the stream keeps. The talk
-// must pass the connection of each of its calls to resume().
+// Reads an upgraded connection frame by frame (RFC 6455): no read extends beyond the current frame.
+// Beast reads ahead as far as it can and does not report how far. With this stream, Beast has read
+// nothing ahead once a message is complete. A talk may then return net::Next::idle if has_more() is
+// false. A system call may also deliver later bytes, which the stream keeps. The talk must pass the
+// connection of each of its calls to resume().
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
 class FrameStream {
  public:
-  // Takes the connection of a call of the talk. It must outlive the reads and writes in this call.
+  // Takes the connection of a call of the talk, which must outlive reads and writes in this call.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
   // Returns true if a talk must not be idle, because bytes are buffered or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
@@ -58,11 +58,11 @@ class FrameStream {
   void close() noexcept { upgraded_->close(); }
 
  private:
-  // In bytes; larger reads bypass the buffer.
+  // The buffer's size in bytes; larger reads bypass the buffer.
   static constexpr std::size_t kAhead = 2048;
 
-  // The size of the frame header that has begun. The first two bytes of the header determine the
-  // size: they show whether a longer length and a mask follow.
+  // Returns the size of the frame header that has begun. The first two bytes of the header
+  // determine the size: they show whether a longer length and a mask follow.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
     return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);

@@ -1,4 +1,4 @@
-// Tasks that a timer starts.
+// Starts tasks at a given time.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,17 @@
 
 namespace weft::detail {
 
-// A task and the fiber that will run the task at a given time. Until that time, an alarm uses two
-// small records and no stack. The handle and the fiber share the alarm. Fibers and plain threads
-// may call its functions, which never park.
+// A task and the fiber that will run the task at a given time. Until that time, an alarm occupies
+// two small records, but no stack. The handle and the fiber share the alarm. Fibers and plain
+// threads may call the functions of an alarm, which never park.
 class Alarm {
  public:
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Returns true if the task will not run; its fiber then soon destroys the task.
+  // Returns true if the task will not run; the alarm's fiber then soon destroys the task.
   [[nodiscard]] virtual bool cancel() noexcept = 0;
-  // The destructor of the handle calls it; the task is not affected.
+  // The handle's destructor calls release(), which does not affect the task.
   virtual void release() noexcept = 0;
 
  protected:
@@ -25,7 +25,7 @@ class Alarm {
   virtual ~Alarm() = default;
 };
 
-// Never parks. Throws what spawn() throws.
+// Makes an alarm that runs `task` at `deadline`. Never parks. Throws what spawn() throws.
 [[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
 
 struct ReleaseAlarm {

@@ -1,11 +1,11 @@
-// Atomics whose every access specifies its memory order.
+// Provides atomics whose every access specifies its memory order.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
 
-// A build that model-checks or counts every access provides a header with its own Atomic.
+// Builds that model-check or count every access provide a header with a different Atomic.
 #ifdef WEFT_ATOMIC_SHIM
 #include WEFT_ATOMIC_SHIM
 #endif
@@ -37,9 +37,9 @@ using counting::full_fence;
 
 #else
 
-// A std::atomic without the functions that hide the memory order: no defaults, no operators, no
-// conversions. All functions are inlined, because in a build that instruments only some files, the
-// linker must not choose between versions.
+// Replaces std::atomic, without the functions that hide the memory order: no defaults, no
+// operators, no conversions. All functions are inlined: in a build that instruments only some
+// files, the linker must not choose between instrumented and plain versions.
 template <class T>
 class Atomic {
  public:
@@ -79,8 +79,7 @@ class Atomic {
     return value_.fetch_and(operand, order);
   }
 
-  // Returns the address of the value, for system calls that wait for its change. 32-bit values
-  // only.
+  // Returns the address of a 32-bit value, for system calls that wait until the value changes.
   [[nodiscard]] std::uint32_t* futex_address() noexcept
       requires(sizeof(T) == sizeof(std::uint32_t)) {
     return reinterpret_cast<std::uint32_t*>(&value_);

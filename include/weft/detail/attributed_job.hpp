@@ -1,4 +1,4 @@
-// Jobs with SubmitOptions.
+// Implements jobs with SubmitOptions.
 #pragma once
 
 #include <exception>
@@ -19,7 +19,8 @@ class AttributedTask final : public PoolJob {
   explicit AttributedTask(const pool::PoolCore& core) noexcept
       : PoolJob(core, Kind::unwatched, &attributes_), attributes_(*this) {}
 
-  // Throws std::invalid_argument, which names the field, and whatever moving the callable throws.
+  // Sets the task. Throws std::invalid_argument, which names the invalid field, and whatever a move
+  // of the callable throws.
   template <class F>
   void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
     using Callable = std::decay_t<F>;
@@ -35,7 +36,7 @@ class AttributedTask final : public PoolJob {
     }
     attributes_.listen(options.stop);
   }
-  // The pool must have refused the task.
+  // Moves the callable of a refused task back to `owner`.
   template <class F>
   void give_back_to(std::remove_reference_t<F>& owner) noexcept {
     PoolItem::give_back_from<F>(task_, owner);
@@ -64,11 +65,11 @@ class AttributedTask final : public PoolJob {
   Task task_;
   PoolStop stop_{{}, false};
   std::exception_ptr exception_;
-  // Destroyed first, because its stop registration refers to the other members.
+  // Declared last and so destroyed first: its stop registration refers to the other members.
   TaskAttributes attributes_;
 };
 
-// A task with attributes and a handle.
+// Represents a task that has attributes and a handle.
 template <class F, class R>
 class AttributedCall final : public PoolCall<F, R> {
  public:

@@ -1,4 +1,4 @@
-// Marks fibers that do a part of another caller's task.
+// Marks fibers that run steps for another caller's task.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace weft::detail {
 // lives at least as long as that task.
 [[nodiscard]] std::uint64_t key_of_pool_tasks() noexcept;
 
-// While a scope exists, the caller runs steps of a loop for a task that waits for the loop. When a
-// step waits for the pool, the task counts as waiting. The scope never parks or allocates.
+// While a scope exists, the caller runs steps of a loop for a task that waits for the loop. While a
+// step waits for the task's pool, the task counts as waiting. The scope never parks or allocates.
 class BehalfScope : private LocalScope {
  public:
-  // Returns the node of the task that the caller runs or runs steps for; null without such a task.
+  // Returns the node of the pool task that the caller runs, or for which it runs steps; otherwise
+  // null.
   [[nodiscard]] static detail::LocalNode* task_of_caller() noexcept;
   // `task` is the node of a task that cannot end before this scope.
   explicit BehalfScope(detail::LocalNode& task) noexcept;

@@ -1,11 +1,12 @@
-// The interface to the threads that make blocking calls.
+// Declares the interface to the threads that make blocking calls.
 #pragma once
 
 #include <weft/detail/waist.hpp>
 
 namespace weft::detail {
 
-// One call that a helper thread makes while a fiber waits. The object is on the fiber's stack.
+// Describes one call that a helper thread makes while a fiber waits. The object is on the fiber's
+// stack.
 struct BlockingCall {
   void (*make)(BlockingCall& self) noexcept;
   BlockingCall* next = nullptr;  // The next call in the queue.

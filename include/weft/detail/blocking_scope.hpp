@@ -12,17 +12,17 @@ class Registration;
 
 namespace detail {
 
-// A caller that is about to park creates a BlockingScope. The constructor releases the slots of the
+// A caller creates a BlockingScope before it parks. The constructor releases the slots of the
 // caller's task in its pool and all enclosing pools, if the outermost of these pools is `root`. The
-// destructor waits for the same slots. The constructor compares `root` but never dereferences it,
-// so a root that does not match may already be destroyed. A null root has no effect. (Compare
-// Java's ForkJoinPool.ManagedBlocker.)
+// destructor waits until the task has these slots again. The constructor compares `root` but never
+// dereferences it, so a pool that does not match may already be destroyed. A null root has no
+// effect. (Compare Java's ForkJoinPool.ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
-  // For a caller that has already looked up its registration.
+  // Constructs a scope for a caller that has already looked up its registration.
   BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
-  // For a caller that waits for a task of `pool`. A null pool has no effect.
+  // Constructs a scope for a caller that waits for a task of `pool`. A null pool has no effect.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();
   BlockingScope(const BlockingScope&) = delete;

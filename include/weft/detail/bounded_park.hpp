@@ -1,4 +1,4 @@
-// A park that a deadline or a stop request may end.
+// Parks a caller until a wake, a deadline or a stop request.
 #pragma once
 
 #include <weft/detail/stop_registration.hpp>
@@ -11,12 +11,12 @@ namespace weft::detail {
 // parking caller, and its claim decides which of the three wins.
 //
 // A stop request may arrive at any moment, even before the caller's registers are saved, when a
-// wake would be too early. So the request and the park synchronize through phase_. A request that
-// precedes the park only sets a mark. The code that runs after the switch finds the mark and ends
-// the park.
+// wake would be too early. So the stop request and the park synchronize through phase_. A request
+// that precedes the park only stores kRequested. The code that runs after the switch reads
+// kRequested and ends the park.
 //
-// The caller must not destroy this object before its After has ended: the clock may end a park
-// while the After is still running. A caller meets this rule if it removes its waiter under the
+// The caller must not destroy this object before the call of the After has returned: the clock may
+// end a park during that call. A caller meets this requirement if it removes its waiter under the
 // lock that the After releases.
 // Order
 //   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
@@ -37,7 +37,7 @@ class BoundedPark {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
 
-  // Parks the caller; may be called once. See park_until(). Returns the party that ended the park.
+  // Parks the caller as park_until() does; may be called once. Returns which party ended the park.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;
@@ -50,14 +50,14 @@ class BoundedPark {
     return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
-  // Called at most once, by the thread that requests the stop.
+  // Handles a stop request. The thread that requests the stop calls request() at most once.
   void request() noexcept {
     std::uint32_t expected = kPreparing;
     if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]
     if (claim_.try_claim(Claim::kStop)) wake(waker_);
   }
 
-  // The After of a park that a stop request can end.
+  // Starts a park that a stop request can end; this function is the park's After.
   static void start(void* bounded_park) noexcept {
     auto* self = static_cast<BoundedPark*>(bounded_park);
     const After after = self->after_;

@@ -1,4 +1,4 @@
-// The part of Broadcast that does not depend on the type of its values.
+// Implements the part of Broadcast that does not depend on the type of the values.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace weft {
 
-// What happens to a subscription when a full broadcast must drop the value that the subscription
-// would receive next.
+// What happens to a subscription when a full broadcast must drop the subscription's next value.
 enum class OnLag : std::uint8_t {
-  drop_oldest,   // The subscription misses the value, and counts it.
-  disconnect,    // The subscription ends: each later receive reports its end.
-  hold_senders,  // The send waits until the subscription has the value.
+  drop_oldest,   // The subscription misses the value, and counts the loss.
+  disconnect,    // The subscription ends, and later receives report that.
+  hold_senders,  // The send waits until the subscription has received the value.
 };
 
 namespace detail {
 
-// The values of a broadcast, one in each place. Calls for the same place are never concurrent.
+// Stores the values of a broadcast, one in each place. Calls for the same place are never
+// concurrent.
 class BroadcastPlaces {
  public:
   virtual ~BroadcastPlaces() = default;
@@ -29,17 +29,17 @@ class BroadcastPlaces {
   virtual void copy(std::size_t place, void* out) noexcept = 0;
 };
 
-// The position of a subscription. Only the receiving caller uses it.
+// Records the position of a subscription. Only the receiving caller uses it.
 struct BroadcastReader {
-  std::uint64_t next = 0;    // The number of the value to be received next.
-  std::uint64_t missed = 0;  // The number of values missed so far.
+  std::uint64_t next = 0;    // The number of the next value.
+  std::uint64_t missed = 0;  // The number of missed values.
   OnLag on_lag = OnLag::drop_oldest;
   bool is_disconnected = false;
 };
 
 // Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
 // capacity is sent. A receiver that lags takes its next value under the lock of the value's place
-// only; lock_ is for senders and for callers that must wait. A send wakes the waiting receivers in
+// only. Senders, and callers that must wait, use lock_. A send wakes the waiting receivers in
 // batches, between which it unlocks lock_, so woken receivers can wait again. A thread that holds
 // lock_ may lock a place; a thread that holds the lock of a place must not lock lock_.
 // Invariants
@@ -51,13 +51,14 @@ struct BroadcastReader {
 //       received the value in the place. Unchecked: no list contains the subscriptions.
 class BroadcastCore {
  public:
-  // Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
+  // Throws std::invalid_argument if `capacity` is 0; also std::bad_alloc.
   BroadcastCore(std::size_t capacity, BroadcastPlaces& places);
   BroadcastCore(const BroadcastCore&) = delete;
   BroadcastCore& operator=(const BroadcastCore&) = delete;
   ~BroadcastCore();
 
-  // Parks while a subscription makes senders wait. Swaps `*value` with a place if it returns ok.
+  // Parks while a subscription makes senders wait. If it returns ok, it has swapped `*value` into a
+  // place.
   [[nodiscard]] ChannelStatus send(void* value, const Until& until) noexcept;
   [[nodiscard]] ChannelStatus try_send(void* value) noexcept;
   bool close() noexcept;
@@ -73,7 +74,7 @@ class BroadcastCore {
   [[nodiscard]] std::size_t subscriptions_hint() const noexcept;
   [[nodiscard]] bool is_closed_hint() const noexcept;
 
-  // Accessors for a select, which holds the lock.
+  // A select calls these accessors, the later ones while it holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& receivers() noexcept WEFT_REQUIRES(lock_) { return receivers_; }
   [[nodiscard]] WaitList& senders() noexcept WEFT_REQUIRES(lock_) { return senders_; }
@@ -96,7 +97,7 @@ class BroadcastCore {
   }
   // Returns whether the place of the next value is free.
   [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
-  // Requires has_room().
+  // Stores the next value in its place. Requires has_room().
   void publish(void* value) noexcept WEFT_REQUIRES(lock_);
   // Sends the values of waiting senders, as long as there is room.
   void admit_senders() noexcept;
@@ -104,10 +105,10 @@ class BroadcastCore {
     return receiver != nullptr && (closed_ || receiver->amount < next_);
   }
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
-  // Called without lock_; returns would_wait if the value has not been sent.
+  // Receives a value, without lock_. Returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
-  // Handles a subscription that lags by more than the capacity; returns false if the subscription
-  // ends.
+  // Handles a subscription that lags by more than the capacity. Returns false if this ends the
+  // subscription.
   [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
 
   const std::size_t capacity_;
@@ -115,7 +116,7 @@ class BroadcastCore {
   const std::unique_ptr<Place[]> places_;
   mutable SpinLock lock_;
   bool closed_ WEFT_GUARDED_BY(lock_) = false;
-  std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the value to be sent next.
+  std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the next value.
   std::size_t subscriptions_ WEFT_GUARDED_BY(lock_) = 0;
   // The number of subscriptions with OnLag::hold_senders.
   std::uint64_t holders_ WEFT_GUARDED_BY(lock_) = 0;

@@ -1,4 +1,4 @@
-// Callables that run elsewhere in the context of the code that started them.
+// Runs callables on other fibers in the context of the code that started the callables.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,8 @@
 
 namespace weft::detail {
 
-// Calls `callable` in the context in which this object was made; that context must still exist.
+// Calls `callable` in the context in which this CarriedCall was made; that context must still
+// exist.
 template <class F>
 class CarriedCall {
  public:
@@ -30,7 +31,7 @@ class CarriedCall {
   const Context* const context_;
 };
 
-// A callable that runs in the context in which this object was made, even if that scope has ended.
+// A callable that runs in the context in which the CarryingCall was made, even after that scope.
 template <class F>
 struct CarryingCall {
   using Shown = F;  // Dumps and reports show this type instead of the wrapper.

@@ -1,4 +1,4 @@
-// The task of a fiber that runs in the context of the code that spawned it.
+// Runs the task of a fiber in the context of the code that spawned the fiber.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace weft::detail {
 
-// A joinable task that runs in the context of the code that spawned it. The task releases its share
-// of the context before a joiner continues.
+// A joinable task that runs in the context of the code that spawned the task. The task releases its
+// share of the context before a joiner continues.
 template <class Callable, class Result>
 struct CarryingTask {
   using Shown = Callable;
@@ -32,8 +32,8 @@ struct CarryingTask {
   ContextShare context;
 };
 
-// Returns the task of a joinable fiber, for a caller that may have a context. Not inlined, so that
-// each spawn contains only a call.
+// Returns the task of a joinable fiber, for a caller that may have a context. Not inlined, to keep
+// the code of each spawn small.
 template <class Callable, class Result, class F>
 [[nodiscard, gnu::noinline]] Task joinable_task_in_context(JoinState<Result>* state, F&& callable) {
   ContextShare context = ContextShare::of_caller();

@@ -12,7 +12,7 @@ class Channel;
 
 namespace detail {
 
-// Refuses the capacity of a Channel, because it is larger than `most`.
+// Reports that the capacity of a Channel is larger than `most`.
 // Throws: std::invalid_argument.
 [[noreturn]] void refuse_capacity(std::size_t capacity, std::size_t most);
 

@@ -18,13 +18,12 @@ extern Atomic<bool> contexts_are_used;
 // none. The fiber or plain thread that makes the object must also destroy it.
 class ContextNode : private LocalScope {
  public:
-  // Returns the context of `maker`, which the first call creates; never null.
+  // A function that returns the context of `maker`, never null. The first call creates the context.
   using Make = const Context* (*)(void* maker) noexcept;
 
   explicit ContextNode(const Context* context) noexcept;
-  // Installs the context that `make` returns as the caller's context. The caller's own fiber or
-  // thread calls `make` whenever code reads the context, so a context that is never read costs
-  // nothing.
+  // Installs the context that `make` returns as the caller's context. Each read of the context
+  // calls `make` on the caller's fiber or thread, so a context that is never read costs nothing.
   ContextNode(Make make, void* maker) noexcept;
 
   // Returns the innermost context of the caller, or null.

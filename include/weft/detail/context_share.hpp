@@ -11,8 +11,8 @@ class Context;
 
 namespace detail {
 
-// The reference count of a ContextCore, shared by a Context, its children, its timer and the fibers
-// that carry it. A program that only starts fibers does not link the rest of ContextCore.
+// Counts the references to a ContextCore: by a Context, its children, its timer and the fibers that
+// carry it. A program that only starts fibers does not link the rest of ContextCore.
 // Invariant: references_ counts the ContextShares; the last share destroys the core. Unchecked: the
 // shares are in other objects.
 // Order
@@ -40,11 +40,11 @@ class SharedContext {
   Atomic<std::uint32_t> references_{0};
 };
 
-// One reference to a SharedContext, or none.
+// Holds one reference to a SharedContext, or none.
 class ContextShare {
  public:
   ContextShare() noexcept = default;
-  // Relaxed: the caller has a reference, or has just made the core.
+  // Relaxed: the caller already has a reference, or has just made the core.
   explicit ContextShare(SharedContext& core) noexcept : core_(&core) {
     core.references_.fetch_add(1, relaxed);
   }
@@ -60,8 +60,8 @@ class ContextShare {
   void reset() noexcept {
     if (SharedContext* const last = leave()) last->destroy_(*last);
   }
-  // Releases the reference. Returns the core, which the caller must destroy, if this was the last
-  // reference; otherwise returns null.
+  // Releases the reference. If it was the last reference, returns the core, which the caller must
+  // destroy; otherwise returns null.
   [[nodiscard]] SharedContext* leave() noexcept {
     SharedContext* const core = std::exchange(core_, nullptr);
     const bool is_last = core != nullptr && core->references_.fetch_sub(1, acq_rel) == 1;  // [refs]
@@ -69,7 +69,7 @@ class ContextShare {
   }
   [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
   [[nodiscard]] SharedContext* core() const noexcept { return core_; }
-  // The share must not be empty.
+  // Returns the shared context. The share must not be empty.
   [[nodiscard]] const Context* context() const noexcept { return &core_->context(); }
 
  private:

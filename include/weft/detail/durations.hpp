@@ -1,5 +1,5 @@
-// Durations, time points and clocks, without the calendars and streams of <chrono>. They would add
-// a quarter of the compile time of <thread>, and no limit of a wait needs them.
+// Includes durations, time points and clocks, but not the calendars and streams of <chrono>. These
+// would add a quarter of <thread>'s compile time, and deadlines need neither.
 #pragma once
 
 #include <version>

@@ -1,13 +1,13 @@
-// Exceptions, for programs compiled with or without them.
+// Throws and catches exceptions in programs that are compiled with or without them.
 //
-// In a program compiled with -fno-exceptions, these macros catch nothing. The library is compiled
-// with exceptions; if it throws, the process ends, as it does at WEFT_THROW.
+// In a program compiled with -fno-exceptions, these macros catch nothing. If the library, which is
+// compiled with exceptions, throws in such a program, the process ends, as at WEFT_THROW.
 #pragma once
 
 #if defined(__cpp_exceptions)
 #include <exception>
 #if defined(__GLIBCXX__)
-#include <bits/cxxabi_forced.h>  // The part of <cxxabi.h> that has the exception below.
+#include <bits/cxxabi_forced.h>  // The part of <cxxabi.h> that declares __forced_unwind.
 #endif
 
 namespace weft::detail {

@@ -1,4 +1,4 @@
-// Handling of forks: a child has only the thread that called fork().
+// Handles forks: a child process has only the thread that called fork().
 #pragma once
 
 namespace weft::detail {

@@ -7,7 +7,7 @@
 
 namespace weft::detail {
 
-// Moves a refused callable back to `owner`, if `owner` was an rvalue; any other argument was
+// Moves a refused callable back to `owner`, if the caller passed an rvalue; an lvalue was only
 // copied. Does nothing if the move back could throw, because the callable might then be lost.
 template <class F, class Callable>
 void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {

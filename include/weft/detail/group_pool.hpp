@@ -1,4 +1,4 @@
-// The pool that runs the tasks of a group, if the tasks do not run in separate fibers.
+// Lets a group run its tasks in a pool instead of in separate fibers.
 #pragma once
 
 #include <concepts>
@@ -17,11 +17,12 @@ struct SubmitOptions;
 
 namespace detail {
 
-// How long a submission waits for room: as on_full specifies, not at all, or until its limit.
+// Specifies how long a submission waits for room in the pool: as on_full specifies, not at all, or
+// until the submission's limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// The functions of a FiberPool that a TaskGroup calls. The pool passes them when the group is made,
-// so that neither the header of groups nor a program without pools depends on pools.
+// The functions of a FiberPool that a TaskGroup calls. The pool passes these functions when the
+// group is made. So the header of groups and programs without pools do not depend on pools.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on
@@ -29,8 +30,8 @@ class GroupPool {
   // FiberPool's functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Forwards stop requests of the options and of the pool to `own`, the task's stop source, if
-    // the task has one.
+    // Forwards stop requests of the options and of the pool to `own`: the task's own stop source,
+    // if the task has one.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
@@ -70,7 +71,7 @@ class GroupPool {
   const Calls* calls_ = nullptr;
 };
 
-// The pool's source file defines this function.
+// Returns the GroupPool for `pool`. The pool's source file defines this function.
 [[nodiscard]] GroupPool group_pool(FiberPool& pool) noexcept;
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// The queue of a group at its limit, for new tasks that its own tasks start.
+// Queues the new tasks that a group's own tasks start while the group is at its limit.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace weft::detail {
 
-// A queued task, with everything that it needs to run.
+// Holds a queued task, with everything that the task needs to run.
 class QueuedTask {
  public:
   QueuedTask() noexcept = default;
   virtual ~QueuedTask() = default;
   QueuedTask(const QueuedTask&) = delete;
   QueuedTask& operator=(const QueuedTask&) = delete;
-  // Called once, by a runner; see GroupQueue.
+  // Runs the task. A runner calls run() once; see GroupQueue.
   virtual void run() noexcept = 0;
 
  private:
@@ -24,25 +24,25 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// A task that starts another task while its group is at the limit must not wait for a place. It
-// holds a place itself, and perhaps locks that other tasks need. So the new task is queued here.
-// When a task ends, its fiber, now a runner, runs queued tasks in the same place until the queue is
-// empty. To run the new task inside the call that starts it is no alternative: such calls could
-// nest until the stack overflows, and the new task could wait forever for a lock that its caller
-// holds.
+// A task that starts another task while its group is at the limit must not wait for a place. The
+// starting task holds a place itself, and perhaps locks that other tasks need. So the new task
+// enters this queue. When a task ends, its fiber, now a runner, runs queued tasks in the same place
+// until the queue is empty. The call that starts the new task must not run it, because such calls
+// could nest until the stack overflows. The new task could also wait forever for a lock that its
+// caller holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
 //       the queue again under lock_. So no task waits while a place is free, except for a moment.
-//       Unchecked: several such moments may overlap.
+//       Unchecked: such moments of several threads may overlap.
 class GroupQueue {
  public:
-  // The result of a push.
+  // Reports the result of a push.
   enum class Push : unsigned char {
     queued,     // A runner will run the task.
     has_place,  // A place has become free and now belongs to the caller; the task is not queued.
-    no_runner,  // The task is not queued.
+    no_runner,  // The queue has no runner, so the task is not queued.
   };
 
   // If the caller runs a task of another group, the new tasks also count as tasks of that group.
@@ -53,12 +53,12 @@ class GroupQueue {
   // Returns whether the caller is a task of the group, or of a group that is nested in such a task
   // at any depth.
   [[nodiscard]] bool is_around_caller() const noexcept;
-  // Moves the task out of `task` only if the result is Push::queued.
+  // Tries to queue `task`. Moves the task out of `task` only if the result is Push::queued.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
-  // Called by a fiber that has a place; the fiber is then a runner until next() returns null.
+  // A fiber that has a place calls add_runner(), and is then a runner until next() returns null.
   void add_runner() noexcept;
-  // Called by a runner; returns the task to run next. If no task is queued, gives the runner's
-  // place back and returns null.
+  // Returns the task that the calling runner must run next. If no task is queued, gives the
+  // runner's place back and returns null.
   [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
 
  private:

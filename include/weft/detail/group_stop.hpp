@@ -1,6 +1,6 @@
-// Passes stop requests to the tasks of a group: through the group's context, which a stop of the
-// pool cancels. A task that takes a token and has options has its own stop source, which also
-// follows the options.
+// Passes stop requests to the tasks of a group through the group's context. A stop request of the
+// pool cancels that context. A task that takes a token and has options has its own stop source,
+// which also follows stop requests of the options.
 #pragma once
 
 #include <concepts>

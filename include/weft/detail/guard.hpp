@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// Like std::lock_guard, but with annotations for clang's lock analysis.
+// Does the same as std::lock_guard, with annotations for clang's lock analysis.
 template <class Lock>
 class WEFT_SCOPED_LOCK Guard {
  public:

@@ -1,4 +1,4 @@
-// Invariants as code: debug builds check them, other builds do not.
+// Checks invariants in debug builds; other builds do not check them.
 #pragma once
 
 #if defined(WEFT_INVARIANTS) && !defined(WEFT_MODEL)
@@ -11,9 +11,9 @@ namespace weft::detail {
 
 }  // namespace weft::detail
 
-// `sentence` begins with the class and the number of the invariant, "Mutex I2: ...", and states the
-// invariant. Only debug and sanitizer builds and builds with the option `shake` evaluate the
-// condition, so it must change nothing. It may read only what the caller may read there, and must
+// Checks an invariant. `sentence` states it after the class and the number, as in "Mutex I2: ...".
+// Only debug and sanitizer builds and builds with the option `shake` evaluate the condition, so it
+// must change nothing. The condition may read only what the caller may read at that point, and must
 // take no lock.
 #define WEFT_INVARIANT(condition, sentence)          \
   (__builtin_expect(static_cast<bool>(condition), 1) \
@@ -22,8 +22,9 @@ namespace weft::detail {
 
 #else
 
-// The condition is compiled, so that it stays valid, but never evaluated. Model-checking builds do
-// not evaluate it either, because each additional atomic load would multiply the states to explore.
+// The condition is compiled, so that it remains valid code, but never evaluated. Model-checking
+// builds do not evaluate it either, because each additional atomic load would multiply the states
+// to explore.
 #define WEFT_INVARIANT(condition, sentence) static_cast<void>(sizeof(static_cast<bool>(condition)))
 
 #endif

@@ -1,4 +1,4 @@
-// Descriptors as cases of a select().
+// Makes descriptors usable as cases of a select().
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@ class IoHandle;
 
 namespace weft::detail {
 
-// A case that is ready when a call on a descriptor would not have to wait. While the select waits,
-// a watch on the descriptor passes edges to the case's own list; an attempt then queries the kernel
-// for the actual state. So the case is ready even if an earlier call has consumed the edge.
+// A select case that is ready when a call on its descriptor would not have to wait. While the
+// select waits, a watch on the descriptor passes edges to the case's own list. After an edge,
+// attempt() queries the kernel for the descriptor's actual state. So the case is ready even if an
+// earlier call has consumed the edge.
 // Invariants
-//   I1  While watching_ is true, the watch is registered for the direction or has been notified,
-//       and the case counts as a call that uses the descriptor.
+//   I1  While watching_ is true, the watch is registered for the direction or has been notified.
+//       The case then counts as a call that uses the descriptor.
 //   I2  A notified watch is registered again before the kernel is queried, so that an edge after
-//       the query is noticed. A case that consumes an edge lets the next call try at once.
-//       Unchecked: the invariant concerns an order of steps.
+//       the query is noticed. A case that consumes an edge lets the next call on the descriptor try
+//       at once. Unchecked: the invariant concerns an order of steps.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };
@@ -45,7 +46,7 @@ class IoCase : public SelectCase, private IoWatch {
   [[nodiscard]] bool take_note() noexcept;
   static Waker note_edge(IoWatch& watch) noexcept;
 
-  io::IoHandle* const handle_;  // Null: the case is always ready.
+  io::IoHandle* const handle_;  // If null, the case is always ready.
   const Direction direction_;
   bool watching_ = false;
   bool told_ WEFT_GUARDED_BY(own_lock_) = false;

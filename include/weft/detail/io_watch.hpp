@@ -6,13 +6,14 @@
 
 namespace weft::detail {
 
-// Replaces a waiter in one direction of a descriptor. It is notified once: when the descriptor may
-// have become ready, or when the descriptor is closed.
+// Replaces a waiter in one direction of a descriptor. The watch is notified once: when the
+// descriptor may have become ready, or when it is closed.
 struct IoWatch {
   // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
   // the watch from the direction calls this function, which must not park.
   Waker (*tell)(IoWatch& self) noexcept;
-  // Set by the notifying thread, which does not access the watch after that; see io::IoDirection.
+  // The notifying thread sets this flag, and does not access the watch afterwards; see
+  // io::IoDirection.
   Atomic<bool> let_go{false};
 };
 

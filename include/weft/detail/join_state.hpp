@@ -1,4 +1,4 @@
-// The state that a fiber shares with the handle that joins the fiber.
+// Holds the state that a fiber shares with the handle that joins the fiber.
 #pragma once
 
 #include <exception>
@@ -13,9 +13,9 @@
 
 namespace weft::detail {
 
-// The untyped part: records whether the fiber has finished, and which callers wait for its end.
-// Invariant: references_ counts the fiber and the handle; the last of these to leave deletes the
-// state.
+// Records whether the fiber has finished, and which callers wait for its end.
+// Invariant: references_ counts the fiber and the handle; the last of the two to release its
+// reference deletes the state.
 // Order
 //   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
 //           is visible.
@@ -28,8 +28,8 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // The fiber calls finish() once, after it has stored its outcome. Its last access is to unlock
-  // lock_, so a sole owner may destroy the state once join(), not only done(), has returned.
+  // The fiber calls finish() once, after it has stored its outcome. finish() unlocks lock_ last, so
+  // a sole owner may destroy the state once join(), not only done(), has returned.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -48,15 +48,15 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // Does the same, but if possible runs the fiber in place or takes no lock. Only an owner of a
-  // reference may call it, because finish() may still access the state when join_shared() returns.
+  // Waits for finish(); if possible, runs the fiber in place or takes no lock. Only owners of
+  // references may call it: finish() may still access the state when join_shared() returns.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
   }
 
-  // The destructor of a handle calls it instead of join_shared(). If an exception unwinds the
-  // handle, the fiber may wait for code that the exception has skipped, so a long wait is reported.
+  // The destructor of a handle calls this function. If an exception unwinds the handle, the fiber
+  // may wait for code that the exception has skipped, so a long wait is reported.
   void join_at_end() noexcept {
     if (done()) return;
     // During unwinding, no fiber runs in place: its parent could not report a long wait.
@@ -65,7 +65,7 @@ class JoinCore {
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
   }
 
-  // For a select: the lock of the waiter list, under which done() does not change.
+  // Returns the lock of the waiter list, for a select. While it is locked, done() does not change.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
@@ -77,13 +77,13 @@ class JoinCore {
 
  private:
   SpinLock lock_;
-  Atomic<bool> finished_{false};  // Set under lock_.
+  Atomic<bool> finished_{false};  // Set while lock_ is held.
   Atomic<std::uint32_t> references_{2};
   WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// The outcome of a fiber: a value or the exception that ended it. A reference is stored as a
-// pointer.
+// Holds the outcome of a fiber: its result, or the exception that ended it. A reference is stored
+// as a pointer.
 template <class T>
 class JoinState : public JoinCore, public SmallBlock {
   struct Nothing {};
@@ -109,7 +109,7 @@ class JoinState : public JoinCore, public SmallBlock {
     WEFT_CATCH_ALL { exception_ = std::current_exception(); }
   }
 
-  // The fiber calls end_fiber() last, once its callable has been destroyed. The fiber's FiberLocal
+  // The fiber calls end_fiber() last, after the destruction of its callable. The fiber's FiberLocal
   // values are destroyed before a joiner continues. The fiber must not use the state afterwards.
   void end_fiber() noexcept {
     destroy_locals();
@@ -117,7 +117,7 @@ class JoinState : public JoinCore, public SmallBlock {
     if (release_reference()) delete this;
   }
 
-  // Requires done(). Moves the value out, or throws the fiber's exception.
+  // Moves the value out, or throws the fiber's exception. Requires done().
   T take() {
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if constexpr (std::is_reference_v<T>) {
@@ -132,7 +132,7 @@ class JoinState : public JoinCore, public SmallBlock {
   std::exception_ptr exception_;
 };
 
-// The task of a joinable fiber.
+// Runs a joinable fiber's callable, and stores the outcome.
 template <class Callable, class Result>
 struct JoinableTask {
   using Shown = Callable;  // Dumps show this type instead of the wrapper.
@@ -145,7 +145,7 @@ struct JoinableTask {
   }
 
   JoinState<Result>* state;
-  // Optional, because the callable and its captures must be destroyed before a joiner continues.
+  // Optional, so that the fiber destroys the callable and its captures before a joiner continues.
   std::optional<Callable> callable;
 };
 

@@ -1,4 +1,4 @@
-// The start of a group's task after a delay.
+// Starts a group's task after a delay.
 #pragma once
 
 #include <system_error>

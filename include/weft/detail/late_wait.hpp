@@ -1,4 +1,4 @@
-// Reports waits without a limit that outlast the caller's context.
+// Reports waits that continue after the end of the caller's context.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace weft::detail {
 
-// A wait in a context, by a call that cannot report an early end: receive(), send(), acquire(),
-// wait(), lock(). The LateWait writes a line to stderr if the context has ended or ends during the
-// wait. A process writes at most one line for each WaitReason.
+// Observes a wait in a context, by a call that cannot return early: receive(), send(), acquire(),
+// wait(), lock(). The LateWait writes a line to stderr if the context has already ended or ends
+// during the wait. A process writes at most one line for each WaitReason.
 // Context: callers that hold no lock.
 class LateWait {
  public:
@@ -34,9 +34,9 @@ class LateWait {
 }  // namespace weft::detail
 
 // In programs with assertions, these macros begin a LateWait, which lasts until the end of the
-// scope. `polls` must not wait; if it is true, the enclosing function returns. The second macro is
-// for a caller that holds a lock. It unlocks for a moment, so the caller must check the guarded
-// state again.
+// scope. The expression `polls` must not wait; if it is true, the enclosing function returns. The
+// second macro is for a caller that holds a lock. That macro releases the lock for a moment, so the
+// caller must check the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS
 #define WEFT_TELL_LATE_WAIT(reason, polls)                 \

@@ -1,4 +1,4 @@
-// One value of a FiberLocal, in the list of its fiber or thread.
+// Stores a value of a FiberLocal in a list that belongs to one fiber or thread.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@ namespace weft::detail {
 
 // Only one fiber or thread uses the node, so no lock is needed. The newest value is first in the
 // list, so destruction follows the order of the list. A search in a short list takes one or two
-// loads per value. (Moving a found node to the front would be faster for a few dozen values, but
-// would need a second list for the order of creation, and a write for each lookup.)
+// loads per value. (With a few dozen values, it would be faster to move each found node to the
+// front. But this would require a second list for the order of creation, and a write for each
+// lookup.)
 struct LocalNode {
   LocalNode* next;
   std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
@@ -21,8 +22,8 @@ struct LocalNode {
   return first;
 }
 
-// Continues until the list is empty, because a destructor may use other values and so recreate
-// them.
+// Destroys values until the list is empty, because a destructor may use other values and so
+// recreate them.
 inline void destroy_all(LocalNode*& first) noexcept {
   while (LocalNode* node = first) {
     first = node->next;
@@ -36,7 +37,7 @@ inline void destroy_all(LocalNode*& first) noexcept {
 // Destroys the caller's values, as the end of the caller does automatically.
 inline void destroy_locals() noexcept { destroy_all(locals()); }
 
-// Returns a key that no FiberLocal of the process has had.
+// Returns a key that no FiberLocal of the process has used before.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 
 }  // namespace weft::detail

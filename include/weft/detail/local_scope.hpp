@@ -1,4 +1,4 @@
-// A property of the calling fiber or thread for the duration of a scope.
+// Gives the calling fiber or thread a property until the end of a scope.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace weft::detail {
 
-// A node that a scope owns, in the caller's list of fiber-local values. Nodes with the same key
-// nest: a search finds the innermost node. The fiber or plain thread that makes a scope must
-// destroy it.
+// A scope adds a node to the caller's list of fiber-local values, and removes the node at its end.
+// Nodes with the same key nest: a search finds the innermost node. The fiber or plain thread that
+// makes a scope must destroy it.
 class LocalScope : private LocalNode {
  public:
   LocalScope(const LocalScope&) = delete;
@@ -17,7 +17,7 @@ class LocalScope : private LocalNode {
  protected:
   explicit LocalScope(std::uint64_t of_key) noexcept;
   ~LocalScope();
-  // Returns the caller's innermost node with the key; null if there is none.
+  // Returns the caller's innermost scope with the key; null if there is none.
   [[nodiscard]] static const LocalScope* innermost(std::uint64_t of_key) noexcept;
 };
 

@@ -1,4 +1,4 @@
-// The owner of a lock, for reports of deadlocks.
+// Records the owner of a lock, for reports of deadlocks.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,13 @@
 
 namespace weft::detail {
 
-// The lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread. The
-// three bytes would otherwise be padding after a lock's SpinLock; scheduler/upkeep/wait_cycles.cpp
-// reads them there. A lock records its owner only while base::notes_lock_owners() is true, because
-// the store would be a tenth of the instructions of a lock(). Each locking call evaluates
-// is_turn_over() anyway; while owners are recorded, that function returns true and so diverts the
-// call from its fast path. Relaxed: the writer holds the lock's spin lock.
+// Stores the lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread.
+// The three bytes would otherwise be padding after a lock's SpinLock. The code in
+// scheduler/upkeep/wait_cycles.cpp reads these bytes. A lock records its owner only while
+// base::notes_lock_owners() is true: the store would add a tenth to the instructions of lock().
+// Each locking call evaluates is_turn_over() anyway; while owners are recorded, that function
+// returns true and so diverts the call from its fast path. Relaxed: the writer holds the lock's
+// spin lock.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;
@@ -27,7 +28,7 @@ class LockOwner {
   }
 
  private:
-  // Not a std::array: its header has 400 lines, and each program includes this header.
+  // std::array is not used, because each program would include the 400 lines of <array>.
   Atomic<std::uint8_t> bytes_[kBits / 8]{};
 };
 

@@ -1,4 +1,4 @@
-// Parts of the program that contribute to the metrics, such as servers.
+// Lets parts of the program, such as servers, contribute to the metrics.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,7 @@
 
 namespace weft::detail {
 
-// Returns the family `name` of `reading`, and adds the family if the reading does not have it.
-// Throws std::bad_alloc.
+// Returns the family `name` of `reading`; adds a missing family. Throws std::bad_alloc.
 [[nodiscard]] metrics::Family& family_of(metrics::Reading& reading, std::string_view name,
                                          std::string_view type, std::string_view help);
 
@@ -27,11 +26,11 @@ struct OpenRequest {
   std::string route;
   const char* state = "";
   std::chrono::nanoseconds age{};
-  std::chrono::nanoseconds waiting{};  // The time of the current wait for the client; 0: none.
+  std::chrono::nanoseconds waiting{};  // How long the server has waited for the client; 0: no wait.
 };
 
 using ListRequests = std::vector<OpenRequest> (*)(std::size_t most, Deadline patience);
-// From now on, dumps call `list` for the requests. The first MetricsSource installs the function,
+// Makes later dumps call `list` to get the requests. The first MetricsSource installs the function,
 // so that programs without sources do not link it.
 void list_requests_with(ListRequests list) noexcept;
 
@@ -42,27 +41,27 @@ class MetricsSource {
   // source.
   using Add = std::function<void(const MetricsSource&, metrics::Reading&)>;
 
-  // A function that adds the longest requests, at most `most`. The rules for Add also apply to it.
+  // A function that adds the oldest requests, at most `most`. The rules for Add also apply here.
   using List =
       std::function<void(const MetricsSource&, std::vector<OpenRequest>&, std::size_t most)>;
 
-  // `kind` is the name of the label whose value is `name`.
-  // Throws std::system_error, std::bad_alloc.
+  // `kind` is the name of a label, and `name` is this label's value. Throws std::system_error,
+  // std::bad_alloc.
   MetricsSource(std::string_view kind, std::string name, Add add, List list = {});
-  // Waits for a reading in progress.
+  // Waits until a reading in progress has ended.
   ~MetricsSource();
   MetricsSource(const MetricsSource&) = delete;
   MetricsSource& operator=(const MetricsSource&) = delete;
 
-  // Returns the source's labels; they include `number`, except for the first source of a name.
+  // Returns the source's labels. The label `number` is missing for the first source with a name.
   [[nodiscard]] metrics::Labels labels() const;
 
   // Adds the samples of each source of this process to `reading`, in the order of creation. In the
-  // child of a fork, a source of the parent process may be locked forever, so it is left out. In a
-  // simulation, the caller's host counts as the process. Throws std::bad_alloc.
+  // child of a fork, a source of the parent process may be locked forever, so the reading omits it.
+  // In a simulation, the caller's host counts as the process. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the longest requests of each source, the longest first; in a simulation, for all hosts.
-  // Returns no request if the lock of the sources was not free before `patience` ended.
+  // Returns each source's oldest requests, the oldest first; in a simulation, for all hosts.
+  // Returns no request if the lock of the sources was not free by the deadline `patience`.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());
 

@@ -1,4 +1,4 @@
-// The named pools of a process.
+// Reads the metrics of the named pools of a process.
 #pragma once
 
 #include <vector>
@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// Appends a reading of each named pool. Fibers and plain threads may call it; it never parks.
-// Throws std::bad_alloc.
+// Appends the metrics of each named pool. Never parks; fibers and plain threads may call it. Throws
+// std::bad_alloc.
 void read_named_pools(std::vector<metrics::PoolMetrics>& readings);
 
 }  // namespace weft::detail

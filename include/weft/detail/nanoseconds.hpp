@@ -1,4 +1,4 @@
-// Durations of any type in nanoseconds, without overflow.
+// Converts durations of any type to nanoseconds, without overflow.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace weft::detail {
 // 128 bits can hold the difference of any two values that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// Larger numbers of seconds count as this limit: 10^21 years, which no clock reaches.
+// Larger numbers of seconds are replaced by this limit: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
-// Converts a duration from a user, because a conversion by std::chrono may overflow. Rounds up, so
-// that no wait ends early. A duration beyond kWideLimit seconds becomes that limit; a duration that
-// is not a number becomes 0.
+// Converts any duration of a user; a conversion by std::chrono may overflow. Rounds up, so that no
+// wait ends early. A duration beyond kWideLimit seconds becomes that limit; a duration that is not
+// a number becomes 0.
 template <class Rep, class Period>
 [[nodiscard]] constexpr WideNanoseconds wide_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {
@@ -48,7 +48,7 @@ template <class Rep, class Period>
   }
 }
 
-// Returns the nearest number that fits into 64 bits.
+// Returns the number nearest to `wide` that fits into 64 bits.
 [[nodiscard]] constexpr std::int64_t clamp_nanoseconds(WideNanoseconds wide) noexcept {
   using Limits = std::numeric_limits<std::int64_t>;
   if (wide > Limits::max()) return Limits::max();
@@ -56,8 +56,8 @@ template <class Rep, class Period>
   return static_cast<std::int64_t>(wide);
 }
 
-// Like std::chrono::ceil<std::chrono::nanoseconds>(), but returns the nearest value where ceil()
-// would overflow.
+// Does the same as std::chrono::ceil<std::chrono::nanoseconds>(), but returns the nearest
+// representable value where ceil() would overflow.
 template <class Rep, class Period>
 [[nodiscard]] constexpr std::chrono::nanoseconds saturated_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {

@@ -1,4 +1,4 @@
-// System calls that the kernel makes for a parked fiber, through io_uring requests.
+// Lets the kernel make system calls for a parked fiber, through io_uring requests.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct pollfd;
 
 namespace weft::detail {
 
-// How a call has ended. `refused`: the call was not made, for example without io_uring.
+// Reports how a call ended. `refused`: the call was not made, for example without io_uring.
 enum class OneShotEnd : std::uint8_t { refused, done, timed_out, stopped };
 
 struct OneShot {
@@ -19,19 +19,20 @@ struct OneShot {
 };
 
 // The io_uring request keeps the file open. So if the descriptor is closed or reused, or if other
-// callers use the file, the request behaves like a thread in the call. It ignores O_NONBLOCK,
+// callers use the file, the request behaves like a thread in the call. Requests ignore O_NONBLOCK,
 // SO_RCVTIMEO and MSG_DONTWAIT. Once a call returns, the kernel no longer uses the buffers.
 // Context: fibers that stay on their thread, for example through this_fiber::Pin; parks.
 
-// Does the same as recvmsg().
+// Receives a message, as recvmsg() does.
 [[nodiscard]] OneShot receive_once(int socket, ::msghdr& message, int flags,
                                    const Until& until) noexcept;
-// Does the same as poll(), with one request for each descriptor. Refuses a call without descriptors
-// or with more than eight, for urgent data or priority bands, or with a descriptor that is not
-// open. Also refuses if only an unrequested POLLRDHUP arrived. OneShot::value is poll()'s result.
+// Waits as poll() does, with one request for each descriptor. Refuses a call without descriptors or
+// with more than eight, for urgent data or priority bands, or with a descriptor that is not open.
+// Also refuses if only an unrequested POLLRDHUP arrived. OneShot::value is poll()'s result.
 [[nodiscard]] OneShot poll_once(std::span<::pollfd> polled, const Until& until) noexcept;
 
-// Sets whether calls that begin from now on may use io_uring; initially they may. Tests forbid it.
+// Sets whether calls that begin from now on may use io_uring; initially they may. Tests forbid
+// this.
 void allow_one_shots(bool allowed) noexcept;
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// Queries about the runtime of the calling fiber.
+// Answers queries about the runtime of the calling fiber.
 #pragma once
 
 namespace weft::detail {
@@ -7,12 +7,12 @@ namespace weft::detail {
 // there is no runtime.
 [[nodiscard]] unsigned concurrency() noexcept;
 
-// Returns whether the destructor of the caller's runtime has begun; it waits for the last fibers.
-// Returns false on a plain thread.
+// Returns whether the destructor of the caller's runtime has begun and now waits for the last
+// fibers. Returns false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
 // Registers `call`, which notifies fibers that wait for more work. Each thread that begins to
-// destroy a runtime makes this call once runtime_is_ending() is true in the runtime. A process has
-// one such call: a later registration replaces it. The call must not park.
+// destroy a runtime makes `call` once runtime_is_ending() is true in that runtime. A process has
+// one such call: a later registration replaces the earlier one. `call` must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// Several items that are submitted together.
+// Holds several items that a pool accepts together.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::detail {
 
-// Up to kCapacity items, constructed in place.
+// Holds up to kCapacity items, which it constructs in place.
 class PoolBatch {
  public:
   static constexpr std::size_t kCapacity = 16;

@@ -1,4 +1,4 @@
-// How tasks enter a pool.
+// Submits tasks to a pool.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ template <class Range>
 concept RangeOfTasks =
     std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
 
-// Such an iterator moves out of an element on reading, and can visit the element again.
+// An iterator whose dereference moves the element out, although it can visit the element again.
 template <class Iterator>
 concept MovesOutOfElements =
     std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
@@ -41,8 +41,8 @@ concept MovesOutOfElements =
 template <class R>
 using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
 
-// Makes an item of each submitted callable, submits the item to the pool, and gives the callable
-// back if the pool refuses it. FiberPool documents the meaning of each kind of submission.
+// Makes an item of each submitted callable and submits it to the pool. Returns a refused callable
+// to its owner. FiberPool documents each kind of submission.
 class PoolEntry {
  public:
   using Room = detail::Room;
@@ -51,13 +51,13 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // Accepts an item with a single push, which suffices for most items; if the push fails, changes
-  // nothing and returns false. So a caller that ignores the result of submit() makes no error code.
+  // Accepts an item with a single push, which suffices for most items. If the push fails, changes
+  // nothing and returns false. So a caller that ignores the result constructs no error code.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
-  // A refused item is unchanged.
+  // Submits an item. A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
-  // Does the same for an item with options, whose stop request also ends the wait.
+  // Submits an item with options, whose stop request also ends the wait for room.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
@@ -65,14 +65,15 @@ class PoolEntry {
   // ended.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
-  // Returns how many items were accepted, in order, and the error that refused the next item.
+  // Submits the items in order. Returns how many the pool accepted, and why it refused the next
+  // item.
   [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
                                                    Room room, const Until& until);
 
   [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
     return enqueue(core_, item, room, until);
   }
-  // `until` is empty or contains one limit of the wait.
+  // `until` is empty, or contains one limit for the wait for room.
   template <class F, class... Limit>
   [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
     Unaccepted unaccepted{item_of(std::forward<F>(callable))};
@@ -127,7 +128,7 @@ class PoolEntry {
     }
     return all;
   }
-  // `options` may be a SubmitOptions. Copies from an lvalue or a view, moves from other ranges.
+  // `options` may be a SubmitOptions. Copies callables from an lvalue or a view; moves any others.
   template <class Range, class... Options>
   [[nodiscard]] Result<std::size_t> in_bulk(Range&& callables, Room room, const Until& until,
                                             const Options&... options) const {
@@ -184,7 +185,7 @@ class PoolEntry {
     if (!accepted) [[unlikely]]
       throw_refusal(core_, accepted.error);
   }
-  // Returns the return value of async(), or throws the refusal.
+  // Returns the task of an accepted async(); throws the error of a refused one.
   template <class R>
   [[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) const {
     throw_if_refused(result.error);
@@ -211,7 +212,7 @@ class PoolEntry {
                                                const Until& until = {});
   [[noreturn]] static void throw_refusal(const pool::PoolCore& core, std::error_code why);
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
-  // Throws std::bad_alloc if the pool cannot allocate its first token.
+  // Returns the pool's token. Throws std::bad_alloc if the pool cannot allocate it.
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core);
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
@@ -239,7 +240,7 @@ class PoolEntry {
     return {{}, accepted.error};
   }
 
-  // An accepted item is empty and needs no destruction. Otherwise, an Owner destroys the item.
+  // An accepted item is empty and requires no destruction. An Owner destroys any other item.
   union Unaccepted {
     struct Owner {
       PoolItem& item;
@@ -264,12 +265,12 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
-      std::stop_token token = stop_token_of(core_);  // May throw, so precedes the move.
+      std::stop_token token = stop_token_of(core_);  // Precedes the move, because it may throw.
       return PoolItem(std::in_place,
                       StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }
   }
-  // Counts the refusal like any other refusal.
+  // Refuses an empty callable; the pool counts this refusal like any other.
   template <class F>
   [[nodiscard]] Result<TaskOf<F>> refused_empty() const {
     PoolItem empty;
@@ -283,7 +284,7 @@ class PoolEntry {
       return std::ignore;
     }
   }
-  // Moves the callables of a batch, from item `first` on, back to their owners.
+  // Moves the callables of a batch, beginning with item `first`, back to their owners.
   template <class Iterator>
   static void give_back(std::span<PoolItem> items, std::size_t first, Iterator element) {
     using F = std::remove_reference_t<std::iter_reference_t<Iterator>>;

@@ -1,4 +1,4 @@
-// The function that a FunctionPool calls.
+// Holds the function that a FunctionPool calls.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@ namespace weft::detail {
 template <class A, class In>
 concept ArgumentFor = std::convertible_to<A, In>;
 
-// The destructor moves an argument back to its source.
+// The destructor moves `argument` back to `owner`.
 template <class A, class In>
 struct GiveBack {
   std::remove_reference_t<A>& owner;
@@ -26,15 +26,15 @@ struct GiveBack {
   ~GiveBack() { give_back<A>(owner, argument); }
 };
 
-// The function of a pool, with its type erased.
+// Holds the function of a pool without the function's type.
 template <class In, class Out>
 class PoolFunction {
  public:
   virtual ~PoolFunction() = default;
-  // Several workers may call it concurrently.
+  // Calls the function; several workers may do so concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Identifies the objects of this function, for a submit that may run tasks on the caller's stack.
+  // Identifies this function's objects, for a submission that may run tasks on the caller's stack.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of retired workers are destroyed.
   virtual void wait_for_objects() noexcept {}
@@ -75,7 +75,7 @@ class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
       : LocalScope(submitting_key), objects_(objects) {}
-  // Returns whether the caller is in any such scope.
+  // Returns whether the caller is in a Submitting scope.
   [[nodiscard]] static bool is_any() noexcept { return innermost(submitting_key) != nullptr; }
   // Returns whether the caller's newest scope was made with `objects`.
   [[nodiscard]] static bool is_to(const void* objects) noexcept {
@@ -87,10 +87,10 @@ class Submitting : private LocalScope {
   const void* const objects_;
 };
 
-// Keeps an object for each worker: a FiberLocal of the worker's fiber, created for the fiber's
-// first task and destroyed when the fiber ends. A task that the pool runs inside submit() gets an
-// object for this call only: the caller is not a worker of the pool, or is a worker whose object is
-// in use.
+// Keeps an object for each worker of the pool. The object is a FiberLocal value: the worker's fiber
+// creates the object for the fiber's first task, and destroys it when the fiber ends. A task that
+// the pool runs inside submit() gets an object for this call only. The caller is no worker of the
+// pool, or is a worker whose object is in use.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;
@@ -113,7 +113,7 @@ class FunctionPerWorker final : public PoolFunction<In, Out> {
   void wait_for_objects() noexcept override { living_.wait(); }
 
  private:
-  // Counts an object from before its creation until after its destruction.
+  // Counts an object in a WaitGroup from before its creation until after its destruction.
   struct Living {
     explicit Living(WaitGroup& counted_by) noexcept : group(counted_by) { group.add(); }
     ~Living() { group.done(); }

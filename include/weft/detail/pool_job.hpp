@@ -1,4 +1,4 @@
-// The tasks of a pool, as seen by its queue and the tasks' waiters.
+// Represents a pool's tasks for the pool's queue and for callers that wait for the tasks.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ namespace detail {
 
 struct TaskAttributes;
 
-// A callable that can be called with a std::stop_token receives the token that requests its stop,
-// as with std::jthread.
+// A callable that takes a std::stop_token receives the token that requests its stop, as with
+// std::jthread.
 template <class F>
 inline constexpr bool kTakesStop = std::is_invocable_v<F, std::stop_token>;
 template <class F>
@@ -48,21 +48,21 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// A call that has attributes, or whose outcome a caller waits for. A job with a PoolTask is on the
-// heap and has a refcount; the job of FiberPool::run() is on the waiting caller's stack. The pool
-// alone owns and reuses a job that has SubmitOptions but no PoolTask.
+// A call with attributes, or a call whose outcome a caller waits for. A job with a PoolTask is on
+// the heap and has a refcount; the job of FiberPool::run() is on the waiting caller's stack. The
+// pool alone owns and reuses a job that has SubmitOptions but no PoolTask.
 // Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
-//       the thread that ends kPending accesses the callable and the outcome, until the end is
-//       published.
-//   I2  The end is published under lock_, and a waiter locks lock_ before it returns. So a job on a
-//       stack is not destroyed while its publisher still uses it. Unchecked: a lock does not record
-//       its holder.
-//   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
+//       the thread that ends kPending accesses the callable and the outcome, until that thread
+//       publishes the job's end.
+//   I2  The job's end is published under lock_, and a waiter locks lock_ before it returns. So a
+//       job on a stack is not destroyed while the publisher still uses the job. Unchecked: a lock
+//       does not record its holder.
+//   I3  references_ counts the pool, the handle of a shared job, and an alarm for the job.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): outcome visible.
-//   [job-refs]  release_reference, release_unless_last (acq_rel, both sides): the last owner sees
-//               all uses.
+//   [job-refs]  release_reference, release_unless_last (both acq_rel): the last owner sees all
+//               uses.
 class PoolJob {
  public:
   // drained: the job was a drain task, which the pool itself made.
@@ -76,21 +76,21 @@ class PoolJob {
         kind_(kind),
         references_(kind == Kind::on_heap ? 2 : 1) {}
 
-  // Called by the pool. Runs the callable unless the job has been cancelled.
+  // Runs the callable, unless the job has been cancelled. Only the pool calls execute().
   [[nodiscard]] Outcome execute() noexcept;
-  // The pool calls settle() after execute(), under the lock under which it frees the slot. settle()
-  // ends the job and returns the waiters; the pool must unlock and then wake them with
-  // wake_chain(). If the job has no other reference (`is_last`), the pool destroys the job and its
-  // outcome before the slot is free. Otherwise, the pool must not use the job any more.
+  // After execute(), the pool calls settle() under the lock under which it also frees the slot.
+  // This call ends the job and returns the waiters, which the pool must wake with wake_chain()
+  // after it unlocks. If the job has no other reference (`is_last`), the pool destroys the job and
+  // its outcome before the slot is free. Otherwise, the pool must not use the job any more.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
     bool is_unused = false;  // No caller refers to the job; it has no outcome.
   };
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
-  // The pool calls it instead of execute() and settle() to drop the task.
+  // To drop the task, the pool calls abandon() instead of execute() and settle().
   void abandon() noexcept;
-  // The exception and the type of a task without a waiter; the pool takes them after execute().
+  // A task's exception and type, which the pool takes after execute() if no caller waits.
   struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
@@ -98,24 +98,24 @@ class PoolJob {
   [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
   [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
   [[nodiscard]] bool is_drain() const noexcept { return kind_ == Kind::drain; }
-  // Called by the pool after execute(). Returns true if no handle can read the outcome any more.
+  // The pool calls is_dropped() after execute(). Returns true if no handle can read the outcome.
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
   }
-  // The pool calls it if is_dropped() is true.
+  // The pool calls drop_outcome() if is_dropped() is true.
   virtual void drop_outcome() noexcept {}
-  // Called by the pool after execute(). Prepares the job for another call and returns true, if the
-  // pool owns the only reference to an unwatched job.
+  // The pool calls make_reusable() after execute(). If the pool owns the only reference to an
+  // unwatched job, prepares the job for another call and returns true.
   [[nodiscard]] bool make_reusable() noexcept;
-  // The pool calls it under its lock when it accepts the job. From then on, the pool destroys the
-  // callable with the job. A refused callable returns to its owner.
+  // The pool calls note_accepted() under its lock when it accepts the job. The pool then destroys
+  // the callable with the job; a refused callable returns to its owner.
   void note_accepted() noexcept {
-    // Relaxed: if a reader misses the store, the callable is destroyed when the job would have run.
+    // Relaxed: if a reader misses the store, the callable exists until the job would have run.
     is_accepted_.store(true, relaxed);
   }
-  // Does the same as note_accepted(), for a drain task.
+  // Notes that the pool has accepted a drain task; see note_accepted().
   virtual void drain_accepted() noexcept {}
-  // Null for a job without attributes.
+  // Returns the job's attributes, or null if there are none.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
   // Returns the error with which the pool should refuse the job; empty if it should accept the job.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
@@ -123,9 +123,9 @@ class PoolJob {
   // A waiter calls the following functions.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Does the same for a caller that has already looked up its registration.
+  // Parks until the job's end, for a caller that has already looked up its registration.
   [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
-  // For a select: the lock of the waiter list, and the root for the BlockingScope of the wait.
+  // A select uses the lock of the waiter list, and root() for the BlockingScope of its wait.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
@@ -137,7 +137,7 @@ class PoolJob {
 
  protected:
   virtual ~PoolJob() = default;
-  // Returns the reason why there is no outcome; empty if there is an outcome.
+  // Returns the reason why the job has no outcome; empty if it has an outcome.
   [[nodiscard]] std::error_code reason_for_none() const noexcept;
 
  private:
@@ -149,18 +149,18 @@ class PoolJob {
   virtual void request_stop() noexcept = 0;
 
   [[nodiscard]] bool claim(State state) noexcept;
-  // Publishes the end, and returns the waiters, which the caller must wake.
+  // Publishes the job's end, and returns the waiters, which the caller must wake.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Releases the caller's reference and returns true, unless it is the only reference.
+  // Unless the caller has the only reference, releases the caller's reference and returns true.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
-  // Stores an exception as the outcome although the callable was not called.
+  // Stores an exception as the outcome of a callable that was not called.
   virtual void fail(std::exception_ptr exception) noexcept = 0;
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  // The pointer is compared, never dereferenced, because the pool may have been destroyed.
+  // This pointer is compared but never dereferenced, because the pool may already be destroyed.
   const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
@@ -168,7 +168,7 @@ class PoolJob {
   Errc reason_ = Errc::cancelled;
   Atomic<std::uint32_t> state_{kPending};
   Atomic<std::uint32_t> references_;
-  Atomic<bool> is_accepted_{false};  // Used only by a job with attributes.
+  Atomic<bool> is_accepted_{false};  // Used only if the job has attributes.
   SpinLock lock_;
   WaitList waiters_;
 };
@@ -199,13 +199,13 @@ class PoolCase final : public SelectCase {
   std::optional<BlockingScope> scope_;
 };
 
-// The outcome of a job: a value, or the exception that ended it.
+// Holds the outcome of a job: a value, or the exception that ended the job.
 template <class R>
 class PoolOutcome : public PoolJob {
  public:
   using PoolJob::PoolJob;
 
-  // Requires ready(). Moves the value out, or throws.
+  // Moves the value out, or throws if the job has no value. Requires ready().
   R take() {
     if (const std::error_code none = this->reason_for_none()) {
       WEFT_THROW(std::system_error(none, "weft::PoolTask: the task never ran"));
@@ -223,7 +223,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// The stop requests of a job: from its pool and, if it has one, from its own stop source.
+// Receives the stop requests of a job from its pool, and from its own stop source if it has one.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)
@@ -234,7 +234,7 @@ class PoolStop {
   [[nodiscard]] std::stop_token token() const noexcept {
     return own_.stop_possible() ? own_.get_token() : of_pool_;
   }
-  // Calls `call`. During the call, the job's own source follows stop requests of the pool.
+  // Calls `call`. During that call, the job's own source forwards stop requests of the pool.
   template <class Call>
   decltype(auto) while_following(Call call) {
     StopRegistration<RequestStop> registration;
@@ -263,7 +263,7 @@ struct NoPoolStop {
   void request() noexcept {}
 };
 
-// A submitted task that takes a token.
+// Holds a submitted callable that takes a token, and the token.
 template <class F>
 struct StoppableTask {
   using Shown = F;
@@ -273,7 +273,7 @@ struct StoppableTask {
   std::stop_token token;
 };
 
-// A job with its callable. If F is a reference, the caller keeps the callable.
+// A job and its callable. If F is a reference, the caller keeps the callable.
 template <class F, class R>
 class PoolCall : public PoolOutcome<R> {
  public:
@@ -284,7 +284,7 @@ class PoolCall : public PoolOutcome<R> {
         callable_(std::in_place, std::forward<G>(callable)),
         stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
 
-  // The pool must have refused the job.
+  // Returns the callable of a job that the pool has refused.
   [[nodiscard]] F& refused() noexcept { return *callable_; }
 
  private:
@@ -335,12 +335,12 @@ template <class F>
   return false;
 }
 
-// One accepted call, as the pool stores it: a task, or a job with waiters or attributes. An item
-// that is destroyed before it runs notifies the waiters of its job.
+// Stores a call in the pool: a task, or a job with waiters or attributes. An item that is destroyed
+// before it runs notifies the waiters of its job.
 class PoolItem {
  public:
   PoolItem() noexcept = default;
-  // The item is empty if `callable` is empty.
+  // Makes an empty item if `callable` is empty.
   template <class F>
   PoolItem(std::in_place_t, F&& callable)
       : task(is_empty_callable<std::decay_t<F>>(callable) ? Task()
@@ -350,7 +350,7 @@ class PoolItem {
       : task(std::move(other.task)),
         job(std::exchange(other.job, nullptr)),
         submitted_at(other.submitted_at) {}
-  // This item must be empty.
+  // Takes the content of `other`. This item must be empty.
   PoolItem& operator=(PoolItem&& other) noexcept {
     task = std::move(other.task);
     job = std::exchange(other.job, nullptr);
@@ -363,7 +363,7 @@ class PoolItem {
 
   [[nodiscard]] bool empty() const noexcept { return !task && job == nullptr; }
 
-  // The callable of a refused task goes back to its owner.
+  // Moves the callable of a refused task back to `owner`.
   template <class F>
   void give_back_to(std::remove_reference_t<F>& owner) noexcept {
     if (task) give_back_from<F>(task, owner);

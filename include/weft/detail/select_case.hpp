@@ -1,4 +1,4 @@
-// The alternatives that a select chooses from.
+// Declares the alternatives from which a select chooses.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,22 @@
 
 namespace weft::detail {
 
-// One alternative of a select. The case belongs to a source (a channel, a join handle, ...) whose
-// state and list of waiters have one lock. Only one select at a time uses a case. A case without a
-// lock is never ready, so a select skips the case of a null channel.
+// Represents one alternative of a select. The case belongs to a source (a channel, a join handle,
+// ...) whose state and list of waiters have one lock. Only one select at a time uses a case. A case
+// without a lock is never ready, so a select skips the case of a null channel.
 class SelectCase {
  public:
   SelectCase(const SelectCase&) = delete;
   SelectCase& operator=(const SelectCase&) = delete;
   virtual ~SelectCase() = default;
 
-  // Called by the select once this case has been chosen, with no lock held.
+  // The select calls handle() after it has chosen this case, and then holds no lock.
   virtual void handle() = 0;
 
   // Only the select that uses the case calls the other functions.
 
-  // Called once before the first wait of a select, and once after its last wait, without the lock.
+  // The select calls prepare() before its first wait, and dismiss() after its last, without the
+  // lock.
   virtual void prepare() noexcept {}
   virtual void dismiss() noexcept {}
   // Completes the case if no wait is needed. Takes and releases the lock.
@@ -30,10 +31,10 @@ class SelectCase {
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
   // Returns when to attempt again if no wake occurs; the caller holds the lock.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
-  // Called after a notifier has ended the wait through waiter(). Returns false if the case is not
-  // complete and needs another attempt.
+  // Called after a notifier has ended the select's wait through waiter(). Returns false if the case
+  // is not complete and needs another attempt.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
-  // Returns whether the kernel can make the case ready, and not only callers in this process.
+  // Returns whether the kernel, and not only a caller in this process, can make the case ready.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
   // Releases the pool slots that the caller holds, so that other tasks can use them during the
   // wait. Returns true if it released any; the select then calls reacquire_slots() after the wait.
@@ -46,7 +47,7 @@ class SelectCase {
   [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }
 
  protected:
-  // `slot` is the place of a transferred value; see Waiter.
+  // `slot` is the address to which a value is transferred; see Waiter.
   SelectCase(SpinLock* lock, WaitList* list, void* slot = nullptr) noexcept
       : lock_(lock), list_(list) {
     waiter_.slot = slot;
@@ -58,17 +59,17 @@ class SelectCase {
   Waiter waiter_;
 };
 
-// The default for a handler that the user did not pass.
+// The default handler of a case, which does nothing.
 struct Nothing {
   void operator()() const noexcept {}
 };
 
 enum : std::size_t { kNoCase = SIZE_MAX };
 
-// Waits until one of the cases is complete, and returns its index. It chooses uniformly at random
-// among cases that are ready at the same time. Returns kNoCase if `until` ended the wait; with
-// Deadline::past(), this means that no case was ready at some moment. The caller must call
-// handle().
+// Waits until one of the cases is complete, and returns its index. The function chooses uniformly
+// at random among cases that are ready at once. Returns kNoCase if `until` ended the wait; with
+// Deadline::past(), this means that no case was ready at some moment. The caller must call handle()
+// on the chosen case.
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

@@ -13,8 +13,9 @@ namespace weft::detail {
 template <class Signature>
 class SharedFunction;
 
-// A std::function that also takes move-only callables; its copies share such a callable. A type is
-// convertible to a SharedFunction only if it can be called with these arguments.
+// Does the same as std::function, but also takes move-only callables. Copies of a SharedFunction
+// share a move-only callable. A type converts to a SharedFunction only if it can be called with
+// `Arguments`.
 // Context: plain value.
 // Throws: std::bad_alloc; a call throws what the callable throws, or std::bad_function_call if
 // empty.

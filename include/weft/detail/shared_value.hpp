@@ -1,4 +1,4 @@
-// A value that many callers copy, under a lock that each caller holds for a few instructions.
+// Stores a value that many callers copy, each under a lock that is held for a few instructions.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace weft::detail {
 
-// Copies under the lock must not allocate or throw. A small T whose copies do not throw is stored
+// A copy under the lock must not allocate or throw. A small T whose copies do not throw is stored
 // directly, any other T in shared memory.
 template <class T>
 inline constexpr bool kCopiedInPlace =
@@ -16,12 +16,12 @@ inline constexpr bool kCopiedInPlace =
         std::is_nothrow_swappable_v<T> &&
     sizeof(T) <= 64;
 
-// Empty, or a T. Copies and swaps of a SharedValue do not throw.
+// Holds a T, or is empty. Copies and swaps of a SharedValue do not throw.
 template <class T>
 using SharedValue =
     std::conditional_t<kCopiedInPlace<T>, std::optional<T>, std::shared_ptr<const T>>;
 
-// Throws whatever moving T throws, and std::bad_alloc if the value is stored in shared memory.
+// Throws whatever a move of T throws; for a T in shared memory, also std::bad_alloc.
 template <class T>
 [[nodiscard]] SharedValue<T> make_shared_value(T&& value) {
   if constexpr (kCopiedInPlace<T>) {

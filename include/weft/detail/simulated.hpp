@@ -1,4 +1,4 @@
-// The clock and the random numbers of a simulation (weft/sim.hpp), which replace the machine's.
+// Provides a simulation (weft/sim.hpp) with its own clock and random numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace weft::detail {
 struct Simulated {
   // Returns whether the caller runs on the simulation's own thread.
   bool (*is_inside)() noexcept;
-  // Returns the monotonic clock of the calling fiber's host, in nanoseconds.
+  // Returns the time of the calling fiber's host by its monotonic clock, in nanoseconds.
   std::int64_t (*now)() noexcept;
-  // Returns the monotonic clock of the machine that runs all hosts, in nanoseconds. The second
-  // function returns that clock's time at which the host's clock shows `host_time`.
+  // Returns the monotonic time of the machine that runs all hosts, in nanoseconds. The second
+  // function converts `host_time`, a time of the host's clock, to the machine's clock.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
-  // Returns the nanoseconds since 1970, by the clock of the calling fiber's host.
+  // Returns the nanoseconds since 1970 according to the wall clock of the calling fiber's host.
   std::int64_t (*wall_clock)() noexcept;
   // Returns 64 random bits that derive from the simulation's seed. Requires is_inside().
   std::uint64_t (*random)() noexcept;
@@ -32,14 +32,15 @@ struct Simulated {
 // Null while no simulation runs. Relaxed: the pointer refers to constants.
 inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
-// Returns null while no simulation runs. Any fiber or thread may call it; it never parks.
+// Returns the simulation's functions; null while no simulation runs. Any fiber or thread may call
+// this function, which never parks.
 [[nodiscard, gnu::always_inline]] inline const Simulated* simulated() noexcept {
   return installed_simulation.load(relaxed);
 }
 
 #endif
 
-// Returns whether the caller is part of a simulation. Any thread may call it; it never parks.
+// Returns whether the caller is part of a simulation. Never parks; any thread may call it.
 [[nodiscard]] inline bool is_simulated() noexcept {
   const Simulated* simulation = simulated();
   return simulation != nullptr && simulation->is_inside();

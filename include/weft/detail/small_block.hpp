@@ -1,4 +1,4 @@
-// Small blocks of memory, for objects that are as short-lived as a fiber.
+// Allocates small blocks of memory for objects that are as short-lived as a fiber.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// Like operator new and operator delete, for memory that is small and short-lived: a worker keeps
-// some blocks for reuse. A thread may free memory that another thread has allocated. Throws
+// Like operator new and operator delete, for small and short-lived memory. Each worker keeps some
+// free blocks for reuse. A thread may free memory that another thread has allocated. Throws
 // std::bad_alloc.
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;
@@ -18,7 +18,7 @@ struct SmallBlock {
   static void operator delete(void* memory, std::size_t bytes) noexcept {
     free_small(memory, bytes);
   }
-  // Used for a class with a larger alignment.
+  // The compiler calls this overload for a class with a larger alignment.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);
   }

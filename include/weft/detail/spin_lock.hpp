@@ -1,4 +1,4 @@
-// A lock for critical sections of a few instructions.
+// Provides a lock for critical sections of a few instructions.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -7,12 +7,13 @@
 
 namespace weft::detail {
 
-// Guards the wait lists of primitives and other sections of a few dozen instructions. It is never
-// held across a callback or an allocation. A caller may pass it to an After, which unlocks it after
-// the switch. So a waiter becomes visible only once the waiter's registers are saved.
+// Guards the wait lists of primitives and other sections of a few dozen instructions. The lock is
+// never held across a callback or an allocation. A caller may pass the lock to an After, which
+// unlocks it after the switch. So a waiter becomes visible only after its fiber's registers are
+// saved.
 // Order
-//   [spin]  unlock stores false (release) -> lock exchanges (acquire): the previous section is
-//           visible.
+//   [spin]  unlock stores false (release) -> lock exchanges (acquire): writes of the previous
+//           critical section are visible.
 class WEFT_LOCK("spin lock") SpinLock {
  public:
   [[gnu::always_inline]] void lock() noexcept WEFT_ACQUIRES() {
@@ -28,8 +29,8 @@ class WEFT_LOCK("spin lock") SpinLock {
   }
 
  private:
-  // Backs off, then lets other threads run: the holder may have lost its processor.
-  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
+  // Spins for a while, then lets other threads run: the holder may have lost its processor.
+  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: implements the lock.
 
   Atomic<bool> locked_{false};
 };

@@ -1,4 +1,4 @@
-// The free space of a fiber's stack.
+// Measures the free space of a fiber's stack.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// The handler takes a ChannelStatus, or nothing. A notifier that ends the wait has either granted
-// the send or closed the target.
+// The handler takes a ChannelStatus, or no argument. A notifier that ends the wait has either
+// granted the send or closed the target.
 template <class Handler>
 class StatusCase : public SelectCase {
  public:
@@ -25,7 +25,7 @@ class StatusCase : public SelectCase {
   StatusCase(SpinLock* lock, WaitList* list, void* slot, Handler handler)
       : SelectCase(lock, list, slot), handler_(std::move(handler)) {}
 
-  // Stores the result of an attempt to send. Returns whether this result completes the case.
+  // Stores the status of an attempt to send. Returns whether this status completes the case.
   [[nodiscard]] bool note(ChannelStatus status) noexcept {
     status_ = status;
     return status != ChannelStatus::would_wait;

@@ -1,4 +1,4 @@
-// A callback for a stop request, safe for fibers.
+// Registers callbacks for stop requests safely on fibers.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 namespace weft::detail {
 
-// A std::stop_callback that one thread may add and another thread may remove. Its removal compares
-// the calling thread with the thread that requests the stop, to decide whether it must wait for the
-// callback's end. Compilers may cache the thread's identity across a switch. With an outdated
+// A std::stop_callback that one thread may add and another thread may remove. To decide whether it
+// must wait for the callback's end, the removal compares the calling thread with the thread that
+// requests the stop. Compilers may keep a cached thread identity across a switch. With an outdated
 // identity, the removal might not wait, and the callback would use destroyed objects. So the
-// removal is a separate function, which no cached value reaches.
+// removal is a separate function, in which the compiler cannot use a cached identity.
 template <class Callback>
 class StopRegistration {
  public:
@@ -20,13 +20,12 @@ class StopRegistration {
   StopRegistration(const StopRegistration&) = delete;
   StopRegistration& operator=(const StopRegistration&) = delete;
 
-  // Calls `callback` when a stop of `token` is requested, or at once if a stop was requested
-  // before.
+  // Calls `callback` on the stop request of `token`, or at once if a stop was requested earlier.
   void add(const std::stop_token& token, Callback callback) noexcept {
     remove();
     callback_.emplace(token, std::move(callback));
   }
-  // Waits for the end of a callback in progress.
+  // Removes the callback; if it is running, waits for its end.
   [[gnu::noinline]] void remove() noexcept { callback_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// A callable that is moved, run once and destroyed.
+// Stores a callable that is moved, run once and destroyed.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// The type that a dump shows for a callable: its own type, or the type that it declares as Shown.
+// The type that a dump shows for a callable: Callable, or the type that Callable declares as Shown.
 template <class Callable>
 struct ShownType {
   using Type = Callable;
@@ -24,8 +24,8 @@ struct ShownType<Callable> {
   using Type = typename Callable::Shown;
 };
 
-// A callable declares the object through which callers wait for it: its join target, for example a
-// JoinCore or a WaitGroup.
+// A callable with a join target: the object through which callers wait for the callable, for
+// example a JoinCore or a WaitGroup.
 template <class Callable>
 concept HasJoinTarget = requires(const Callable& callable) {
   { callable.join_target() }
@@ -33,7 +33,7 @@ concept HasJoinTarget = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once. A callable of up to kInlineSize bytes is
-// stored inside; a larger callable in one allocation, a small block if possible. Not thread-safe: a
+// stored inside; a larger callable in one allocation, if possible a small block. Not thread-safe: a
 // task has one owner at a time. Any thread may call the functions whose names end in _hint.
 class Task {
  public:
@@ -46,8 +46,8 @@ class Task {
       Task(F&& callable)  // NOLINT(google-explicit-constructor): a callable is a task.
       : Task(std::in_place_type<std::decay_t<F>>, std::forward<F>(callable)) {}
 
-  // Constructs the callable from its members. A move would read whole words that have just been
-  // written in parts, for which the processor would have to wait.
+  // Constructs the callable from its members. A move would read whole words just after their parts
+  // were written, and the processor would have to wait for these writes.
   template <class Callable, class... Members>
   explicit Task(std::in_place_type_t<Callable>, Members&&... members) {
     if constexpr (kFitsInline<Callable>) {
@@ -68,7 +68,7 @@ class Task {
     }
     return *this;
   }
-  // A faster move assignment: this task must be empty, and `other` must have a callable.
+  // Moves faster than the assignment. This task must be empty, and `other` must have a callable.
   void refill(Task&& other) noexcept {
     const Operations& operations = other.use_up();
     set_operations(operations);
@@ -88,7 +88,7 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
-  // Returns the callable, which must be of type Callable and must not have run.
+  // Returns the stored callable, which must be of type Callable and must not have run.
   template <class Callable>
   [[nodiscard]] Callable& callable() noexcept {
     if constexpr (kFitsInline<Callable>) {
@@ -105,7 +105,7 @@ class Task {
   }
 
   // Returns the join target of a task that another thread may be destroying. read(from, to, bytes)
-  // copies memory, and returns false on failure. The callable's first bytes set the target.
+  // must copy memory, and return false on failure. The callable's first bytes determine the target.
   template <class Read>
   [[nodiscard]] const void* join_target_hint(Read read) const noexcept {
     const Operations* operations = operations_hint();
@@ -135,16 +135,16 @@ class Task {
   struct Operations {
     void (*run)(void* storage);
     void (*destroy)(void* storage) noexcept;
-    // Null if copying the bytes moves the callable, as is the case for most captures.
+    // Null if a copy of the bytes moves the callable, as for most captures.
     void (*relocate)(void* from, void* to) noexcept;
-    const void* (*join_target)(const void* storage) noexcept;  // Null without a target.
+    const void* (*join_target)(const void* storage) noexcept;  // Null if there is no target.
     const std::type_info* type;
     std::size_t box_bytes;  // 0 for a callable inside the task.
   };
   static constexpr std::size_t kMostBoxBytes = 256;
 
-  // Marks the address once the callable is used up, so that dumps still show its type. A task that
-  // never had a callable also has the mark, so one bit shows whether there is a callable.
+  // Marks the address once the callable is used up, so that dumps still show the callable's type. A
+  // task that never had a callable also has this mark, so one bit shows whether it has a callable.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -186,7 +186,7 @@ class Task {
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    // Not a std::unique_ptr: <memory> would add a tenth of the compile time of <thread>.
+    // std::unique_ptr is not used: <memory> would add a tenth of <thread>'s compile time.
     const struct Owner {
       Box<Callable>* box;
       ~Owner() { delete box; }
@@ -260,8 +260,8 @@ class Task {
     return *reinterpret_cast<const Operations*>(take_operations());
   }
 
-  // Copies one word at a time. Words that a caller has just written are still on their way to the
-  // cache. A processor forwards such a word to a read of one word, but not to a read of two.
+  // Copies one word at a time. Words that a caller has just written may not yet be in the cache. A
+  // processor forwards such a word to a read of one word, but not to a read of two words.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
@@ -281,8 +281,8 @@ class Task {
   }
 
   // The address of an Operations, with kUsedUp once the callable is used up; kUsedUp alone before
-  // the first callable. Relaxed: only the owner writes the address. Dumps may read a stale address,
-  // because an Operations never changes.
+  // the first callable. Relaxed: only the owner writes the address. A dump may read a stale
+  // address, because an Operations never changes.
   Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };

@@ -1,4 +1,4 @@
-// The attributes of a task with SubmitOptions.
+// Stores the attributes of a task with SubmitOptions.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ namespace weft::detail {
 
 class PoolJob;
 
-// Part of a job. The attributes are constant once the job is submitted. The links belong to the
-// pool's backlog, under the pool's lock. One caller at a time accesses the other members: first the
-// submitter, then the thread that runs or drops the job.
+// Belongs to a job. The attributes are constant once the job is submitted. The links belong to the
+// pool's backlog, and the pool's lock guards them. One caller at a time accesses the other members:
+// first the submitter, then the thread that runs or drops the job.
 struct TaskAttributes {
   struct CancelJob {
     PoolJob* job;
@@ -27,14 +27,14 @@ struct TaskAttributes {
   TaskAttributes(const TaskAttributes&) = delete;
   TaskAttributes& operator=(const TaskAttributes&) = delete;
 
-  // Throws std::invalid_argument, which names the invalid field.
+  // Sets the attributes. Throws std::invalid_argument, which names the invalid field.
   void set(const SubmitOptions& options, bool takes_stop);
-  // From now on, a stop request drops the job, or stops the job if it is running.
+  // Registers `token`: a stop request then drops the job, or stops the job if it is running.
   void listen(const std::stop_token& token) noexcept {
     if (token.stop_possible()) stop.add(token, CancelJob{job});
   }
-  // Called by the submitter or the thread that runs or drops the job, never by the alarm's
-  // callback.
+  // The submitter, or the thread that runs or drops the job, calls disarm(); the alarm's callback
+  // must not.
   void disarm() noexcept;
 
   PoolJob* const job;
@@ -45,15 +45,15 @@ struct TaskAttributes {
   std::chrono::nanoseconds timeout = kNever;
 
   std::int64_t submitted_at = 0;  // As in PoolItem, while the job is queued.
-  std::uint64_t number = 0;       // The order of acceptance among tasks with attributes.
+  std::uint64_t number = 0;       // Numbers the accepted tasks with attributes.
   // The number of tasks without attributes that were accepted before this task.
   std::uint64_t plain_before = 0;
-  TaskAttributes* next = nullptr;  // Links the list of tasks that may start, or of held-up tasks.
+  TaskAttributes* next = nullptr;         // In the list of startable or held-up tasks.
   TaskAttributes* previous = nullptr;     //
   TaskAttributes* next_of_key = nullptr;  // The next task that waits for the same key.
-  // The last task of that chain; used by the task that holds the key.
+  // The last task that waits for the key; used only in the task that holds the key.
   TaskAttributes* last_of_key = nullptr;
-  unsigned rank = 0;  // The task's rank in a heap of late tasks; see PriorityLevel.
+  unsigned rank = 0;  // The task's index in a heap of late tasks; see PriorityLevel.
   TaskAttributes* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;

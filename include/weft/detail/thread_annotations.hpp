@@ -1,4 +1,4 @@
-// Annotations of locks for clang's -Wthread-safety; empty for other compilers.
+// Annotates locks for clang's -Wthread-safety; the macros are empty for other compilers.
 #pragma once
 
 #ifdef __clang__
@@ -7,20 +7,20 @@
 #define WEFT_ANALYSIS(attribute)
 #endif
 
-// Mark a class that is a lock, and a class whose objects hold a lock as long as they live.
+// Mark a class that is a lock, and a class whose objects hold a lock until their destruction.
 #define WEFT_LOCK(name) WEFT_ANALYSIS(capability(name))
 #define WEFT_SCOPED_LOCK WEFT_ANALYSIS(scoped_lockable)
-// Marks a member that is used only with the lock held; the second form is for the target of a
+// Marks a member that code uses only while it holds the lock. The second form marks the target of a
 // pointer.
 #define WEFT_GUARDED_BY(lock) WEFT_ANALYSIS(guarded_by(lock))
 #define WEFT_POINTEE_GUARDED_BY(lock) WEFT_ANALYSIS(pt_guarded_by(lock))
-// Mark a function that requires, acquires or releases a lock. A wait counts as a release, although
-// the lock is released only after the switch.
+// Mark a function that requires, acquires or releases a lock. A call that parks counts as a
+// release, although the lock is released only after the switch.
 #define WEFT_REQUIRES(...) WEFT_ANALYSIS(requires_capability(__VA_ARGS__))
 #define WEFT_ACQUIRES(...) WEFT_ANALYSIS(acquire_capability(__VA_ARGS__))
 #define WEFT_TRY_ACQUIRES(...) WEFT_ANALYSIS(try_acquire_capability(__VA_ARGS__))
 #define WEFT_RELEASES(...) WEFT_ANALYSIS(release_capability(__VA_ARGS__))
-// Marks a function that returns the given lock.
+// Marks a function that returns the lock `lock`.
 #define WEFT_RETURNS_LOCK(lock) WEFT_ANALYSIS(lock_returned(lock))
 // Marks functions whose locks the analysis cannot follow; each use states the reason.
 #define WEFT_NOT_ANALYZED WEFT_ANALYSIS(no_thread_safety_analysis)

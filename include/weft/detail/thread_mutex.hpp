@@ -1,4 +1,4 @@
-// A mutex for threads, with annotations for the lock analysis.
+// Declares a mutex for threads, with annotations for clang's lock analysis.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,7 @@
 
 namespace weft::detail {
 
-// A std::mutex: its waiters block their threads. A fiber never holds it across a switch.
+// A std::mutex, whose lock() blocks the thread. A fiber never holds it across a switch.
 class WEFT_LOCK("mutex") ThreadMutex {
  public:
   constexpr ThreadMutex() noexcept = default;

@@ -1,4 +1,4 @@
-// The events of a trace, for all code that records them.
+// Declares the events of a trace, for all code that records events.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ enum class TraceKind : std::uint8_t {
   pool_refuse,
 };
 
-// Whether a trace is being recorded. Relaxed: a hint; a worker sees a change when it next reads the
-// flag.
+// True while a trace is recorded. Relaxed: the flag is a hint; a worker sees a change when it next
+// reads the flag.
 extern Atomic<bool> tracing;
 [[nodiscard, gnu::always_inline]] inline bool is_tracing() noexcept {
   return tracing.load(relaxed);
 }
 
-// Records an event of a pool, or a fiber's name, with the first characters of `text`. Requires
+// Records a pool event or a fiber's name; keeps only the first characters of `text`. Requires
 // is_tracing(). Fibers and plain threads may call it. Never parks.
 [[gnu::cold]] void trace_text(TraceKind kind, std::string_view text) noexcept;
 

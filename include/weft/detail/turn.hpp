@@ -1,4 +1,4 @@
-// The turn of a fiber: how long it may run without a wait.
+// Limits a fiber's turn: the time for which the fiber may run without a wait.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -8,16 +8,17 @@ namespace weft::detail {
 // Shows whether the turn of the fiber that runs on a worker is over. Each worker has its own Turn,
 // in a separate cache line. All accesses are relaxed, because the flags are hints.
 struct Turn {
-  // A caller that sees true calls give_way(). While locks record their owners, the flag stays set,
-  // even for plain threads, and `has_ended` shows whether the turn is over.
+  // A caller that sees true calls give_way(). While locks record their owners, `over` stays set,
+  // even for plain threads; `has_ended` then shows whether the turn is over.
   Atomic<bool> over{false};
   Atomic<bool> has_ended{false};
 };
 
 }  // namespace weft::detail
 
-// The turn of the calling thread's worker; for plain threads, a turn that is never over. Only
-// is_turn_over() reads it: a compiler may keep the address of a thread_local across a switch.
+// Points to the Turn of the calling thread's worker; on a plain thread, to a Turn that is never
+// over. Only is_turn_over() reads the pointer: a compiler may keep the address of a thread_local
+// across a switch.
 extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
@@ -29,7 +30,7 @@ namespace weft::detail {
 [[nodiscard, gnu::always_inline]] inline bool is_turn_over() noexcept {
   const Turn* turn;
   bool is_over;
-  // Volatile and with a clobber, so that every call reads the thread register again.
+  // The asm is volatile and has a clobber, so every call reads the thread register again.
   asm volatile(
       "movq weft_current_turn@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0\n\t"
@@ -45,15 +46,15 @@ namespace weft::detail {
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
-// Lets other fibers run if the calling fiber's turn is over: see give_way_if_due(). Does nothing
+// Lets other fibers run if the calling fiber's turn is over; see give_way_if_due(). Does nothing
 // outside of fibers.
 void give_way() noexcept;
 
-// Called at the start of each call that may park, before anything is locked. So a fiber that never
-// has to wait lets other fibers run once its turn of 1 ms is over. The check costs one load from a
-// cache line of the worker. Channel calls check only at their end, and only if they did not park.
-// Calls that promise not to park (try_..., spawn, wake) must not use it, because their caller may
-// hold a mutex of the thread.
+// Each call that may park calls this function first, before it locks anything. So a fiber that
+// never has to wait lets other fibers run once its turn of 1 ms is over. The check costs one load
+// from a cache line of the worker. Channel calls check only at their end, and only if they did not
+// park. Calls that promise not to park (try_..., spawn, wake) must not use it, because their caller
+// may hold a mutex of the thread.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

@@ -1,9 +1,9 @@
 // The waist: the only interface between the code that runs fibers and the code that fibers run.
 //
 // All layers above (sync, net, pool, channels, join handles) use these functions and have no access
-// to workers or queues; the scheduler implements the functions. Five small headers declare the
-// others: turn.hpp, local_node.hpp, alarm.hpp, blocking.hpp and simulated_process.hpp.
-// `tools/check_symbols` lists all.
+// to workers or queues; the scheduler implements the functions. Five small headers declare the rest
+// of the waist: turn.hpp, local_node.hpp, alarm.hpp, blocking.hpp and simulated_process.hpp.
+// `tools/check_symbols` lists all functions.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 #include <weft/detail/wait_reason.hpp>
 #include <weft/spawn_options.hpp>
 
-// The scheduler owns it; code above the waist does not access it.
+// The scheduler owns the class Fiber; code above the waist does not access its members.
 namespace weft::fibers {
 struct Fiber;
 }
 
 namespace weft::detail {
 
-struct ThreadSeat;  // Where a plain thread sleeps.
+struct ThreadSeat;  // The object on which a plain thread sleeps.
 
-// A call that the worker makes after the switch, once the parked fiber's registers are saved. Only
-// this call publishes a waiter, so a wake can never precede its park. `argument` must not point
-// into the parking stack, unless the call's last access to it precedes the publication of the
-// waiter.
+// A function call that the worker makes after the switch, once the parked fiber's registers are
+// saved. Only this call makes a waiter visible to other threads, so a wake can never precede the
+// park. `argument` must not point into the parking stack, unless the call no longer uses it once
+// the waiter is visible.
 struct After {
   void (*call)(void* argument) noexcept;
   void* argument;
@@ -45,15 +45,15 @@ class Waker {
     return Waker(reinterpret_cast<std::uintptr_t>(seat) | kThreadBit);
   }
   [[nodiscard]] bool is_thread() const noexcept { return (bits_ & kThreadBit) != 0; }
-  // Requires !is_thread().
+  // Returns the fiber. Requires !is_thread().
   [[nodiscard]] fibers::Fiber* fiber() const noexcept {
     return reinterpret_cast<fibers::Fiber*>(bits_);
   }
-  // Requires is_thread().
+  // Returns the seat of the plain thread. Requires is_thread().
   [[nodiscard]] ThreadSeat* thread() const noexcept {
     return reinterpret_cast<ThreadSeat*>(bits_ & ~kThreadBit);
   }
-  // Called shortly before a wake, because the fiber's record is most likely not in the cache.
+  // Prefetches the fiber's record, which most likely is not in the cache, shortly before a wake.
   void prefetch() const noexcept { __builtin_prefetch(reinterpret_cast<void*>(bits_), 1); }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
 
@@ -63,9 +63,9 @@ class Waker {
   std::uintptr_t bits_ = 0;
 };
 
-// Decides, once, which party ends a wait: a notifier, the clock or a stop request. The claim is on
-// the waiting caller's stack. A loser must not access the waiter any more, except under the lock of
-// the list that contains the waiter.
+// Decides once which party ends a wait: a notifier, the clock or a stop request. The claim is on
+// the waiting caller's stack. A party that loses must not access the waiter any more, except under
+// the lock of the list that contains the waiter.
 // Order
 //   [claim]  try_claim (acq_rel) -> winner (acquire): the winner's earlier writes are visible.
 class Claim {
@@ -84,15 +84,15 @@ class Claim {
   Atomic<std::uint32_t> winner_{kNobody};
 };
 
-// Makes a new fiber runnable: in the queue of the worker, if a fiber calls spawn(); in the inject
-// queue of the current runtime, if a plain thread does. Never parks. Throws std::system_error
-// (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc; `task` is then
-// unchanged.
+// Makes a new fiber runnable. If a fiber calls spawn(), the new fiber enters the worker's queue; if
+// a plain thread does, the inject queue of the current runtime. Never parks. Throws
+// std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc;
+// `task` is then unchanged.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
-// Makes a new fiber that is parked before its first step: wake() starts it. Like any parked caller,
-// the fiber must be woken exactly once. Never parks. Throws what spawn() throws.
+// Makes a new fiber that is parked before its first step: wake() starts it. The caller must arrange
+// exactly one wake() of this fiber. Never parks. Throws what spawn() throws.
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
 // Returns the calling fiber or plain thread.
@@ -107,23 +107,24 @@ void park(After after, WaitReason reason) noexcept;
 // claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
-// Parks the caller until the deadline, even if the deadline has already passed. It costs less than
-// park_until(), and no other thread may wake the caller.
+// Parks the caller until the deadline, even if the deadline has already passed. A sleep costs less
+// than park_until(), but no other thread may wake the caller.
 void sleep_until(Deadline deadline) noexcept;
 
 // Replaces a park that waits for the end of a fiber of `target` (see Task::join_target). If such a
 // fiber was recently spawned on this worker and has not started, it runs on the caller's stack. The
-// caller must be a fiber with enough room on its stack. Meanwhile, the caller is the fiber's
-// parent, and counts as waiting for `reason`. Returns false if there is no such fiber, or if it is
-// time for other fibers to run. A parent can do nothing until its child has ended. So only a wait
-// without a deadline may call it: a wait for all fibers of the target, or for its only fiber.
+// caller must be a fiber with enough room on its stack. During that run, the caller is the fiber's
+// parent, and counts as waiting for `reason`. Returns false if there is no such fiber, or if the
+// caller should let other fibers run first. A parent can do nothing until its child has ended. So
+// only a wait without a deadline may call it: a wait for all fibers of the target, or for its only
+// fiber.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
-// Makes a parked fiber or thread runnable. Must be called exactly once per park. Any thread may
-// call it. The call synchronizes with the return of the park.
+// Makes a parked fiber or thread runnable. Wakers must call it exactly once per park. Any thread
+// may call it. The call synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
-// Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
+// Lets other ready fibers of this worker run first. A plain thread yields its processor.
 void yield() noexcept;
 
 }  // namespace weft::detail

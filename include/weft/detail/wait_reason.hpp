@@ -1,4 +1,4 @@
-// The reasons for which fibers park.
+// Lists the reasons for which fibers park.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class WaitReason : std::uint8_t {
   channel_send,
   channel_receive,
   select,
-  select_socket,  // A select that the kernel may also end.
+  select_socket,  // A select with a case that the kernel may make ready.
   timer,
   pool_submit,
   pool_idle,
@@ -32,7 +32,7 @@ enum class WaitReason : std::uint8_t {
   readable,
   writable,
   blocking,
-  stack,  // A fiber that has not started, because the system provides no stack.
+  stack,  // A fiber that cannot start, because the system provides no stack.
 };
 [[nodiscard]] const char* to_string(WaitReason reason) noexcept;
 

@@ -1,4 +1,4 @@
-// Wait queues, first come, first served.
+// Implements FIFO wait queues.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace weft::detail {
 
-// One wait of one caller, on the caller's stack. The lock of the list guards the waiter. Unchecked:
-// no member refers to that lock.
+// Represents one wait of a caller, on that caller's stack. The lock of the list guards the waiter.
+// Unchecked: no member refers to that lock.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
   Waker waker;
-  // Null: only the thread that removes the waiter from the list can end this wait.
+  // If null, only the thread that removes the waiter from the list can end this wait.
   Claim* claim = nullptr;
-  void* slot = nullptr;      // Where a value is transferred, if the primitive transfers one.
-  std::uint64_t amount = 0;  // The requested amount (a semaphore's permits).
+  void* slot = nullptr;      // The address to which a primitive transfers a value, if any.
+  std::uint64_t amount = 0;  // The requested amount, for example of permits.
   bool linked = false;
-  bool claimed = false;  // A notifier has removed the waiter, and so ended the wait.
-  bool granted = false;  // Set by the notifier: the waiter has received what it waited for.
+  bool claimed = false;  // True after a notifier has removed the waiter and so ended the wait.
+  bool granted = false;  // True if the notifier has given the waiter what it waited for.
 };
 
-// A FIFO of waiters, guarded by its owner's lock.
-// Invariant: a waiter is linked exactly while it is in the list.
+// A FIFO list of waiters. The lock of the list's owner guards the list.
+// Invariant: a waiter has links exactly while it is in the list.
 class WaitList {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -48,7 +48,7 @@ class WaitList {
     (first_ == nullptr ? last_ : first_->previous) = &waiter;
     first_ = &waiter;
   }
-  // If `next` is null, inserts at the end.
+  // Inserts `waiter` before `next`; if `next` is null, at the end.
   void insert_before(Waiter* next, Waiter& waiter) noexcept {
     if (next == nullptr) return push_back(waiter);
     waiter.linked = true;
@@ -77,7 +77,8 @@ class WaitList {
     }
     return nullptr;
   }
-  // Does the same for a waiter that the caller has erased from the list.
+  // Ends the wait of a waiter that the caller has erased from the list; false if the wait is
+  // already over.
   [[nodiscard]] static bool try_claim(Waiter& waiter) noexcept {
     if (waiter.claim != nullptr && !waiter.claim->try_claim(Claim::kNotifier)) return false;
     waiter.claimed = true;
@@ -111,22 +112,22 @@ class WaitList {
   Waiter* last_ = nullptr;
 };
 
-// The body of an After, which runs after the switch; the parking caller has passed the lock to it.
+// An After calls this function to unlock the lock that the parking caller has passed on.
 inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   static_cast<SpinLock*>(held)->unlock();
 }
 
-// Returns an After that unlocks `lock`: data published under the lock becomes visible only once the
-// parked fiber's registers are saved. For the lock analysis, this call releases the lock, because
-// the After now owns it.
+// Returns an After that unlocks `lock`. So data written under the lock becomes visible only after
+// the parked fiber's registers are saved. For the lock analysis, this call releases the lock,
+// because the After now owns it.
 [[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
     WEFT_RELEASES(lock) WEFT_NOT_ANALYZED {
   return {unlock_handed_over, &lock};
 }
 
 // Parks the caller at the back of `list` until another thread removes and wakes it. The caller must
-// hold `lock`, which guards the list; the call releases the lock. A list is a WaitList, or a type
-// with the same push_back() and erase_if_linked() that orders waiters in its own way.
+// hold `lock`, which guards the list; the call releases the lock. `List` is WaitList, or a type
+// with the same push_back() and erase_if_linked() that orders its waiters differently.
 template <class List>
 void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {
@@ -135,8 +136,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, to keep waits without
-// a limit fast.
+// Implements wait_in_until() for an `until` that may end the wait. Not inlined, to keep waits
+// without a limit fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,
@@ -159,8 +160,8 @@ template <class List>
   return winner;
 }
 
-// Waits as wait_in() does, but `until` may end the wait. Returns the party that ended the wait; if
-// it was not a notifier, removes the waiter from the list.
+// Waits as wait_in() does, but `until` may end the wait. Returns which party ended the wait. Unless
+// a notifier did, removes the waiter from the list.
 template <class List>
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,

@@ -1,4 +1,4 @@
-// Short messages for calls of a group with a callable of a wrong form.
+// Gives compilers a short message for a group's call with a callable of a wrong form.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Short messages for calls of a pool with a callable of a wrong form.
+// Gives compilers a short message for a pool's call with a callable of a wrong form.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,15 @@
 
 namespace weft::detail {
 
-// Each function has its own assertion: a shared one would make clang's message three lines longer.
+// Each function has its own assertion: a shared assertion would make clang's message three lines
+// longer.
 #define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
 
 template <class F>
 concept WrongForPool = !PoolCallable<F>;
 
 // Has an overload for each function of FiberPool and PoolSet that takes a callable. Both classes
-// add these overloads to their own by using-declarations.
+// add these overloads to their own overloads through using-declarations.
 class WrongPoolCalls {
  public:
   template <WrongForPool F>

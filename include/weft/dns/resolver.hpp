@@ -1,4 +1,4 @@
-// A resolver of names that blocks no thread.
+// Resolves names without blocking a thread.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weft::dns {
 
-// An option with its default takes its value from /etc/resolv.conf or c-ares.
+// An option that keeps its default takes its value from /etc/resolv.conf or c-ares.
 struct ResolverOptions {
   // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
@@ -26,16 +26,16 @@ struct ResolverOptions {
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
-// Queries name servers with c-ares: the calling fiber waits for their sockets, without a thread. So
-// the number of queries is not limited, and an abandoned query ends at once. The fiber reads
+// Queries name servers with c-ares. The calling fiber waits for the sockets, and no thread blocks.
+// So the number of queries is not limited, and an abandoned query ends at once. The fiber reads
 // /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS, LDAP,
 // systemd's containers).
 // Context: fibers and plain threads of a runtime; resolve() parks.
-// Errors: as AnyResolver::resolve(); Errc::no_runtime; the system's without a descriptor or memory.
+// Errors: the same as for AnyResolver::resolve(); Errc::no_runtime; errors of the system.
 // Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:
-  // Makes a resolver, which opens nothing yet. Queries refer to its `options` without copies.
+  // Makes a resolver, which opens no socket yet. Queries refer to the stored options.
   explicit Resolver(ResolverOptions options = {});
 
  private:

@@ -35,18 +35,18 @@ struct ClientOptions {
   // How long a call with "Expect: 100-continue" waits for the server before it sends the body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The size limit of an answer's head with all interim heads (100, 103), and of its trailers.
+  // The size limit of an answer's head with all interim heads (100, 103), and of the trailers.
   std::size_t head_bytes = 64 * 1024;
   // The largest number of headers in each head, and in the trailers.
   std::size_t headers = 128;
   // The size limit of Reply::read_all(), in bytes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
   // Requests compressed answers, unless a call has an Accept-Encoding or a Range, and decompresses
-  // gzip bodies as they are read; body_bytes then limits the text. Headers do not change.
+  // gzip bodies during reads; body_bytes then limits the decompressed body. Headers do not change.
   bool decompress = false;
   // The largest number of redirects of a call. With 0, send() returns redirects as answers.
   std::size_t max_redirects = 10;
-  // The layer for https: tls::client_layer(context). Empty: an https URL is Errc::unsupported.
+  // The layer for https: tls::client_layer(context). Empty: https URLs are Errc::unsupported.
   ClientLayer secure = {};
   // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
@@ -61,15 +61,16 @@ struct ClientOptions {
   CookieJar* cookies = nullptr;
 };
 
-// The request for Client::send().
+// Describes the request for Client::send().
 struct Call {
   // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port.
   // CONNECT has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // The client itself writes Connection, Content-Length and Transfer-Encoding. A Cookie replaces
-  // the cookies of the jar, and a Host the URL's host, until a redirect to another origin. With
-  // "Expect: 100-continue", the client does not send the body if a final answer arrives first.
+  // The client itself writes Connection, Content-Length and Transfer-Encoding. A Cookie header
+  // replaces the cookies of the jar, and a Host header the URL's host, until a redirect to another
+  // origin. With "Expect: 100-continue", the client does not send the body if a final answer
+  // arrives first.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Replaces `body`: returns the next part, or weft::Errc::end_of_stream; the body is sent in
@@ -78,8 +79,8 @@ struct Call {
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// An answer whose body is read on demand; move-only. The connection returns to the client at the
-// end of the body. If the reply is destroyed earlier, the connection is closed.
+// Holds an answer, whose body is read on demand. A Reply is move-only. The connection returns to
+// the client at the end of the body. If the reply is destroyed earlier, the connection is closed.
 // Context: fibers and plain threads, one caller at a time; reads park.
 // Throws: std::bad_alloc.
 class Reply {
@@ -90,7 +91,7 @@ class Reply {
   Reply(Reply&& other) noexcept;
   // Ends its own reply as the destructor does, and takes the reply of `other`.
   Reply& operator=(Reply&& other) noexcept;
-  // Closes the connection, unless the body has been read to its end. Parks briefly at most.
+  // Closes the connection, unless the body has been read to its end. Parks only briefly.
   ~Reply();
 
   // Returns the status code, such as 200 or 404.
@@ -131,7 +132,7 @@ class Reply {
   std::unique_ptr<State> state_;
 };
 
-// Counts since the client was made; they may be stale.
+// Holds counts since the client was made, which may be stale.
 struct ClientStats {
   std::uint64_t connections = 0;  // Connections made.
   std::uint64_t reused = 0;       // Requests that used an idle connection.
@@ -142,7 +143,7 @@ class ClientCore;
 
 // Sends requests over connections that it keeps for reuse. The client does not cache answers.
 // Context: fibers and plain threads of one runtime; send() and get() park.
-// Throws: std::bad_alloc; send() and get() also as go().
+// Throws: std::bad_alloc; send() and get() also throw whatever go() throws.
 // Lifetime: the client must not outlive the runtime.
 class Client {
  public:
@@ -159,8 +160,8 @@ class Client {
   // `until` can end each wait. After 303, every method except HEAD becomes GET; after 301 and 302,
   // POST becomes GET. Other redirects keep method and body. The client does not send Authorization,
   // Cookie and similar headers to another scheme, host or port, and follows no redirect from https
-  // to http. It returns a redirect that it cannot follow. If a kept connection turns out to be
-  // closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
+  // to http. The client returns a redirect that it cannot follow. If a kept connection turns out to
+  // be closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
   // errors of dial(), the layer and the stream.

@@ -1,4 +1,4 @@
-// Compressed answers for clients that request them.
+// Compresses answers for clients that request compression.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 namespace weft::http {
 
 // Configures ServerOptions::compression. The server sends answers of these types as gzip if the
-// client's Accept-Encoding permits it, and adds `Vary: Accept-Encoding` to all of them. It does not
-// change parts of files, or answers with Content-Encoding, Content-Range or Cache-Control:
-// no-transform. A compressed answer's ETag becomes weak. A compressor uses about 260 KiB while an
-// answer is written.
+// client's Accept-Encoding permits it, and adds `Vary: Accept-Encoding` to all these answers. The
+// server does not change parts of files, or answers with Content-Encoding, Content-Range or
+// Cache-Control: no-transform. A compressed answer's ETag becomes weak. A compressor uses about 260
+// KiB while an answer is written.
 struct Compression {
-  // The server sends a body unchanged if the body is known to be smaller.
+  // The server does not compress a body that is known to be smaller than this.
   std::size_t min_bytes = 1024;
   // The compression level, from 1 (fastest) to 9 (smallest output).
   int level = 5;

@@ -1,4 +1,4 @@
-// Cookies in the requests and answers of a server.
+// Reads and sets cookies in the requests and answers of a server.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ namespace weft::http {
 // Specifies which requests from other sites include a cookie; with `unset`, the browser decides.
 enum class SameSite : std::uint8_t { unset, strict, lax, none };
 
-// A cookie that an answer sets.
+// Describes a cookie that an answer sets.
 // Context: plain value.
 struct Cookie {
   std::string name;   // A token.
   std::string value;  // Visible ASCII without '"', ',', ';' and '\'; quotes around it are allowed.
   // The path below which the cookie is sent. Empty: the folder of the request's path.
   std::string path = {};
-  // Empty: the host that sets the cookie, without its subdomains.
+  // The domain that receives the cookie. Empty: the host that sets the cookie, without subdomains.
   std::string domain = {};
   // Zero deletes the cookie. Empty: the cookie ends with the browser's session.
   std::optional<std::chrono::seconds> max_age = {};
@@ -32,7 +32,7 @@ struct Cookie {
   bool partitioned = false;  // Stored separately for each top-level site.
 };
 
-// A cookie of a request.
+// Refers to a cookie of a request.
 struct CookieView {
   std::string_view name;
   std::string_view value;
@@ -48,7 +48,7 @@ struct CookieView {
 [[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
 // Adds a Set-Cookie header to an answer that has not begun, after any earlier cookies.
 // Context: the request's handler; does not park.
-// Throws: as to_set_cookie().
+// Throws: whatever to_set_cookie() throws.
 void add_cookie(Response& response, const Cookie& cookie);
 
 // Returns the cookies of a request in their order, as views of the request's texts. Values are

@@ -1,4 +1,4 @@
-// A store for the cookies of a client.
+// Stores the cookies of a client.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace weft::http {
 
-// Each number must be at least 1. At a limit, the jar drops the cookie that was unused for longest.
+// Each number must be at least 1. At a limit, the jar drops the cookie that has been unused for the
+// longest time.
 struct CookieJarOptions {
   std::size_t max_cookies = 3000;
   std::size_t max_per_domain = 50;
@@ -22,7 +23,7 @@ struct CookieJarOptions {
 // of one label, such as "com". SameSite and Partitioned have no effect, because a request belongs
 // to no page. The jar stores nothing on disk. A jar works without a Client;
 // `ClientOptions::cookies` connects it to a Client.
-// Context: any number of fibers and plain threads; calls park briefly at most.
+// Context: any number of fibers and plain threads; calls park only briefly.
 // Throws: std::bad_alloc.
 class CookieJar {
  public:

@@ -1,4 +1,4 @@
-// The errors of HTTP messages, as std::error_code values.
+// Reports errors of HTTP messages as std::error_code values.
 // Context: plain value.
 #pragma once
 
@@ -45,7 +45,7 @@ enum class Errc {
   refused_by_proxy,   // ClientOptions::proxy refused to open a tunnel to the server.
 };
 
-// A property that several of these errors share.
+// Names a property that several values of Errc share.
 enum class ErrorKind {
   malformed = 1,  // The peer violates HTTP/1.1, or the call would violate it.
 };

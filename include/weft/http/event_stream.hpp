@@ -1,4 +1,4 @@
-// Server-sent events.
+// Sends server-sent events.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// An event of a stream.
+// Describes an event of a stream.
 struct ServerEvent {
   // The text; each of its lines becomes a `data` line. An event without data only sets `id` and
   // `retry`; browsers do not dispatch such an event.
@@ -25,8 +25,8 @@ struct ServerEvent {
   std::optional<std::chrono::milliseconds> retry = {};
 };
 
-// An answer of Content-Type: text/event-stream, which a page reads with EventSource. The first
-// event or comment also sends the head. Each call sends a whole event or comment:
+// Sends an answer of Content-Type: text/event-stream, which a page reads with EventSource. The
+// first event or comment also sends the head. Each call sends a whole event or comment:
 //
 //   EventStream events(request, response);
 //   while (events.status()) {
@@ -38,9 +38,9 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: as Response::write(); weft::Errc::cancelled if the client has disconnected or the server
-// ends; timed_out at Limits::request. All later calls return the first error.
-// Throws: std::bad_alloc; the constructor also as Request::context().
+// Errors: the same as for Response::write(); weft::Errc::cancelled if the client has disconnected
+// or the server ends; timed_out at Limits::request. All later calls return the first error.
+// Throws: std::bad_alloc, and whatever Request::context() throws from the constructor.
 class EventStream {
  public:
   // Sets the headers of the answer. If the request has a body, the handler must have read it.

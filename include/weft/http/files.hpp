@@ -17,11 +17,11 @@ struct FileOptions {
 // Answers GET or HEAD with a regular file, with ETag and Last-Modified. It supports If-None-Match,
 // If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and one range with Range and
 // If-Range (206, 416). It answers 404 for a missing or special file, 403 for an unreadable file,
-// 503 without a descriptor or memory, 405 for another method, and otherwise 500. Without TLS, the
+// 503 if descriptors or memory run out, 405 for another method, and otherwise 500. Without TLS, the
 // kernel sends the file; no worker waits for a disk (TcpStream::send_file). With TLS, a worker
 // reads the file and may wait.
 // Context: the request's handler; parks.
-// Errors: as Response::write().
+// Errors: the same as for Response::write().
 // Throws: std::bad_alloc.
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
                             const FileOptions& options = {});

@@ -16,7 +16,7 @@
 
 namespace weft::http {
 
-// A field of a form, decoded.
+// Holds a field of a form, decoded.
 struct FormField {
   std::string name;
   std::string value;
@@ -29,7 +29,7 @@ struct FormLimits {
   std::size_t fields = 1000;
 };
 
-// Parses a text such as "a=1&b=x+y%21". Keeps incorrectly encoded characters.
+// Parses a text such as "a=1&b=x+y%21". Incorrectly encoded characters stay unchanged.
 // Context: plain value.
 // Errors: Errc::form_too_large.
 // Throws: std::bad_alloc.
@@ -75,7 +75,7 @@ class Multipart {
   explicit Multipart(Request& request, const MultipartLimits& limits = {});
   // Reads a body of this Content-Type from `source`.
   Multipart(std::string_view content_type, Source source, const MultipartLimits& limits = {});
-  // Leaves the rest of the body unread.
+  // Leaves the remaining body unread.
   ~Multipart();
   Multipart(const Multipart&) = delete;
   Multipart& operator=(const Multipart&) = delete;
@@ -92,17 +92,17 @@ class Multipart {
   [[nodiscard]] std::string_view content_type() const noexcept;
 
   // Reads at least one byte of the part. weft::Errc::end_of_stream reports the end of the part.
-  // Errors: also as next().
+  // Errors: also the same as for next().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the rest of the part. After an error, `value` is the text read so far.
   // Errors: also Errc::form_too_large above `most` bytes.
   net::Result<std::string> read_all(std::size_t most = 64 * 1024);
   // Writes the rest of the part to the file, from the file's beginning, and returns the number of
   // bytes. Workers do not wait for the disk.
-  // Errors: also as files::File::write_all().
+  // Errors: also the same as for files::File::write_all().
   net::Result<std::uint64_t> save(files::File& file);
-  // Does the same with a new file. After an error, the file remains, with some of the bytes.
-  // Errors: also as files::File::open(), file_exists if the file exists.
+  // Works as save(), with a new file. After an error, the file remains, with some of the bytes.
+  // Errors: also the same as for files::File::open(), file_exists if the file exists.
   net::Result<std::uint64_t> save_to(const std::string& path);
 
  private:

@@ -1,5 +1,5 @@
-// The calls that a proxy needs: they send a request to another server, and return that server's
-// answer.
+// Provides the calls that a proxy needs, which send a request to another server, and return that
+// server's answer.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct ForwardOptions {
   // the client (Request::trusted_headers()).
   bool trusts_client = false;
   // The layer for upgrades at an https origin: tls::client_layer(context). Empty: an upgrade at an
-  // https origin is Errc::unsupported.
+  // https origin fails with Errc::unsupported.
   ClientLayer secure = {};
 };
 
@@ -43,13 +43,13 @@ struct ForwardOptions {
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,
                                 const ForwardOptions& options = {});
 
-// Answers with a reply: its status, its end-to-end headers except Date, and its body part by part,
-// as the parts arrive. If the client decompresses the body, the headers that describe the
-// compressed bytes are left out, and the ETag becomes weak. If the reply ends early, so does the
-// answer.
+// Sends a reply as the answer: its status, its end-to-end headers except Date, and its body part by
+// part, as the parts arrive. If the client decompresses the body, the headers that describe the
+// compressed bytes are left out, and the ETag becomes weak. If the reply ends early, the answer
+// also ends early.
 // Context: the request's handler; parks.
-// Errors: as Reply::read_some() and Response::write(); while Response::started() is false, nothing
-// has been set, and the handler can still answer.
+// Errors: the same as for Reply::read_some() and Response::write(). The handler can still answer
+// while Response::started() is false, because nothing has been set then.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
                                 const Until& until = Until::ambient());
@@ -65,7 +65,7 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
 // ForwardOptions::secure; ErrorKind::malformed's, head_too_large, unexpected_end; as net::dial(),
 // the layer and the stream. While Response::started() is false, the handler can still answer.
-// Throws: std::bad_alloc; the relay also as spawn().
+// Throws: std::bad_alloc; the relay also throws whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,
                                                 const ForwardOptions& options = {},

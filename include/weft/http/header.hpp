@@ -1,4 +1,4 @@
-// A line of a message's head.
+// Represents a header, which is a line of a message's head.
 // Context: plain value.
 #pragma once
 

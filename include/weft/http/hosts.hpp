@@ -7,8 +7,8 @@
 
 namespace weft::http {
 
-// A Handler that selects another Handler by Request::host(), so that one server can have several
-// sites:
+// Works as a Handler that selects another Handler by Request::host(), so that one server can have
+// several sites:
 //
 //   Hosts hosts;
 //   hosts.host("example.org", site).host("*.example.org", tenants).otherwise(unknown);
@@ -20,10 +20,10 @@ namespace weft::http {
 // request for an unknown host, or without a host (HTTP/1.0), goes to the handler of otherwise();
 // without that handler, the answer is 421. The handlers may be Routers.
 // tls::ServerOptions::more_certificates contains the hosts' certificates. Copies share their hosts.
-// Context: once it serves, any number of fibers; they park as handlers do. Before that, one caller
-// at a time may add hosts; adding does not park.
+// Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
+// caller at a time may add hosts; adding does not park.
 // Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty handler,
-// or if a handler is already set there.
+// or if the host already has a handler.
 class Hosts {
  public:
   // Makes a table without hosts.

@@ -1,4 +1,4 @@
-// A layer between HTTP and TCP, usually TLS.
+// Defines a layer between HTTP and TCP, usually TLS.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weft::http {
 
-// One end of a connection, which transforms the bytes of a TcpStream that outlives the layer.
+// Transforms the bytes at one end of a connection, a TcpStream that outlives the layer.
 // weft/tls/http.hpp provides layers for TLS; weft-http itself provides none.
 // Context: fibers and plain threads, one reader and one writer at a time; all calls may park.
 // Errors: as net::TcpStream, and the layer's own.
@@ -22,7 +22,7 @@ namespace weft::http {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Reads at least one byte. With Deadline::past(), it takes only available bytes.
+  // Reads at least one byte. With Deadline::past(), the call takes only available bytes.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
   // Returns true if the layer may hold bytes that it has already taken from the stream.
   [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }

@@ -1,4 +1,4 @@
-// Limits of a client's requests, in bytes and time.
+// Limits a client's requests, in bytes and time.
 #pragma once
 
 #include <chrono>
@@ -9,22 +9,23 @@
 
 namespace weft::http {
 
-// kNever disables a time limit. A request over a size limit is answered with the status stated
-// there, and its connection is closed.
+// kNever disables a time limit. The server answers a request that exceeds a size limit with the
+// status stated there, and closes the connection.
 struct Limits {
-  // The size of the request line and all headers; 431. The same limit applies to trailers.
+  // The largest size of the request line and all headers; status 431. Trailers have the same limit.
   std::size_t head_bytes = 16 * 1024;
-  // The size of a request's target; 414.
+  // The largest size of a request's target; status 414.
   std::size_t target_bytes = 8 * 1024;
-  // The number of headers of a request; 431. At most kMaxHeaders.
+  // The largest number of headers of a request; status 431. At most kMaxHeaders.
   std::size_t headers = 100;
   static constexpr std::size_t kMaxHeaders = 128;
-  // The size of a body; 413.
+  // The largest size of a body; status 413.
   std::uint64_t body_bytes = 1024 * 1024;
 
-  // The time from a request's first byte to the end of its head; 408.
+  // The longest time from a request's first byte to the end of its head; status 408.
   std::chrono::nanoseconds head = std::chrono::seconds(10);
-  // The longest wait for bytes of a body; 408. Only a lack of progress counts; see least_rate.
+  // The longest wait for bytes of a body; status 408. Only a lack of progress counts; see
+  // least_rate.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
   // The longest wait for a client that takes no bytes of its answer. Only a lack of progress
   // counts.
@@ -39,9 +40,9 @@ struct Limits {
   std::chrono::nanoseconds request = weft::kNever;
 };
 
-// Limits of one request. Each limit that is set replaces the limit of the server.
+// Limits one request. Each limit that is set replaces the limit of the server.
 struct RequestLimits {
-  // The size of a body; at most Limits::body_bytes, which the server checks earlier.
+  // The largest size of a body; at most Limits::body_bytes, which the server checks earlier.
   std::optional<std::uint64_t> body_bytes = {};
   std::optional<std::chrono::nanoseconds> body = {};
   std::optional<std::chrono::nanoseconds> write = {};

@@ -1,4 +1,4 @@
-// The live page on a server of weft-http.
+// Serves the live page on a server of weft-http.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace weft::http {
 // a slash. The page's "/" is at prefix + "/". Only one reading at a time is taken. A recording ends
 // early if its client disconnects.
 // Context: the caller that adds the routes; does not park.
-// Throws: as Router::route().
+// Throws: whatever Router::route() throws.
 inline void mount_live_page(Router& router, const std::string& prefix,
                             live::Readers readers = live::Readers::this_machine) {
   const auto one_reading = std::make_shared<Mutex>();
@@ -59,7 +59,7 @@ struct LivePageOptions {
 //
 // Context: fibers and plain threads; parks until the listener is closed or options.stop reports a
 // stop request.
-// Errors, Throws: as Server::serve().
+// Errors, Throws: whatever Server::serve() throws.
 inline net::Result<void> serve_live_page(net::TcpListener& listener,
                                          const LivePageOptions& options = {}) {
   Router router;

@@ -1,4 +1,4 @@
-// The request of a client.
+// Represents the request of a client.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ namespace weft::http {
 class Exchange;
 class Router;
 
-// A request, whose body is read on demand. The object and its texts live until the handler returns.
+// Gives a handler access to a request. The object and its texts live until the handler returns.
 // Context: one fiber at a time; reads of the body park.
 // Throws: std::bad_alloc; context(), and reads after the first context(), also as go().
 class Request {
  public:
-  // Refers to the server's exchange.
+  // Makes a Request that refers to the server's exchange.
   explicit Request(Exchange& exchange) noexcept : exchange_(exchange) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -58,7 +58,7 @@ class Request {
   // Returns the value of the last parameter, decoded: for "/static/{file...}" the part after
   // "/static/". Without parameters, returns the path after its first slash.
   [[nodiscard]] std::string rest_of_path() const;
-  // Adds a parameter of the router. Its name and value must live as long as the request.
+  // Adds a path parameter. Its name and value must live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
 
   // Returns the size of the body, unless the body is sent in chunks.
@@ -66,8 +66,8 @@ class Request {
   // Returns whether there is a body, even an empty one.
   [[nodiscard]] bool has_body() const noexcept;
   // Reads at least one byte of the body. If the client waits for "100 Continue" and no answer has
-  // begun, sends it first. weft::Errc::end_of_stream: the end of the body. Another error closes the
-  // connection, with 400, 408 or 413 unless the handler answers.
+  // begun, sends that first. weft::Errc::end_of_stream reports the end of the body. Another error
+  // closes the connection, with 400, 408 or 413 unless the handler answers.
   // Errors: the codes of http::Errc; weft::Errc::timed_out (Limits::body); the system's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the whole body, at most Limits::body_bytes. After an error, `value` is the part that was
@@ -78,17 +78,18 @@ class Request {
 
   // Replaces the server's limits for this request; see limited(). For a larger body, read_some()
   // returns Errc::body_too_large. Call set_limits() before the body is read. If context() was
-  // called before, it now returns a child that also ends at the new limit.
+  // called before, later calls return a child that also ends at the new limit.
   void set_limits(const RequestLimits& limits);
 
   // Returns the context of this request, which is the context of the handler's calls (context.hpp).
-  // It ends with Errc::timed_out at Limits::request after the head, and with Errc::cancelled if the
-  // client disconnects or the server's grace period ends. The first use makes it. A disconnect is
-  // noticed once the body has been read; before that, the next read fails.
+  // The context ends with Errc::timed_out at Limits::request after the head, and with
+  // Errc::cancelled if the client disconnects or the server's grace period ends. The first use
+  // makes the context. The server detects a disconnect once the body has been read; before that,
+  // the next read fails.
   [[nodiscard]] Context& context();
 
   // Returns the client's address, as trusted proxies report it (ServerOptions::trusted_proxies),
-  // otherwise peer_address(). The port is 0 if they report none.
+  // otherwise peer_address(). The port is 0 if the proxies report no port.
   // Errors: std::errc::address_not_available if a proxy reports no client; as peer_address().
   [[nodiscard]] net::Result<net::Address> client_address() const;
   // Returns the scheme by which the client sent its request, "http" or "https": the scheme that
@@ -106,7 +107,7 @@ class Request {
 
  private:
   friend class Router;
-  // Records the number of the route's title.
+  // Records the index of the route's title.
   void set_route(std::uint16_t index) noexcept;
 
   Exchange& exchange_;

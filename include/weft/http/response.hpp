@@ -1,4 +1,4 @@
-// The answer of a server.
+// Sends the answer of a server.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ namespace weft::http {
 
 class Exchange;
 
-// A connection after its upgrade. Use either the members, or the functions, which combine the
+// Gives a talk its upgraded connection. Use either the members, or the functions, which combine the
 // members; asio::SyncStream uses the functions.
 // Context: the talk; one caller may read and one may write at a time; reads and writes park.
 // Errors: as net::TcpStream.
@@ -29,7 +29,7 @@ struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client sent after its request. Read these first.
   std::string_view early;
-  // The layer on the stream; if there is one, read and write through the layer. Null: none.
+  // The layer on the stream; if there is one, read and write through the layer. Null: no layer.
   Layer* layer = nullptr;
   // Requests the talk's end when the server stops; the stream is closed after the grace period.
   std::stop_token stop = {};
@@ -43,7 +43,7 @@ struct Upgraded {
   // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                      const Until& until = Until::ambient());
-  // Does the same for text.
+  // Writes all of `text`.
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
@@ -54,16 +54,16 @@ struct Upgraded {
 // Serves an upgraded connection: see Response::upgrade().
 using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
-// The answer to a request. Call send() with the whole body, or write() repeatedly, which sends
-// chunks unless Content-Length is set. If the handler calls neither function, the answer has the
-// status and no body. In that case, the status is 500 if a Content-Length promised a body, and 503
-// if no status was set and the request's context is over. An exception aborts an answer that has
-// begun: the connection ends before the answer is complete.
+// Sends the answer to a request. Call send() with the whole body, or write() repeatedly, which
+// sends chunks unless Content-Length is set. If the handler calls neither function, the answer has
+// the status and no body. In that case, the status is 500 if a Content-Length announced a body, and
+// 503 if no status was set and the request's context is over. An exception aborts an answer that
+// has begun: the connection ends before the answer is complete.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
  public:
-  // Refers to the server's exchange.
+  // Makes a Response that refers to the server's exchange.
   explicit Response(Exchange& exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
@@ -73,12 +73,12 @@ class Response {
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
-  // Adds a header. Later writes must match a Content-Length.
+  // Adds a header. Later writes must match a Content-Length header.
   // Throws: std::invalid_argument for a name that is not a token, a value with control characters,
   // a Content-Length that is not a number, and for Transfer-Encoding, Connection and Date.
   void add_header(std::string_view name, std::string_view value);
   // Replaces all headers of this name with one header.
-  // Throws: as add_header(); in that case no header has changed.
+  // Throws: whatever add_header() throws; in that case no header has changed.
   void set_header(std::string_view name, std::string_view value);
   // Removes all headers of this name that were added before.
   void remove_header(std::string_view name) noexcept;
@@ -96,7 +96,7 @@ class Response {
   net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
   // owns the descriptor. An error of the file aborts the answer.
-  // Errors: as write(); the file's; Errc::wrong_length if the file ends early.
+  // Errors: the same as for write(); the file's; Errc::wrong_length if the file ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Aborts an answer that has begun, as an exception does; the client can detect this. Has no
   // effect before the head is sent.
@@ -107,13 +107,13 @@ class Response {
   // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
   // `talk`. The connection's fiber calls `talk` after the handler; the return of `talk` closes the
   // connection. Without a protocol, nothing is sent: `talk` answers, as Beast's WebSocket does.
-  // Errors: Errc::unsupported unless the request asked for an upgrade and its body has been read.
+  // Errors: Errc::unsupported unless the request is for an upgrade and its body has been read.
   net::Result<void> upgrade(std::string_view protocol,
                             weft::detail::SharedFunction<void(Upgraded)> talk);
-  // Does the same for a `talk` that returns a net::Next. After Next::idle, the connection has no
-  // running fiber and no stack, and Limits::idle does not close it. The server calls `talk` again
-  // when there is data to read, and a last time when the server stops. Before `talk` returns idle,
-  // it must process `early` and its own buffers.
+  // Works as upgrade() above, for a `talk` that returns a net::Next. After Next::idle, the
+  // connection has no running fiber and no stack, and Limits::idle does not close it. The server
+  // calls `talk` again when there is data to read, and a last time when the server stops. `talk`
+  // must process `early` and its own buffers before it returns Next::idle.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> net::Result<void> upgrade(
       std::string_view protocol, T talk) {
@@ -126,7 +126,7 @@ class Response {
   Exchange& exchange_;
 };
 
-// Returns "Not Found" for 404; "Unknown" for a status without a name.
+// Returns the name of a status, such as "Not Found" for 404; "Unknown" if there is no name.
 // Context: plain value.
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 

@@ -1,4 +1,4 @@
-// A handler that forwards requests to several servers.
+// Forwards requests to several servers.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,10 @@
 
 namespace weft::http {
 
-// Requests that check whether a server works.
+// Configures the requests that check whether a server works.
 struct HealthCheck {
-  // A GET of this target, "/health", must return a status below 400 in time. Empty: no checks.
+  // A GET of this target, "/health", must return a status below 400 within `wait`. Empty: no
+  // checks.
   std::string target = {};
   // The time between two checks of a server.
   std::chrono::nanoseconds every = std::chrono::seconds(5);
@@ -36,10 +37,10 @@ struct ReverseProxyOptions {
   // Options for the headers of forwarded requests. Upgrades use the layer `client.secure`.
   ForwardOptions forward = {};
   // The time limit from the wait for a connection to the head of the server's answer, also for an
-  // upgrade. With a body, the limit applies until the first part is sent, to each part, and from
-  // the last part on. At the limit, the attempt has failed. kNever: no limit.
+  // upgrade. With a body, the limit applies separately until the first part is sent, to each part,
+  // and after the last part. At the limit, the attempt fails. kNever: no limit.
   std::chrono::nanoseconds answer = std::chrono::minutes(1);
-  // How long a failed server receives no requests, if another server has not failed.
+  // How long a server receives no requests after a failure, if another server has not failed.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
   // The checks of all servers. After a failed check, a server gets no requests while another server
   // passes its check.
@@ -48,7 +49,7 @@ struct ReverseProxyOptions {
   std::function<void(const Request&, std::string_view origin, std::error_code)> on_error = {};
 };
 
-// Figures of a server behind a proxy, which may be stale.
+// Holds figures of a server behind a proxy, which may be stale.
 struct OriginStats {
   std::string origin;
   bool is_healthy = true;      // The last check succeeded, or there was no check.
@@ -60,10 +61,10 @@ struct OriginStats {
 
 // Forwards each request to the healthy server with the fewest running requests, and streams bodies
 // in both directions. Upgrades, such as WebSockets, are relayed. After a failed attempt, the proxy
-// tries the other servers, unless it has read a byte of the body. If the server did not refuse the
-// connection, the method must also be idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). The
-// proxy answers with 502 if all attempts fail, and with 504 if the last attempt took too long. The
-// proxy never repeats a request that a server has answered, whatever the status.
+// tries the other servers, unless it has read a byte of the body. Unless the server refused the
+// connection, a further try also requires an idempotent method (GET, HEAD, OPTIONS, TRACE, PUT,
+// DELETE). The proxy answers with 502 if all attempts fail, and with 504 if the last attempt took
+// too long. The proxy never repeats a request that a server has answered, whatever the status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
 //
@@ -75,16 +76,16 @@ struct OriginStats {
 class ReverseProxy {
  public:
   // Starts the checks.
-  // Throws: also as go(), and std::invalid_argument that names the option: no origin, an origin
-  // that is not an http or https URL without a path, https without client.secure, or a time that is
-  // not above 0.
+  // Throws: whatever go() throws, and std::invalid_argument that names the option: no origin, an
+  // origin that is not an http or https URL without a path, https without client.secure, or a time
+  // that is not above 0.
   explicit ReverseProxy(ReverseProxyOptions options);
   // Ends the checks.
   ~ReverseProxy();
   ReverseProxy(const ReverseProxy&) = delete;
   ReverseProxy& operator=(const ReverseProxy&) = delete;
 
-  // Answers a request with the answer of a server.
+  // Forwards a request, and answers it with the answer of a server.
   void operator()(Request& request, Response& response);
 
   // Returns the state of each server, in the order of the options.

@@ -14,7 +14,7 @@ namespace weft::http {
 // Answers a request, or calls `next`, the wrapped handler, which is valid only during the call.
 using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const Handler& next)>;
 
-// A Handler that selects another Handler by method and path:
+// Works as a Handler that selects another Handler by method and path:
 //
 //   Router router;
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
@@ -23,13 +23,13 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 // `{name}` matches a non-empty part of a path, `{name...}` all remaining parts, possibly none.
 // Among the routes of a method, a literal part takes precedence over `{name}`, part by part; parts
 // are compared decoded. An unknown path is answered with 404, an unknown method with 405 and Allow.
-// HEAD uses GET's handler if it has no route of its own. "OPTIONS *" is answered with 204 and with
-// all methods in Allow. While a handler runs, dumps, the live page and traces name its fiber after
-// the route, "GET /users/{id}"; for routes of any(), after the pattern only. While middleware runs,
-// the fiber has another name. Copies share their routes.
-// Context: once it serves, any number of fibers; they park as handlers do. Before that, one caller
-// at a time may add routes; adding does not park.
-// Throws: std::bad_alloc; calls that add a route also as route().
+// A HEAD request uses the GET handler if there is no route for HEAD. "OPTIONS *" is answered with
+// 204 and with all methods in Allow. Dumps, the live page and traces name the fiber of a running
+// handler after the route, "GET /users/{id}"; for routes of any(), after the pattern only. While
+// middleware runs, the fiber has another name. Copies share their routes.
+// Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
+// caller at a time may add routes; adding does not park.
+// Throws: std::bad_alloc; functions that add a route also throw whatever route() throws.
 class Router {
  public:
   // Makes a router without routes, which answers every request with 404.
@@ -55,7 +55,7 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
-  // Adds a route for all methods for which route() adds no route with this pattern.
+  // Adds a route for every method for which this pattern has no other route.
   Router& any(std::string_view pattern, Handler handler);
   // Runs `middleware` around all routes and around 404 and 405; the first middleware is outermost.
   Router& use(Middleware middleware);

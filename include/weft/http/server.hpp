@@ -33,12 +33,12 @@
 
 namespace weft::http {
 
-// Called in a fiber for each request, in the request's context (context.hpp). If the handler
-// throws, the server answers 500, or closes the connection if the answer has begun. Copies of a
-// Handler share a move-only callable.
+// Answers requests. A server calls a Handler in a fiber for each request, in the request's context
+// (context.hpp). If the handler throws, the server answers 500, or closes the connection if the
+// answer has begun. Copies of a Handler share a move-only callable.
 using Handler = weft::detail::SharedFunction<void(Request&, Response&)>;
 
-// The facts of an answered request, for an access log.
+// Describes an answered request, for an access log.
 struct Access {
   // A refused request has only the parts that were parsed, possibly none.
   const Request& request;
@@ -57,7 +57,7 @@ struct ServerOptions {
   // The largest number of requests that wait for a slot. Further requests, and requests that wait
   // until Limits::request ends, are answered with 503 and Retry-After.
   std::size_t max_queued = 0;
-  // The value of Retry-After in that answer.
+  // The value of Retry-After in the 503 answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
   // the server. If the pool refuses a request, the answer is 503. Handlers in a pool have stacks of
@@ -74,7 +74,8 @@ struct ServerOptions {
   TrustedProxies trusted_proxies = {};
   // Compresses answers for clients that request it. Empty: no compression.
   std::optional<Compression> compression = {};
-  // Called after each answer, in its fiber, even for a refused head. Empty: nothing is measured.
+  // Called after each answer, in the answer's fiber, even for a refused head. Empty: nothing is
+  // measured.
   std::function<void(const Access&)> on_access = {};
   // Called with a handler's exception, before the 500 is sent. Empty: writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
@@ -88,7 +89,7 @@ struct ServerOptions {
   std::string name = {};
 };
 
-// A reading of the server's figures; each figure is exact unless it changes during the reading.
+// Holds a reading of the server's figures; each is exact unless it changes during the reading.
 struct ServerStats {
   std::uint64_t accepted = 0;     // Connections accepted so far.
   std::uint64_t connections = 0;  // Open connections.
@@ -101,7 +102,7 @@ struct ServerStats {
   std::uint64_t turned_away = 0;
 };
 
-// What a request waits for.
+// States what a request waits for.
 enum class RequestState : std::uint8_t {
   reading_head,  // The client has not sent all of the head.
   handling,      // The handler runs, or waits for something other than the client.
@@ -112,13 +113,13 @@ enum class RequestState : std::uint8_t {
 // Context: plain value.
 [[nodiscard]] const char* to_string(RequestState state) noexcept;
 
-// A request that is being read or answered.
+// Describes a request that is being read or answered.
 struct RequestInProgress {
   net::Address peer;             // The address of the other end, which may be a proxy.
-  std::uint64_t fiber = 0;       // The number of its fiber, or its handler's fiber, as in dumps.
+  std::uint64_t fiber = 0;       // The number of the fiber of the request or of its handler.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // The time since its first bytes were read, accurate to 10 ms.
+  std::chrono::nanoseconds age;  // The time since the request's first bytes were read (to 10 ms).
   // The received bytes, with the head; bytes of a following request may be included.
   std::uint64_t received = 0;
   std::uint64_t sent = 0;  // The sent bytes, with the head; counted when a write ends.
@@ -133,7 +134,7 @@ class ServerCore;
 // Answers requests on the connections of its listeners. A connection without a request has no
 // running fiber and no stack. Another fiber may serve the next request.
 // Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
-// Throws: std::bad_alloc; serve() also as go().
+// Throws: std::bad_alloc; serve() also throws whatever go() throws.
 class Server {
  public:
   // Makes a server that answers with `handler`.
@@ -153,9 +154,9 @@ class Server {
 
   // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request of
   // ServerOptions::stop, or the close of a listener. After stop() or a stop request, serve() first
-  // does the same as shutdown() with ServerOptions::grace. It retries after a lack of descriptors
-  // or memory. Several calls may run at once, in fibers of one runtime; listeners that share a port
-  // (net::listen_shared) accept independently.
+  // does the same as shutdown() with ServerOptions::grace. serve() retries when descriptors or
+  // memory run out. Several calls may run at once, in fibers of one runtime; listeners that share a
+  // port (net::listen_shared) accept independently.
   // Errors: an error that persists despite retries; none after a regular end. A UnixListener's
   // connections have no address: Request::peer_address() is an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
@@ -164,17 +165,17 @@ class Server {
     return serve(std::span(&listener, 1));
   }
 
-  // Begins the end of serve(), within ServerOptions::grace, and returns at once. It may be called
+  // Makes serve() end within ServerOptions::grace, and returns at once. stop() may be called
   // repeatedly, even before serve().
   void stop() noexcept;
 
   // Ends the server. Closes connections without a request at once, and other connections after
-  // their answer. A client that has not sent a request yet has half a second to send one. Parks
-  // until all connections are closed. At the deadline, ends the contexts of the remaining requests,
-  // closes their connections and waits for the handlers. Another caller's
-  // shutdown(Deadline::past()) ends the grace period early, as does the end of the grace period
-  // after stop(); a stop request does not. In a handler, a talk or an access log, shutdown() does
-  // not wait for the caller's connection, or for connections of other callers of shutdown().
+  // their answer. A client that has not sent a request yet has half a second to send a request.
+  // Parks until all connections are closed. At the deadline, ends the contexts of the remaining
+  // requests, closes their connections and waits for the handlers. Another caller's
+  // shutdown(Deadline::past()) ends the grace period early. The end of the grace period after
+  // stop() also does; a stop request does not. In a handler, a talk or an access log, shutdown()
+  // does not wait for the caller's connection, or for connections of other callers of shutdown().
   // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
@@ -185,8 +186,8 @@ class Server {
   // takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
-  // Returns the requests for whose clients the server has waited longest, like longest_requests().
-  // Omits connections without a request.
+  // Returns the requests on whose clients the server has waited longest, as longest_requests()
+  // does. Omits connections without a request.
   [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:

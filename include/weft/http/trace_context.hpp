@@ -1,4 +1,4 @@
-// W3C Trace Context: the trace and the span to which a request belongs.
+// Implements W3C Trace Context: the trace and the span to which a request belongs.
 #pragma once
 
 #include <array>

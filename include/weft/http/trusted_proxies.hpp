@@ -1,4 +1,4 @@
-// The proxies in front of a server whose headers the server trusts.
+// Lists the proxies in front of a server, whose headers the server trusts.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace weft::http {
 
-// The headers in which a proxy reports the client of a forwarded request.
+// Selects the headers in which a proxy reports the client of a forwarded request.
 enum class ForwardingHeaders : std::uint8_t {
   x_forwarded,  // X-Forwarded-For and X-Forwarded-Proto.
   forwarded,    // Forwarded (RFC 7239).
 };
 
-// Proxies that append their client's address to the headers of one kind, or replace these headers.
+// Lists proxies that append their client's address to headers of one kind, or replace the headers.
 // The server ignores headers of the other kind, because a proxy may forward them unchanged.
 // Context: plain value.
 struct TrustedProxies {

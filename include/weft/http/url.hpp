@@ -1,4 +1,4 @@
-// URLs.
+// Parses and resolves URLs.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weft::http {
 
-// The parts of an absolute http or https URL.
+// Holds the parts of an absolute http or https URL.
 // Context: plain value.
 struct Url {
   std::string scheme = "http";  // "http" or "https".
@@ -22,7 +22,7 @@ struct Url {
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect at this URL: "https://a/b", "//a/b", "/b", "b", "?c".
   // Spaces and bytes beyond ASCII become percent codes, as in browsers.
-  // Errors: as parse(), and for a host with such bytes.
+  // Errors: the same as for parse(), and for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". The value omits

@@ -1,4 +1,4 @@
-// WebSockets (RFC 6455), with compression (RFC 7692).
+// Provides WebSockets (RFC 6455), with compression (RFC 7692).
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ struct WebSocketOptions {
   // After this time without data, receive() sends a ping; after the same time again, the connection
   // ends. kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
-  // The limit from a message's first byte to its last; after it, the connection ends with 1008.
+  // The longest time from a message's first byte to its last; then the connection ends with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
   // The time limit for the kernel to take one frame; a longer wait ends the connection.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
@@ -43,21 +43,21 @@ struct WebSocketOptions {
   // Compresses messages of at least `compress_bytes` if the peer agrees; needs zlib.
   bool compress = true;
   std::size_t compress_bytes = 256;
-  // Whether messages are compressed with the context of earlier messages, if the peer agrees. This
-  // suits small, similar messages, and uses about 300 KiB for each connection. False: no memory is
-  // kept between messages.
+  // Whether messages are compressed with the context of earlier messages, if the peer agrees. The
+  // option suits small, similar messages, and uses about 300 KiB for each connection. False: no
+  // memory is kept between messages.
   bool compress_context = false;
 };
 
-// A whole message.
+// Holds a whole message.
 // Context: plain value.
 struct Message {
   std::string data;
   bool is_text = false;  // If true, the text is valid UTF-8.
 };
 
-// A connection that carries messages. It answers pings and the peer's close frame while a caller is
-// in receive(). If its server stops, receive() closes the connection with 1001.
+// Sends and receives messages. A WebSocket answers pings and the peer's close frame while a caller
+// is in receive(). If its server stops, receive() closes the connection with 1001.
 // Context: fibers and plain threads, any number of callers; all calls that have an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
@@ -83,13 +83,12 @@ class WebSocket {
   // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
   // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
   net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
-  // Sends a message of any bytes; otherwise the same as send_text().
+  // Sends a message of any bytes, as send_text() sends a text.
   net::Result<void> send_binary(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
 
-  // Performs the close handshake and ends the connection, at the latest after
-  // WebSocketOptions::close. Messages that arrive before the peer's close frame are dropped. A
-  // further call has no effect.
+  // Performs the close handshake and ends the connection, within WebSocketOptions::close. Messages
+  // that arrive before the peer's close frame are dropped. A further call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
@@ -107,16 +106,16 @@ class WebSocket {
   Core& core_;
 };
 
-// The untyped call that accept_websocket() makes.
+// Accepts a WebSocket for a `talk` of any type; accept_websocket() calls this function.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors, Throws: as accept_websocket().
+// Errors, Throws: whatever accept_websocket() throws.
 net::Result<void> accept_talk(Request& request, Response& response,
                               weft::detail::SharedFunction<void(WebSocket&)> talk,
                               const WebSocketOptions& options);
 
 // Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
-// `talk` closes the connection with 1000, an exception with 1011. The call does not check Origin: a
-// handler that serves browsers with cookies must check this header first.
+// `talk` closes the connection with code 1000; an exception closes it with 1011. The call does not
+// check Origin: a handler that serves browsers with cookies must check this header first.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors: Errc::unsupported for a request that is not a valid handshake; in that case the request
 // has been answered with 400 or 426.
@@ -138,21 +137,23 @@ struct WebSocketHandlers {
   // Called last, once the connection has ended for any reason. This handler may be empty.
   weft::detail::SharedFunction<void(WebSocket&)> on_close = {};
 };
-// Does the same with handlers. After an exception of on_open or on_message, closes with 1011.
+// Works as accept_websocket() above, with handlers. After an exception of on_open or on_message,
+// closes with 1011.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors: as the other overload.
 // Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
 net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
                                    const WebSocketOptions& options = {});
 
-// The arguments of open_websocket().
+// Holds the arguments of open_websocket().
 struct WebSocketCall {
   // The scheme is ws, wss, http or https.
   std::string url;
   // Further headers, such as Origin and Authorization.
   std::vector<std::pair<std::string, std::string>> headers = {};
   WebSocketOptions options = {};
-  // The layer for wss: tls::client_layer(context). Empty: a wss URL is Errc::unsupported.
+  // The layer for wss: tls::client_layer(context). Empty: calls for wss URLs return
+  // Errc::unsupported.
   ClientLayer secure = {};
   // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
@@ -166,7 +167,7 @@ struct WebSocketCall {
 // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer);
 // Errc::unsupported for an answer that refuses the handshake or selects an option not offered;
 // Errc::unexpected_end, head_too_large; the errors of dial(), the layer and the stream.
-// Throws: std::bad_alloc; as go().
+// Throws: std::bad_alloc, and whatever go() throws.
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
                                                        const Until& until = Until::ambient());
 

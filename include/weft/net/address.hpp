@@ -1,4 +1,4 @@
-// The IP address and the port of one end of a connection.
+// Represents the IP address and the port of one end of a connection.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace weft::net {
 
-// An IPv4 or IPv6 address with a port; it never looks up a name.
+// Holds an IPv4 or IPv6 address and a port. An Address never looks up a name.
 // Context: plain value.
 class Address {
  public:
@@ -21,9 +21,9 @@ class Address {
   [[nodiscard]] static Address any_v4(std::uint16_t port) noexcept;
   // Returns the IPv6 address of all interfaces: "[::]".
   [[nodiscard]] static Address any_v6(std::uint16_t port) noexcept;
-  // Returns an address of this machine only. A listener at port 0 gets a free port.
+  // Returns the loopback address, 127.0.0.1. A listener at port 0 gets a free port.
   [[nodiscard]] static Address loopback_v4(std::uint16_t port) noexcept;
-  // Returns an IPv6 address of this machine only: "[::1]".
+  // Returns the IPv6 loopback address, "[::1]".
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;
 
   // Parses "127.0.0.1:8080", "[::1]:80" or "[fe80::1%2]:80"; a scope is an interface's number or
@@ -41,7 +41,7 @@ class Address {
 
   friend bool operator==(const Address& left, const Address& right) noexcept;
 
-  // Returns the system's form, a sockaddr_in or sockaddr_in6, for calls that weft does not wrap.
+  // Returns the sockaddr_in or sockaddr_in6, for system calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
@@ -49,10 +49,10 @@ class Address {
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;
 
  private:
-  // As large as a sockaddr_in6; the source file checks this.
+  // The size of a sockaddr_in6; the source file checks this.
   static constexpr std::size_t kStorage = 28;
 
-  // Makes storage of zeros that the caller overwrites.
+  // Selects the constructor that only fills the storage with zeros.
   struct Blank {};
   explicit Address(Blank) noexcept {}
 

@@ -14,7 +14,7 @@
 
 namespace weft::detail {
 
-// A stream of any type, represented by its address and its functions.
+// Represents a stream of any type by its address and its functions.
 struct ByteSource {
   void* stream = nullptr;
   Result<std::size_t> (*read)(void* stream, std::span<std::byte> buffer,
@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// A type without such members must have free functions, as io::Watch does.
+// A stream type without these members must have free functions, as io::Watch does.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -64,7 +64,7 @@ template <class Stream>
 
 namespace weft::net {
 
-// The errors that a BufferedReader adds to the errors of its stream.
+// Lists the errors that a BufferedReader adds to the errors of its stream.
 enum class ReadErrc {
   truncated = 1,  // The stream ended within a line or the requested bytes.
   too_long,       // The line or the size exceeds ReaderOptions::longest.
@@ -90,7 +90,7 @@ namespace weft::net {
 struct ReaderOptions {
   // The maximum number of bytes that one read requests from the stream; at least 1.
   std::size_t capacity = 4096;
-  std::size_t longest = 65'536;  // The limit of a line without its '\n', or of a peek(), in bytes.
+  std::size_t longest = 65'536;  // The largest size of a line without '\n', or of a peek().
 };
 
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
@@ -102,8 +102,9 @@ struct ReaderOptions {
 // Context: fibers and plain threads, one caller at a time; reads park as the stream's reads do, if
 // the buffer does not hold enough bytes.
 // Errors: Errc::end_of_stream if no byte is left. ReadErrc::truncated: the stream ended within the
-// line or the requested bytes; `value` has the part, which counts as read. ReadErrc::too_long: the
-// line or the size exceeds `longest`; nothing is read. Errors of the stream.
+// line or the requested bytes; `value` has the bytes before that end, which count as read.
+// ReadErrc::too_long: the line or the size exceeds `longest`; nothing is read. Errors of the
+// stream.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:

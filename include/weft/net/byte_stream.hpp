@@ -1,4 +1,4 @@
-// The common part of connections over any medium.
+// Provides the calls that TCP and Unix connections share.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@ namespace weft::net {
 
 enum class Shutdown : std::uint8_t { read, write, both };
 
-// A connected stream of bytes: a TcpStream or a UnixStream. It is move-only, is closed by the
-// destructor, and must not outlive its runtime. One caller may read while another writes. A second
-// reader that must wait ends the process with a report. Any caller may call close() and shutdown()
-// and set the deadlines at any time. A fiber that never has to wait yields regularly. A call waits
-// only if the kernel is not ready. Two deadlines limit a wait; the stream stays usable after them:
+// Reads and writes a connected stream of bytes: a TcpStream or a UnixStream. A stream is move-only,
+// is closed by the destructor, and must not outlive its runtime. One caller may read while another
+// writes. A second reader that must wait ends the process with a report. Any caller may call
+// close() and shutdown() and set the deadlines at any time. A fiber that never has to wait yields
+// regularly. A call waits only if the kernel has no bytes or no room. Two deadlines limit a wait;
+// the stream stays usable after them:
 // - the deadline of the call; with Deadline::past() the call only polls;
 // - the deadline of the stream (set_read_deadline, set_write_deadline), for later calls and a
 //   waiting call. Once it has passed, all calls fail at once.
@@ -29,7 +30,7 @@ enum class Shutdown : std::uint8_t { read, write, both };
 class ByteStream {
  public:
   ByteStream() noexcept = default;
-  // Takes a socket that is connected and registered.
+  // Takes a socket that is connected, and registered with the poller.
   explicit ByteStream(Socket socket) noexcept : socket_(std::move(socket)) {}
 
   // Gives the descriptor, open and non-blocking, to the caller; the stream is then empty. Returns
@@ -39,8 +40,8 @@ class ByteStream {
   // and non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
 
-  // Waits until a read would not park, because of bytes, the end or an error. With it, an idle
-  // connection needs no buffer.
+  // Waits until a read would return at once, with bytes, the end or an error. An idle connection
+  // that waits in this call needs no buffer.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
   // Reads at least one byte. Returns Errc::end_of_stream at the end, and 0 for an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
@@ -78,7 +79,7 @@ class ByteStream {
   // Sets the deadline for writes; Deadline::never() removes it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends one direction or both: reads of the peer, or reads of this end, report the end of the
+  // Ends one direction or both: reads of the peer, reads of this end, or both report the end of the
   // stream. Waiting calls end.
   [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
   // Sets the size of the kernel's buffer of unconfirmed bytes. The kernel doubles the number for

@@ -13,7 +13,8 @@
 
 namespace weft::detail {
 
-// A stream of any type. If two streams have handles, the kernel can move bytes between them.
+// Represents a stream of any type. If two streams have handles, the kernel can move bytes between
+// them.
 struct CopySource {
   ByteSource bytes;
   io::IoHandle* handle = nullptr;
@@ -66,17 +67,17 @@ Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Unt
 namespace weft::net {
 
 // Copies until the end of `from`, and returns the number of bytes that `to` has accepted, even
-// after an error. The streams are of types that BufferedReader and BufferedWriter take; neither is
-// closed or shut down. Between sockets or pipes, bytes do not enter the process (splice(2)).
-// Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole call. After an error,
-// some bytes may have been read but not written.
+// after an error. The streams have types that BufferedReader and BufferedWriter take; the call
+// neither closes nor shuts down a stream. Between sockets or pipes, bytes do not enter the process
+// (splice(2)). Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole call.
+// After an error, some bytes may have been read but not written.
 // Errors: as reads of `from` and writes of `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {
   return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);
 }
 
-// The bytes that a relay has copied.
+// Counts the bytes that a relay has copied.
 struct Relayed {
   std::uint64_t forward = 0;   // Bytes sent by the first stream.
   std::uint64_t backward = 0;  // Bytes sent by the second stream.
@@ -96,8 +97,8 @@ namespace weft::net {
 
 // Copies in both directions at once, as a proxy does; a new fiber copies in one direction. If a
 // stream ends, the other stream is shut down for writing, and the other direction continues. The
-// relay ends when both directions have ended, or when one has failed and thereby stopped the other
-// direction. The streams (TcpStream, UnixStream, tls::Stream) remain open.
+// relay ends when both directions have ended, or when one direction has failed and thereby stopped
+// the other. The streams (TcpStream, UnixStream, tls::Stream) remain open.
 // Errors: the error of the direction that failed first.
 // Throws: also what spawn() throws.
 template <class First, class Second>

@@ -1,4 +1,4 @@
-// Connectionless messages: UDP and Unix datagrams.
+// Sends and receives datagrams, over UDP or Unix sockets.
 #pragma once
 
 #include <concepts>
@@ -13,33 +13,33 @@
 
 namespace weft::net {
 
-// The properties of a received datagram.
+// Describes a received datagram.
 template <class Where>
 struct Received {
   std::size_t size = 0;  // The number of bytes in the buffer.
   Where from = {};
-  bool truncated = false;  // The datagram was larger than the buffer; the rest is lost.
+  bool truncated = false;  // The datagram was larger than the buffer; its other bytes are lost.
 };
 
-// A datagram to be received in a batch; the caller provides the buffer.
+// Receives one datagram of a batch, in a buffer of the caller.
 template <class Where>
 struct DatagramSlot {
   std::span<std::byte> buffer;
   Received<Where> received = {};
 };
-// A datagram to be sent in a batch.
+// Describes a datagram to send in a batch.
 template <class Where>
 struct Outgoing {
   std::span<const std::byte> data;
   Where to = {};  // Ignored by a connected socket.
 };
 
-// A socket that sends and receives whole datagrams: UdpSocket or UnixDatagramSocket. It may be
+// Sends and receives whole datagrams, as a UdpSocket or UnixDatagramSocket. A socket may be
 // connected to one peer, so that the system need not look up a route for each datagram. A connected
 // socket receives only from its peer; a later call reports connection_refused if no socket listens
 // there. A socket is move-only, is closed by the destructor, and must not outlive its runtime. One
 // caller may receive while another sends; close() may be called at any time.
-// Context: fibers and plain threads; calls that take an Until park, after a first try.
+// Context: fibers and plain threads; calls that take an Until park if a first try has no effect.
 // Errors: Errc::timed_out, cancelled, closed, no_runtime; errors of the system (message_size, ...).
 // Throws: std::bad_alloc.
 template <class Where>
@@ -69,7 +69,8 @@ class DatagramSocket {
                                     const Until& until = Until::ambient());
 
   // Sends a datagram to `to`. UDP drops the datagram if the receiver has no room. A Unix socket
-  // waits. If it is not connected, it polls with pauses of up to 50 ms, for lack of a better way.
+  // waits. If that socket is not connected, it polls with pauses of up to 50 ms, because the system
+  // offers no better way.
   [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
                                      const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.

@@ -22,13 +22,14 @@ namespace weft::net {
 // Returns the category of getaddrinfo's errors (EAI_NONAME, ...).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Resolves names to addresses, also for dial(). Resolver uses the system, dns::Resolver of weft-dns
-// needs no waiting threads, and a program may provide its own. Many callers may share a resolver.
+// Resolves names to addresses, also for dial(). Resolver calls the system's resolver, dns::Resolver
+// of weft-dns needs no waiting threads, and a program may provide another class. Many callers may
+// share a resolver.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
   AnyResolver& operator=(const AnyResolver&) = delete;
-  // No call may be in progress.
+  // Requires that no call is in progress.
   virtual ~AnyResolver() = default;
 
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
@@ -38,8 +39,8 @@ class AnyResolver {
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = Until::ambient());
   // Returns the addresses of `host` that resolve() did not wait for, of the kind (IPv6 or IPv4)
-  // that `found` lacks. There are none if resolve() waits for both kinds.
-  // Errors: as for resolve().
+  // that `found` lacks. Returns none if resolve() waits for both kinds.
+  // Errors: the same as for resolve().
   Result<std::vector<Address>> resolve_rest(std::string_view host, std::span<const Address> found,
                                             const Until& until = Until::ambient());
 
@@ -87,7 +88,7 @@ class Resolver final : public AnyResolver {
   BlockingGroup group_;
 };
 
-// A name or an address, and a port from 0 to 65535: "host:port", "[::1]:80".
+// Holds a name or an address, and a port from 0 to 65535: "host:port", "[::1]:80".
 struct HostPort {
   std::string host;
   std::uint16_t port = 0;
@@ -110,14 +111,14 @@ struct DialOptions {
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"). The order is kept, except
 // that IPv6 and IPv4 alternate. An attempt begins when the previous attempt has failed or has
-// lasted attempt_delay. Losing attempts are closed. Plain threads need a runtime.
+// lasted attempt_delay. The other attempts are then closed. Plain threads need a runtime.
 // Errors: the error of the first attempt, if all fail; Errc::timed_out, cancelled; invalid_argument
 // if there is no address.
 Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());
 // Connects to an address of a name, such as "example.org:443". If all addresses are IPv6 or all are
-// IPv4, the other kind is resolved meanwhile and also tried.
+// IPv4, the call meanwhile resolves the other kind and also tries it.
 // Errors: also the errors of resolve().
 Result<TcpStream> dial(std::string_view host_port, const DialOptions& options,
                        const Until& until = Until::ambient());

@@ -1,4 +1,4 @@
-// A set of addresses, such as the proxies that a server trusts.
+// Holds a set of addresses, such as the proxies that a server trusts.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 namespace weft::net {
 
-// The addresses of networks: "10.0.0.0/8", "2001:db8::/32", "192.0.2.1", and "unix:" for peers over
-// Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1") counts as
-// IPv4. An IPv6 network contains no IPv4 address. Scopes are ignored.
+// Holds the addresses of networks: "10.0.0.0/8", "2001:db8::/32", "192.0.2.1", and "unix:" for
+// peers over Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1")
+// counts as IPv4. An IPv6 network contains no IPv4 address. Scopes are ignored.
 // Context: plain value.
 class Networks {
  public:
   // Makes an empty set.
   Networks() noexcept = default;
-  // Makes a set of these networks.
+  // Makes a set of the networks `texts`.
   // Throws: std::bad_alloc, std::invalid_argument for a text that add() refuses.
   Networks(std::initializer_list<std::string_view> texts);
 
@@ -33,12 +33,13 @@ class Networks {
   [[nodiscard]] bool empty() const noexcept { return networks_.empty() && !has_unix_; }
   // Returns whether the address is in one of the networks.
   [[nodiscard]] bool contains(const Address& address) const noexcept;
-  // Checks a result of peer_address(). The error address_family_not_supported means a peer over a
-  // Unix socket.
+  // Returns whether a result of peer_address() is in the set. The error
+  // address_family_not_supported means a peer over a Unix socket.
   [[nodiscard]] bool contains(const Result<Address>& peer) const noexcept;
 
  private:
-  // An address in 16 bytes as in IPv6, and the number of leading bits that all addresses share.
+  // A network is an address of 16 bytes, as in IPv6, and the number of leading bits that its
+  // addresses share.
   using Bytes = std::array<std::byte, 16>;
   struct Network {
     Bytes prefix;

@@ -1,5 +1,5 @@
-// The PROXY protocol, versions 1 and 2, with which a proxy of TCP connections reports the client's
-// address.
+// Reads the PROXY protocol, versions 1 and 2, with which a proxy of TCP connections reports the
+// client's address.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace weft::net {
 
-// The header that such a proxy sends at the beginning of a connection.
+// Holds the header that a proxy sends at the beginning of a connection.
 struct ProxyHeader {
-  // The client's address. Empty if the proxy does not report it, or made the connection itself, for
-  // example for a health check.
+  // The client's address. Empty if the proxy does not report the address, or made the connection
+  // itself, for example for a health check.
   std::optional<Address> source = {};
   // The address to which the client has connected.
   std::optional<Address> destination = {};
@@ -25,16 +25,16 @@ struct ProxyHeader {
 
 // Selects the connections of a server that begin with a header.
 struct ProxyProtocol {
-  // The addresses of the proxies. A proxy's connection without a valid header is closed. Other
-  // connections have no header; such bytes are then part of the server's protocol.
+  // The addresses of the proxies. A proxy's connection without a valid header is closed.
+  // Connections of other peers have no header; their first bytes belong to the server's protocol.
   Networks networks = {};
   // The time within which the whole header must arrive.
   std::chrono::nanoseconds wait = std::chrono::seconds(10);
 };
 
-// Reads the header of a connection, and no byte beyond it. A header of version 2 may have 4 KiB; of
-// its extensions, only PP2_TYPE_SSL is used. A server with ServerOptions::proxy_protocol makes this
-// call itself. Call it only for trusted peers, because any client can send a header.
+// Reads the header of a connection, and no byte beyond it. A header of version 2 may have up to 4
+// KiB; the call uses only its extension PP2_TYPE_SSL. A server with ServerOptions::proxy_protocol
+// makes this call itself. Call it only for trusted peers, because any client can send a header.
 // Context: fibers and plain threads; parks.
 // Errors: std::errc::protocol_error without a valid header; errors of ByteStream::read_some().
 // Throws: std::bad_alloc.

@@ -1,5 +1,5 @@
-// Sockets as cases of a select().
-// Context, Throws: as for on_stop().
+// Makes select cases for sockets.
+// Context, Throws: whatever on_stop() throws.
 #pragma once
 
 #include <concepts>
@@ -10,22 +10,22 @@
 
 namespace weft::net {
 
-// A type that contains a Socket: a stream, a listener, a datagram socket.
+// Accepts a type that contains a Socket: a stream, a listener, a datagram socket.
 template <class T>
 concept HasSocket = requires(const T& owner) {
   { owner.socket() } -> std::same_as<const Socket&>;
 };
 
-// A select case that is ready when a read would return at once: with bytes, the end or an error,
-// even after a close or a passed deadline. A listener is ready when accept() would return. The wait
-// counts as a read (or write): no other caller may read (or write) meanwhile, and a select may have
-// one case per direction. The handler runs after the wait and may read (or write).
+// Makes a select case that is ready when a read would return at once: with bytes, the end or an
+// error, even after a close or a passed deadline. A listener is ready when accept() would return.
+// The wait counts as a read (or write): no other caller may read (or write) meanwhile, and a select
+// may have one case per direction. The handler runs after the wait and may read (or write).
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// A select case that is ready when a write would return at once.
+// Makes a select case that is ready when a write would return at once.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::write,

@@ -1,4 +1,4 @@
-// Serves connections: accepts them, limits their number, and ends them.
+// Accepts connections, limits their number, and ends them.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@
 
 namespace weft::net {
 
-// What happens to a connection when its handler has returned.
+// Selects what happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
   // The handler is called again when there are bytes to read. ServerOptions::run starts that call
@@ -41,7 +41,7 @@ enum class Next : std::uint8_t {
   idle,
 };
 
-// A connection of a Server, as passed to its handler; valid during the call.
+// Gives the handler of a Server access to a connection, during the handler's call.
 // Context: the handler; wait_readable() parks.
 // Throws: std::bad_variant_access, and what state() throws.
 // Order
@@ -52,12 +52,12 @@ class Connection {
   // The stream of a connection.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
-  // A connection's state, of any type.
+  // Holds a connection's state, of any type.
   struct AnyState {
     virtual ~AnyState() = default;
   };
 
-  // Refers to parts of the server.
+  // Makes a Connection that refers to parts of the server.
   Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
              std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
       : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
@@ -92,16 +92,16 @@ class Connection {
     }
     return dynamic_cast<State<T>&>(*state_).value;
   }
-  // Takes the stream from the server; the drain and the grace of the server then do not affect it.
-  // The server may close a stream that is moved out of stream(). The handler may use the result, or
-  // pass it to a fiber and return.
+  // Takes the stream from the server; the drain and the grace of the server then do not affect the
+  // stream. The server may close a stream that is moved out of stream(). The handler may use the
+  // result, or pass it to a fiber and return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is stopping. If so, the handler should complete its current work and
   // return.
   [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
-  // Waits as ByteStream::wait_readable(), between two requests. A drain ends the wait with
+  // Waits as ByteStream::wait_readable() does, between two requests. A drain ends the wait with
   // Errc::cancelled, unless the next request has arrived.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
 
@@ -120,7 +120,7 @@ class Connection {
   const ProxyHeader* const proxied_;
 };
 
-// A reference to a listener of either kind.
+// Refers to a listener of either kind.
 // Context: plain value.
 class AnyListener {
  public:
@@ -147,10 +147,10 @@ class AnyListener {
   std::variant<TcpListener*, UnixListener*> listener_;
 };
 
-// What happens to connections beyond ServerOptions::max_connections.
+// Selects what happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // Clients wait in the system's queue (ListenOptions::backlog) until a connection ends.
-  refuse,  // Clients are accepted and refused.
+  refuse,  // The server accepts further clients, and refuses them.
 };
 
 struct ServerOptions {
@@ -159,35 +159,36 @@ struct ServerOptions {
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
   // Receives connections that are not served, for a last answer before the close. The accepting
-  // fiber, or the fiber that refused the connection, calls it. The function must not wait or throw;
+  // fiber, or the fiber that refused the connection, calls the function. It must not wait or throw;
   // it may move the stream into a fiber. Empty: the server closes these connections.
   std::function<void(ByteStream)> on_refused = {};
   // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
-  // Several fibers may call the function at once; it may park. If the task is destroyed without a
-  // run, even by a std::system_error or std::bad_alloc, the connection is refused. Any other
-  // exception drains the server, and Server::serve() throws the exception. Empty: a fiber of
-  // `stack_size` bytes (0: the default).
+  // Several fibers may call the function at once; it may park. If the task is destroyed before it
+  // has run, even by a std::system_error or std::bad_alloc, the connection is refused. Any other
+  // exception drains the server, and Server::serve() throws the exception. Empty: the task runs in
+  // a fiber with a stack of `stack_size` bytes (0: the default).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
   // Receives an exception of a handler, in the connection's fiber, before the close; the function
   // may park. Empty: the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection may be idle after Next::idle; the server closes it a few ms later.
+  // How long a connection may be idle after Next::idle; the server closes the connection a few ms
+  // later.
   std::chrono::nanoseconds idle_timeout = kNever;
   // How long connections may continue once the server stops; then the server closes them.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A stop request of this token, for example StopOnSignal::get_token(), works as Server::stop().
+  // A stop request of this token, for example StopOnSignal::get_token(), acts as Server::stop().
   std::stop_token stop = {};
   // Which connections begin with a PROXY header. The connection's fiber reads the header before the
-  // handler's first call. Without a header, or if the server stops before it arrives, the
-  // connection is refused. With no networks, no connection has a header.
+  // handler's first call. Without a header, or if the server stops before the header arrives, the
+  // connection is refused. If `networks` is empty, no connection has a header.
   ProxyProtocol proxy_protocol = {};
   // The server's label in the metrics and, without `run`, the name of the fibers of its
   // connections. Empty: no metrics, no name.
   std::string name = {};
 };
 
-// Statistics since the server's construction, which may be stale.
+// Holds statistics since the server's construction, which may be stale.
 struct ServerStats {
   std::uint64_t accepted = 0;  // Accepted connections, including refused connections.
   // Accepted connections that were closed without calling the handler.
@@ -210,15 +211,15 @@ struct ServerStats {
   };
 }
 
-// A handler of any form that a Server takes. A handler receives the stream (a ByteStream&,
+// Accepts a handler of any form that a Server takes. A handler receives the stream (a ByteStream&,
 // TcpStream& or UnixStream&), or a Connection& to detect the server's end, and may return a Next.
 // Several calls may be concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
-// Accepts connections and calls a handler for each connection. If descriptors or memory are
-// missing, or a firewall refuses a connection, retries after pauses from 1 ms to 1 s. The server
+// Accepts connections and calls a handler for each connection. If descriptors or memory run out, or
+// a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. The server
 // uses a reserved descriptor to refuse waiting clients. An exception of a handler goes to
 // ServerOptions::on_exception and closes the connection.
 // Context: fibers and plain threads; serve() and shutdown() park.
@@ -231,7 +232,7 @@ class Server {
   // Makes a server, which serves nothing before serve().
   // Throws: also std::invalid_argument if max_connections is 0.
   explicit Server(Handler handler, ServerOptions options = {});
-  // Takes a handler of any form, even a move-only handler.
+  // Makes a server with a handler of any form, even a move-only handler.
   template <ConnectionHandler H>
   requires(!std::same_as<H, Handler>) explicit Server(H handler, ServerOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
@@ -244,7 +245,7 @@ class Server {
                   "weft::net::Server: the handler must take a Connection&, ByteStream&, TcpStream& "
                   "or UnixStream&");
   }
-  // All calls of serve(), stop() and shutdown() must have returned.
+  // Requires that all calls of serve(), stop() and shutdown() have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -264,9 +265,9 @@ class Server {
   void stop() noexcept;
   // Makes serve() end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
-  // handlers. May be called repeatedly. In a handler, returns at the deadline, and spares the
-  // connections whose handlers have called shutdown(). It does not wait for clients that are
-  // accepted after the call; serve() closes their connections at the deadline.
+  // handlers. May be called repeatedly. In a handler, returns at the deadline, and keeps the
+  // connections whose handlers have called shutdown(). shutdown() does not wait for clients that
+  // are accepted after the call; serve() closes their connections at the deadline.
   // Returns: true if all connections ended before the deadline.
   bool shutdown(Deadline grace);
   // Returns whether the server is stopping.
@@ -319,7 +320,7 @@ template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
 // Runs a Server until ServerOptions::stop requests a stop or a listener is closed.
-// Context, Errors, Throws: as for Server::serve().
+// Context, Errors, Throws: whatever Server::serve() throws.
 template <Listener L, ConnectionHandler H>
 Result<void> serve(std::span<L> listeners, ServerOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);
@@ -358,7 +359,7 @@ requires(!ConnectionHandler<H>) Result<void> serve(L&, H) {
 
 // Returns `count` listeners that share a port; the system spreads connections over them.
 // Context: fibers and plain threads; does not park.
-// Errors: as for TcpListener::listen().
+// Errors: the same as for TcpListener::listen().
 // Throws: std::bad_alloc.
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options = {});

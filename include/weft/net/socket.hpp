@@ -26,10 +26,10 @@ class Socket {
     }
     return *this;
   }
-  // Closes the socket. No caller may be using it.
+  // Closes the socket. No caller may be using the socket.
   ~Socket() { reset(); }
 
-  // Ends all waits with Errc::closed. The descriptor is closed when its last call has ended.
+  // Ends all waits with Errc::closed. The descriptor is closed when the last call on it has ended.
   // close() may be called during calls of other callers, and repeatedly.
   void close() noexcept;
   // Returns false for an empty or closed socket; may be stale.

@@ -10,7 +10,8 @@
 namespace weft::net {
 
 struct ListenOptions {
-  // The maximum of connections that wait for accept(); the system caps it (net.core.somaxconn).
+  // The largest number of connections that wait for accept(); the system caps it
+  // (net.core.somaxconn).
   int backlog = 4096;
   // Whether to listen even if connections of an earlier listener on this port are still closing.
   bool reuse_address = true;
@@ -22,8 +23,8 @@ struct ListenOptions {
   int fast_open_queue = 0;
 };
 
-// A listening socket. It is move-only, is closed by the destructor, and must not outlive its
-// runtime. One caller accepts at a time; close() may be called at any time.
+// Listens for TCP connections. A listener is move-only, is closed by the destructor, and must not
+// outlive its runtime. One caller accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
 // Errors: Errc::closed; errors of the system.
 // Throws: std::bad_alloc.
@@ -38,7 +39,7 @@ class TcpListener {
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended
   // while they waited are skipped. While the system lacks descriptors or memory, the call retries
-  // after pauses from 1 ms to 1 s. It returns a firewall's EPERM or EOPNOTSUPP after eight tries.
+  // after pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP is returned after eight tries.
   // Errors: also Errc::timed_out, cancelled, or the last error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 

@@ -1,4 +1,4 @@
-// A TCP connection.
+// Provides TCP connections.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace weft::net {
 
-// When to probe whether the peer of a silent connection still responds.
+// Selects when to probe whether the peer of a silent connection still responds.
 struct KeepAlive {
   std::chrono::seconds idle{60};      // The silence before the first probe; at least 1 s.
   std::chrono::seconds interval{10};  // The time between two probes; at least 1 s.
@@ -28,13 +28,13 @@ struct ConnectOptions {
   bool fast_open = false;
 };
 
-// A ByteStream over TCP.
+// Implements a ByteStream over TCP.
 // Context, Errors, Throws: as for ByteStream.
 class TcpStream : public ByteStream {
  public:
   using ByteStream::ByteStream;
 
-  // Connects, with TCP_NODELAY set; parks.
+  // Connects to `address` and sets TCP_NODELAY; parks.
   // Errors: Errc::timed_out, cancelled; Errc::no_runtime on a plain thread without a runtime;
   // errors of the system (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const ConnectOptions& options,
@@ -43,7 +43,7 @@ class TcpStream : public ByteStream {
     return connect(address, ConnectOptions{}, until);
   }
 
-  // Takes a connected socket of another library and makes it non-blocking; release() is the
+  // Takes a connected socket of another library and makes it non-blocking; release() does the
   // opposite. After an error the caller still owns the descriptor.
   // Errors: also Errc::no_runtime, already_watched.
   static Result<TcpStream> adopt(int descriptor);

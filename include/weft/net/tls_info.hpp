@@ -1,4 +1,4 @@
-// Describes the encryption of a connection, in plain values; weft-tls provides them.
+// Describes the encryption of a connection in plain values, which weft-tls provides.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace weft::net {
 
-// The certificate of the other end.
+// Describes the certificate of the other end.
 struct PeerCertificate {
   std::string subject;  // "CN = name"
   std::vector<std::string>
@@ -20,7 +20,7 @@ struct PeerCertificate {
 struct TlsInfo {
   std::string version;      // "TLSv1.3"
   std::string cipher;       // "TLS_AES_256_GCM_SHA384"
-  std::string server_name;  // Requested by the client (SNI); empty: none.
+  std::string server_name;  // The name that the client requested (SNI); empty: none.
   std::string alpn;         // The agreed protocol; empty: none.
   std::optional<PeerCertificate> peer;
 };

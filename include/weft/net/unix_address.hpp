@@ -1,4 +1,4 @@
-// The address of one end of a connection within this machine.
+// Represents the address of one end of a connection within this machine.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace weft::net {
 
-// The address of a Unix socket: a path, an abstract name, or none.
+// Holds the address of a Unix socket: a path, an abstract name, or neither.
 // Context: plain value.
 class UnixAddress {
  public:
@@ -26,7 +26,7 @@ class UnixAddress {
   // Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
-  // Returns whether there is no path and no abstract name, as usual for a connecting end.
+  // Returns whether there is no path and no abstract name, as usual for the end that connects.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
   // Returns whether the address is an abstract name.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }
@@ -39,7 +39,7 @@ class UnixAddress {
     return left.abstract_ == right.abstract_ && left.name() == right.name();
   }
 
-  // Returns the system's form, a sockaddr_un, for calls that weft does not wrap.
+  // Returns the sockaddr_un, for system calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
@@ -47,7 +47,7 @@ class UnixAddress {
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;
 
  private:
-  // As large as a sockaddr_un (a family of 2 bytes, then the name); the source file checks this.
+  // The size of a sockaddr_un (a family of 2 bytes, then the name); the source file checks this.
   static constexpr std::size_t kStorage = 110;
 
   static UnixAddress of(std::string_view name, std::size_t at) noexcept;

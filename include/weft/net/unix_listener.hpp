@@ -11,17 +11,18 @@
 namespace weft::net {
 
 struct UnixListenOptions {
-  // The maximum of connections that wait for accept(); the system caps it (net.core.somaxconn).
+  // The largest number of connections that wait for accept(); the system caps it
+  // (net.core.somaxconn).
   int backlog = 4096;
   // Whether to remove an existing socket file whose server has ended without removing it. If
-  // several servers start on a stale file at once, each may listen, but clients reach only the
-  // last. If that can happen, use a lock (flock on another file).
+  // several servers start on a stale file at once, each may listen, but clients reach only the last
+  // server. To prevent this, use a lock (flock on another file).
   bool replace_stale = true;
 };
 
-// A listening Unix socket. It is move-only. The destructor closes the socket, but leaves the file,
-// which the next server may already use. The listener must not outlive its runtime. One caller
-// accepts at a time; close() may be called at any time.
+// Listens at a Unix socket. A listener is move-only. The destructor closes the socket, but leaves
+// the file, which the next server may already use. The listener must not outlive its runtime. One
+// caller accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
 // Errors: Errc::closed; errors of the system.
 // Throws: std::bad_alloc.

@@ -1,4 +1,4 @@
-// Connections within this machine.
+// Provides connections within this machine.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace weft::net {
 
-// The process at the other end and its user, as of its call of connect() or listen().
+// Describes the process at the other end and its user, as of its call of connect() or listen().
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
   std::uint32_t group = 0;
 };
 
-// The number of received bytes, and the descriptors that were sent with them.
+// Holds the number of received bytes, and the descriptors that were sent with these bytes.
 struct ReceivedDescriptors {
   std::size_t size = 0;
   std::vector<Descriptor> descriptors;
@@ -29,13 +29,13 @@ struct ReceivedDescriptors {
 
 struct UnixStreamPair;
 
-// A ByteStream over a Unix socket.
+// Implements a ByteStream over a Unix socket.
 // Context, Errors, Throws: as for ByteStream; connect(), pair() and adopt() may also return
 // Errc::no_runtime.
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
-  // Takes a connected socket; used by listeners.
+  // Takes a connected socket, from a listener for example.
   explicit UnixStream(Socket socket) noexcept;
 
   // Connects; parks. While the listener's backlog is full, the call retries after pauses from 1 ms
@@ -51,9 +51,9 @@ class UnixStream : public ByteStream {
 
   // Returns the process, user and group of the peer, as the system recorded them.
   Result<PeerCredentials> peer_credentials() const noexcept;
-  // Returns the address of this end, which is unnamed unless it is bound.
+  // Returns the address of this end, which is unnamed unless this end is bound.
   Result<UnixAddress> local_address() const noexcept;
-  // Returns the address of the other end, which is unnamed unless it is bound.
+  // Returns the address of the other end, which is unnamed unless that end is bound.
   Result<UnixAddress> peer_address() const noexcept;
 
   // Writes `data`, at least one byte, with at most 64 descriptors, of which the peer receives

@@ -1,4 +1,4 @@
-// The settings that TLS connections share: certificates and trust.
+// Holds the settings that TLS connections share: certificates and trust.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace weft::tls {
 
-// The paths of PEM files: a certificate with its chain to a root, and its unencrypted key.
+// Names two PEM files: a certificate with its chain to a root, and its unencrypted key.
 struct Certificate {
   std::string certificate_file;
   std::string key_file;
 };
 
 struct ServerOptions {
-  // See Certificate.
+  // The server's certificate and key; see Certificate.
   std::string certificate_file;
   std::string key_file;
   // Further certificates, for servers with several names. A client receives the first certificate
@@ -39,7 +39,7 @@ struct ServerOptions {
   std::size_t max_handshakes = 0;
 };
 
-// Counts of a server's handshakes.
+// Counts a server's handshakes.
 struct HandshakeStats {
   std::size_t running = 0;    // Handshakes that are running now.
   std::uint64_t dropped = 0;  // Handshakes dropped to admit newer handshakes, so far.
@@ -57,8 +57,8 @@ struct ClientOptions {
 
 class ContextState;
 
-// A handle of shared state, for TLS 1.2 and 1.3. A server resumes sessions through tickets, a
-// client by the server's name.
+// Refers to shared settings, for TLS 1.2 and 1.3. A server resumes sessions through tickets, and a
+// client does so by the server's name.
 // Context: any thread, several callers at once; calls read files and so block.
 // Throws: std::bad_alloc.
 class Context {
@@ -67,14 +67,14 @@ class Context {
   Context() noexcept = default;
   // Makes the context of a server.
   // Errors: openssl_category()'s; Errc::encrypted_key; Errc::certificate_without_name;
-  // std::errc::invalid_argument for a name in `alpn`.
+  // std::errc::invalid_argument for an invalid name in `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
   // Makes the context of a client, which by default trusts the system's certificates.
-  // Errors: as server().
+  // Errors: the same as for server().
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files again for later connections. Earlier sessions can still be resumed, without a
-  // check of a certificate. An error changes nothing.
+  // check of a certificate. After an error, the context is unchanged.
   net::Result<void> reload();
 
   // Returns the counts of a server's handshakes, which may be stale; zeros for a client.

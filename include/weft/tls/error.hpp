@@ -1,4 +1,4 @@
-// The errors of TLS, as std::error_code values.
+// Reports errors of TLS as std::error_code values.
 // Context: plain value.
 #pragma once
 
@@ -9,8 +9,8 @@ namespace weft::tls {
 enum class Errc {
   truncated = 1,  // The stream ended without close_notify, perhaps because of an attack.
   encrypted_key,  // A key file requires a password.
-  // The handshake was the oldest of more than ServerOptions::max_handshakes. The code equals
-  // std::errc::resource_unavailable_try_again.
+  // The handshake was the oldest when more than ServerOptions::max_handshakes were running. The
+  // code equals std::errc::resource_unavailable_try_again.
   too_many_handshakes,
   // ServerOptions::more_certificates: a certificate has no DNS name by which clients could request
   // it.

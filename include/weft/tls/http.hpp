@@ -1,4 +1,4 @@
-// HTTP over TLS, for programs with weft-http and weft-tls.
+// Provides HTTP over TLS, for programs with weft-http and weft-tls.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weft::tls {
 
-// A Stream as a Layer, which weft-http calls.
+// Presents a Stream as a Layer, which weft-http calls.
 // Context, Throws: as Stream.
 class HttpLayer final : public http::Layer {
  public:
@@ -38,7 +38,7 @@ class HttpLayer final : public http::Layer {
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
   // Makes a layer from a handshake's result, or returns the error of the handshake. Programs can
-  // use it for their own layers.
+  // use make() for their own layers.
   // Throws: std::bad_alloc.
   static http::NewLayer make(net::Result<Stream> result) {
     if (result.error) return {.error = result.error};

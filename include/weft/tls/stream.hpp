@@ -1,4 +1,4 @@
-// A stream that encrypts a TCP connection with TLS.
+// Encrypts a TCP connection with TLS.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,21 @@ namespace weft::tls {
 
 class StreamState;
 
-// A TLS connection over TCP. One caller may read and one may write at a time. Deadlines, stop
-// requests and close() act as with net::TcpStream. The stream is move-only. A call that ended early
-// may be repeated. The stream's own fiber sends bytes that the stream has accepted, while the
-// stream lives and before its write deadline.
+// Reads and writes a TLS connection over TCP. One caller may read and one may write at a time.
+// Deadlines, stop requests and close() act as with net::TcpStream. The stream is move-only. A call
+// that ended early may be repeated. The stream's own fiber sends bytes that the stream has
+// accepted, while the stream lives and before its write deadline.
 // Context: fibers and plain threads; calls that take an Until park, has_read_ahead() only briefly.
 // Errors: as net::TcpStream; openssl_category()'s.
-// Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
+// Throws: std::bad_alloc; handshakes, and calls that leave bytes to the stream's fiber, also as
+// go().
 class Stream {
  public:
   // Makes an empty stream, which can only be assigned to or destroyed.
   Stream() noexcept;
   // Takes the stream of `other`, which is then empty. No other call may be using `other`.
   Stream(Stream&& other) noexcept;
-  // Closes its own stream and takes that of `other`, which is then empty.
+  // Closes the current stream and takes the stream of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept;
   // Closes without close_notify. Parks briefly if a fiber of the stream is sending.
   ~Stream();
@@ -46,11 +47,11 @@ class Stream {
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
                                      const Until& until = Until::ambient());
-  // Does the same on the caller's connection. The connection must outlive the Stream, which does
-  // not close it.
+  // Works as accept(), on the caller's connection. The connection must outlive the Stream, which
+  // does not close the connection.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = Until::ambient());
-  // Does the same as accept_on(), but as the client.
+  // Works as accept_on(), but as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
@@ -60,7 +61,7 @@ class Stream {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Returns whether there are received bytes that no read has returned. A part of a record does not
-  // count. Only the reader calls it.
+  // count. Only the reader may call this function.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,
@@ -71,13 +72,13 @@ class Stream {
   // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                      const Until& until = Until::ambient());
-  // Does the same for text.
+  // Writes all of `text`.
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Limits all later reads; Deadline::never() removes the limit.
+  // Sets the deadline of all later reads; Deadline::never() removes the deadline.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Limits all later writes; Deadline::never() removes the limit.
+  // Sets the deadline of all later writes; Deadline::never() removes the deadline.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue

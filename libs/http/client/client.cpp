@@ -75,7 +75,7 @@ bool may_be_repeated(const Call& call) noexcept {
 }
 
 // Returns true if the server had closed the connection before it received the request. In that
-// case, there is no answer, and the error comes from the stream or the layer and is not a timeout.
+// case, there is no answer. The error comes from the stream or the layer, and is not a timeout.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -98,8 +98,8 @@ bool is_secret(std::string_view name) noexcept {
                      [name](std::string_view secret) { return equal_tokens(name, secret); });
 }
 
-// Prepares the call to the target of a redirect. Returns false, and leaves the call unchanged, if
-// the call cannot be repeated at the target.
+// Prepares `call` for the target of a redirect. If `call` cannot be repeated at the target, returns
+// false and leaves `call` unchanged.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
@@ -129,7 +129,7 @@ ClientCore::ClientCore(ClientOptions options)
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // Closes these connections without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // The destructor closes them without the lock.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
@@ -157,7 +157,7 @@ net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const 
   return net::dial(addresses, until);
 }
 
-// Requests a tunnel to the URL's server from the proxy to which `connection` leads.
+// Requests that the proxy at the other end of `connection` opens a tunnel to the URL's server.
 std::error_code open_tunnel(ClientConnection& connection, const Url& url, const ProxyRoute& proxy,
                             const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
@@ -172,8 +172,8 @@ std::error_code open_tunnel(ClientConnection& connection, const Url& url, const 
     Head head;
     if (const Fault fault = parse_response_head(text, Limits::kMaxHeaders, head)) return *fault;
     if (head.status >= 300) return Errc::refused_by_proxy;
-    // The server at the other end of the tunnel waits for the client, so any bytes that follow are
-    // from the proxy itself.
+    // The server at the other end of the tunnel waits for the client, so any bytes after the head
+    // come from the proxy itself.
     if (head.status >= 200 && !connection.input.rest().empty()) return Errc::malformed_start;
     if (head.status >= 200) return {};
     if (until.is_over()) return until.reason();
@@ -222,7 +222,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
         !take_expectation_back(call)) {
       return result;
     }
-  }  // The answer 417 ends here, and frees its slot, which the second call may need.
+  }  // The destruction of the 417 answer frees its slot, which the second call may need.
   return send_once(url, call, until);
 }
 
@@ -234,7 +234,7 @@ net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, con
   }
   if (!ours.empty()) call.headers.emplace_back("Cookie", ours);
   auto result = send_to(url, call, until);
-  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need other cookies.
+  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // Redirects may need others.
   if (result.error) return result;
   for (const Header& header : result.value.headers()) {
     if (equal_tokens(header.name, "set-cookie")) options_.cookies->add(url, header.value);
@@ -266,7 +266,7 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   }
 }
 
-// A redirect must not lead from https to http, nor to https if the client has no layer for https.
+// A redirect must not lead from https to http, or to https if the client has no layer for https.
 bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
   return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
 }
@@ -290,8 +290,8 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     const auto place = result.value.header("location");
     if (!place) return result;
     auto [next, wrong] = url.resolve(*place);
-    // A redirect that cannot be followed is returned like any other answer, so that the caller can
-    // handle it.
+    // The client returns a redirect that it cannot follow like any other answer, so that the caller
+    // can handle it.
     if (wrong || !may_lead(url, next) ||
         !prepare_redirect(result.value.status(), url, next, call)) {
       return result;

@@ -40,7 +40,7 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
 }
 
 // Returns the caller's Host header or, without one, the host of the URL. Returns nothing if the
-// caller's value is not valid.
+// caller's Host header is not valid.
 std::optional<std::string> find_host(const Url& url, const Call& call) {
   std::optional<std::string> host;
   for (const auto& [name, value] : call.headers) {
@@ -60,7 +60,7 @@ bool concerns_server(const Url& url, const Call& call) noexcept {
 }
 
 // Returns "example.org:443", the target of a CONNECT request (RFC 9112, 3.2.3). Returns nothing if
-// a Host that differs from the URL has no port.
+// the Host header differs from the URL's host and has no port.
 std::optional<std::string> tunnel_target(const Url& url, const std::string& host) {
   Authority parts;
   if (!parse_authority(host, parts)) return std::nullopt;
@@ -69,7 +69,8 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
-// Returns true if the connection is closed; a server that refuses a body may have answered before.
+// Returns whether the error shows that the connection is closed. A server that refuses a body may
+// answer before it closes the connection.
 bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
@@ -79,7 +80,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
   for (;;) {
     const auto [count, error] = call.body_source(std::as_writable_bytes(std::span(part)));
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
-    // The body's source has failed, not the server.
+    // The source of the body has failed, not the server.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
     // A server that accepts all bytes at once must not extend the wait.
     if (until.is_over()) return until.reason();
@@ -109,7 +110,7 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
       return {};
     }
     const auto error = connection.receive(most, until);
-    // An answer that has begun shows that the server received this request.
+    // If the answer has begun, the server has received this request.
     if ((error == Errc::unexpected_end || is_gone(error)) && !rest.empty()) {
       return Errc::truncated_head;
     }
@@ -119,8 +120,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
 
 namespace {
 
-// Receives the next head, which may be interim. Its size is subtracted from `most`, the bytes that
-// all heads of the answer may still have.
+// Receives the next head, which may be interim, and subtracts its size from `most`. `most` is the
+// number of bytes that further heads of the answer may have.
 std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
                              const Until& until) {
   std::string text;
@@ -160,12 +161,13 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
                           : connection.write(call.body, until);
 }
 
-// Does the same for a larger body. A server may refuse the body after it has read only the head. So
-// a separate fiber reads the answer during the sending, and a refusal stops the sending.
+// Sends a request with a larger body. A server may refuse the body after it has read only the head.
+// So a separate fiber reads the answer while this fiber sends the body; a refusal stops the
+// sending.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {
-  const std::stop_source unwanted;  // The rest of the body is no longer needed.
+  const std::stop_source unwanted;  // Signals that the server does not need the rest of the body.
   detail::StopRegistration<detail::RequestStop> passed_on;
   if (until.token() != nullptr) passed_on.add(*until.token(), {unwanted});
   auto reading = spawn([&, unwanted]() mutable {
@@ -177,7 +179,7 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   try {
     unsent = send_all(connection, head, call, Until(until.deadline(), unwanted.get_token()));
   } catch (...) {
-    connection.stream.close();  // Ends the reading.
+    connection.stream.close();  // Ends the other fiber's read.
     throw;
   }
   if (!unsent) return reading.join();
@@ -189,9 +191,8 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   return error && is_gone(unsent) ? unsent : error;
 }
 
-// Sends the head, and waits until the server requests the body by status 100, or answers without
-// the body. `is_answered` distinguishes the two cases; if `wait` passes first, neither has
-// happened.
+// Sends the head, and waits until the server requests the body by status 100, answers without the
+// body, or `wait` passes. Sets `is_answered` if the server has answered.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {
@@ -272,7 +273,7 @@ std::error_code ClientCore::converse(ClientConnection& connection, const std::st
     const Deadline wait = Deadline::after(options_.continue_wait);
     bool is_answered = false;
     const auto error = ask_for_body(connection, head, state, most, wait, until, is_answered);
-    // If the connection were kept, the server might mistake the next request for the body.
+    // On a kept connection, the server might mistake the next request for the missing body.
     if (!error && is_answered) state.keep_no_connection();
     if (error || is_answered) return error;
     return ask_at_length(connection, {}, call, state, most, until);

@@ -1,4 +1,4 @@
-// The connections that a client's requests share.
+// Holds the connections that a client's requests share.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@
 
 namespace weft::http {
 
-// A proxy between the client and all servers; see ClientOptions.
+// Describes a proxy between the client and all servers; see ClientOptions.
 struct ProxyRoute {
   Url url;
   std::string authorization;
 };
 
-// Returns the head of a request, which goes to `proxy` unless `proxy` is null. Returns an empty
-// text if a part of the call must not be sent.
+// Returns the head of a request. If `proxy` is not null, the request goes to the proxy. Returns an
+// empty text if some text of the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call,
                                          const ProxyRoute* proxy = nullptr);
 
-// How to reach a server; see ClientOptions.
+// Specifies how to reach a server; see ClientOptions.
 struct DialRoute {
   const ClientLayer& secure;
   const std::optional<net::UnixAddress>& unix_socket;
@@ -44,7 +44,7 @@ struct DialRoute {
 net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const DialRoute& route,
                                                            const Until& until);
 
-// Receives the next head of an answer.
+// Receives the next head of an answer into `text`.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until);
 
@@ -60,11 +60,10 @@ class ClientCore {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
-  // Sends a call; if the server refuses its expectation, repeats the call without it (RFC 9110,
-  // 10.1.1).
+  // Sends a call. If the server refuses the call's expectation, repeats the call without it (RFC
+  // 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // Does the same as send_to(), with the cookies of the jar, and adds the answer's cookies to the
-  // jar.
+  // Sends a call as send_to() does, with the jar's cookies. Adds the answer's cookies to the jar.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends the request on the lease's connection.
@@ -73,7 +72,7 @@ class ClientCore {
   // Sends the request, and reads the head of its answer.
   std::error_code converse(ClientConnection& connection, const std::string& head, const Call& call,
                            Reply::State& state, const Until& until) const;
-  // Returns whether a redirect may be followed.
+  // Returns whether the client may follow a redirect from `from` to `to`.
   [[nodiscard]] bool may_lead(const Url& from, const Url& to) const noexcept;
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);

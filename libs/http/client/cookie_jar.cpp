@@ -26,11 +26,11 @@ struct Kept {
   bool host_only = false;
   bool secure = false;
   Deadline end = Deadline::never();
-  std::uint64_t created = 0;  // The unit of both times is a call to the jar.
+  std::uint64_t created = 0;  // Both times count calls to the jar.
   std::uint64_t used = 0;
 };
 
-// Returns whether one of two cookies of a domain replaces the other.
+// Returns whether a new cookie replaces an old cookie of the same domain.
 bool are_same(const Kept& left, const Kept& right) noexcept {
   return left.name == right.name && left.path == right.path;
 }
@@ -63,8 +63,8 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 }  // namespace
 
 // Invariants
-//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked: to
-//       count the cookies takes as long as the operation itself.
+//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked: the
+//       check would take as long as the operation itself.
 //   I2  No two cookies of a domain have the same name and path. Unchecked: add() looks for a cookie
 //       with the same name and path, and replaces it.
 struct CookieJar::State {
@@ -101,7 +101,7 @@ struct CookieJar::State {
     if (found->second.empty()) domains.erase(found);
   }
 
-  // Returns an expired cookie or, if there is none, the cookie that has been unused for longest.
+  // Returns an expired cookie or, if no cookie has expired, the least recently used cookie.
   static std::vector<Kept>::iterator least(std::vector<Kept>& list) {
     return std::min_element(list.begin(), list.end(), [](const Kept& left, const Kept& right) {
       const bool is_over = left.end.passed();
@@ -137,7 +137,7 @@ struct CookieJar::State {
     });
   }
 
-  // Adds the cookies of one domain that apply to `url`, and drops expired cookies.
+  // Adds to `found` the cookies of one domain that apply to `url`, and drops expired cookies.
   void collect(std::string_view domain, const Url& url, std::vector<const Kept*>& found)
       WEFT_REQUIRES(mutex) {
     const auto list = domains.find(domain);
@@ -234,7 +234,7 @@ std::size_t CookieJar::size() const {
 }
 
 void CookieJar::clear() {
-  State::Domains dropped;  // Destroyed without the lock.
+  State::Domains dropped;  // The cookies are destroyed without the lock.
   const detail::Guard guard(state_->mutex);
   dropped.swap(state_->domains);
   state_->count = 0;

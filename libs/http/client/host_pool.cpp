@@ -37,7 +37,7 @@ void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
   try {
     connections_.push_back(std::move(connection));
   } catch (const std::bad_alloc&) {
-    return;  // The destructor closes it.
+    return;  // The destructor of `connection` closes it.
   }
   unwatched = watch();
 }
@@ -61,7 +61,7 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// Schedules a sweep for the time at which the first connection becomes too old. If memory is short,
+// Schedules a sweep for the time at which the first connection becomes too old. If memory runs out,
 // returns the connections, because no sweep would close them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
@@ -69,7 +69,8 @@ HostPool::Connections HostPool::watch() noexcept {
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // The scheduled call does not keep the pool alive: the pool's destruction cancels the call.
+    // The scheduled call does not keep the pool alive, because the pool's destructor cancels the
+    // call.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });
@@ -80,7 +81,7 @@ HostPool::Connections HostPool::watch() noexcept {
   return {};
 }
 
-// Runs in a fiber that no caller joins.
+// Closes old connections. Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
   Connections old;  // These two lists close their connections without the lock.
   Connections unwatched;

@@ -1,4 +1,4 @@
-// The connections to one host.
+// Keeps the connections to one host.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@
 
 namespace weft::http {
 
-// One connection to a server. One caller uses it at a time.
+// Holds one connection to a server. One caller uses the connection at a time.
 struct ClientConnection {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for plain HTTP. Destroyed before the stream.
@@ -40,19 +40,19 @@ struct ClientConnection {
   std::error_code write(std::string_view text, const Until& until) {
     return link().write_all(std::as_bytes(std::span(text)), until).error;
   }
-  // Adds bytes to the input.
+  // Receives bytes and adds them to the input.
   // Errors: Errc::unexpected_end at the end of the stream; Errc::head_too_large beyond `most`
   // bytes.
   std::error_code receive(std::size_t most, const Until& until);
-  // Returns true if the idle connection has received no bytes, and the peer has not closed it.
+  // Returns true if an idle connection has received no bytes and the peer has not closed it.
   [[nodiscard]] bool is_quiet() {
     std::byte byte{};
     return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
   }
 };
 
-// The idle connections to one host. While there are idle connections, a delayed call is scheduled,
-// which closes connections that have been unused for the time `idle`.
+// Keeps the idle connections to one host. While there are any, a delayed call is scheduled, which
+// closes connections that no request has used for the time idle_.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -60,9 +60,9 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
-  // Keeps the connection, or closes it if there is no memory.
+  // Keeps the connection, or closes the connection if memory runs out.
   void keep(std::unique_ptr<ClientConnection> connection) noexcept;
-  // Removes and returns the connection used last; null if there is none.
+  // Removes and returns the most recently used connection; null if there is none.
   [[nodiscard]] std::unique_ptr<ClientConnection> take();
 
   Semaphore slots;
@@ -80,20 +80,20 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   Connections connections_ WEFT_GUARDED_BY(mutex_);
   DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
   bool is_watched_ WEFT_GUARDED_BY(mutex_) =
-      false;  // Whether sweep() is scheduled; true whenever there are connections.
+      false;  // True while sweep() is scheduled, as it is whenever there are connections.
 };
 
-// A slot of a host, and its connection. The destructor gives the slot back.
+// Owns a slot of a host, and the slot's connection. The destructor gives the slot back.
 class Lease {
  public:
   Lease() noexcept = default;
-  // Requires that the caller has taken a slot of the pool.
+  // The caller must have taken a slot of the pool.
   explicit Lease(std::shared_ptr<HostPool> pool) noexcept : pool_(std::move(pool)) {}
   Lease(Lease&& other) noexcept = default;
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
-  // Keeps the connection for the next request that takes a slot.
+  // Returns the connection to the pool, for the next request that takes a slot.
   void keep() noexcept;
   void drop() noexcept { connection_.reset(); }
   void set(std::unique_ptr<ClientConnection> connection) noexcept {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostOfHead = 16 * 1024;
 
-// Owns everything that a WebSocket refers to, as long as pointers to the WebSocket exist.
+// Owns everything to which a WebSocket refers, as long as pointers to the WebSocket exist.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
                  std::string protocol, const std::optional<DeflateTerms>& terms)
@@ -34,7 +34,7 @@ struct OwnedWebSocket {
   WebSocket socket{core};
 };
 
-// The schemes "ws" and "wss" are parsed as "http" and "https".
+// Parses a URL with the scheme "ws" or "wss" as one with "http" or "https".
 net::Result<Url> parse_socket_url(std::string_view text) {
   if (!text.starts_with("ws:") && !text.starts_with("wss:")) return Url::parse(text);
   return Url::parse("http" + std::string(text.substr(2)));

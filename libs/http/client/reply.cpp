@@ -25,7 +25,7 @@ bool is_gzip(std::span<const Header> headers) noexcept {
   return codings == 1 && is_known;
 }
 
-// The bytes of a body, for Body::read_some().
+// Provides the bytes of a body to Body::read_some().
 struct Source {
   ClientConnection& connection;
   std::size_t most;
@@ -60,7 +60,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   WEFT_INVARIANT(has_texts(), "Reply::State I1: the texts of head_ are in text_");
   lease_.emplace(std::move(lease));
   if (method == "CONNECT" && head_.status < 300) {
-    // The tunnel follows the head, whatever the headers specify (RFC 9112, 6.3).
+    // The tunnel's bytes follow the head, whatever the headers specify (RFC 9112, 6.3).
     head_.framing = Framing::none;
     head_.has_length = head_.keep_alive = false;
   }
@@ -69,7 +69,8 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   if (head_.framing == Framing::chunked) {
     body_.decode_by({head_bytes_, max_headers_, ChunkDecoder::Folds::replaced});
   }
-  // A 206 answer has a part of a body; a part of a compressed body cannot be decompressed.
+  // A 206 answer contains only a part of a body, and a part of a compressed body cannot be
+  // decompressed.
   constexpr int kPartial = 206;
   if (decompresses_ && !body_.over() && head_.status != kPartial && is_gzip(head_.headers())) {
     gunzip_ = Gunzip::make();
@@ -111,8 +112,7 @@ net::Result<std::size_t> Reply::State::read_sent(std::span<std::byte> buffer, co
   return result;
 }
 
-// The connection is returned to the pool only if the next answer on it must belong to the next
-// request.
+// Returns the connection to the pool only if the next answer on it must belong to the next request.
 void Reply::State::end_body() {
   const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
   if (stays && (*lease_)->input.rest().empty()) lease_->keep();

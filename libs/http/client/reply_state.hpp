@@ -1,4 +1,4 @@
-// The state of an answer while a client reads it.
+// Holds the state of an answer while a client reads it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace weft::http {
 
 // Invariants
-//   I1  The texts of head_ are in text_, which does not change once it has been parsed.
+//   I1  The texts of head_ are in text_, which does not change after parse().
 //   I2  lease_ has a connection until the body is complete, or until reading has failed
 //       permanently.
 class Reply::State {
@@ -28,11 +28,12 @@ class Reply::State {
         body_bytes_(options.body_bytes),
         decompresses_(options.decompress) {}
 
-  // Parses the head.
+  // Parses `text`, the head.
   [[nodiscard]] Fault parse(std::string text);
-  // Must be called, after parse(), if the client has not sent the request completely.
+  // Marks the connection for closing. Called after parse(), if the client has not sent the complete
+  // request.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
-  // Must be called after parse(). The body follows on the lease's connection.
+  // Takes the connection on which the body follows. Called after parse().
   void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
@@ -40,7 +41,7 @@ class Reply::State {
   [[nodiscard]] bool is_decompressed() const noexcept { return gunzip_ != nullptr; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   net::Result<std::string> read_all(const Until& until);
-  // Reads the rest of an unwanted body if it is small, so that the connection can be kept.
+  // Reads the unread part of an unwanted body if it is small, so that the connection can be kept.
   void discard(const Until& until);
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
@@ -51,7 +52,7 @@ class Reply::State {
     const std::string_view last = head_.headers().back().name;
     return last.data() >= text_.data() && last.data() + last.size() <= text_.data() + text_.size();
   }
-  // Reads bytes of the body as the server has sent them.
+  // Reads bytes of the body without decompression, as the server has sent them.
   net::Result<std::size_t> read_sent(std::span<std::byte> buffer, const Until& until);
   void end_body();
   net::Result<std::size_t> fail(std::error_code error);
@@ -65,7 +66,7 @@ class Reply::State {
   Head head_;
   std::optional<Lease> lease_;
   Body body_;
-  std::unique_ptr<Gunzip> gunzip_;  // Null: the body is not compressed.
+  std::unique_ptr<Gunzip> gunzip_;  // Null if the body is not compressed.
   std::error_code error_;
 };
 

@@ -46,8 +46,8 @@ int quality_of(std::string_view item, std::string_view& name) noexcept {
 bool accepts_gzip(std::span<const Header> headers) noexcept {
   int gzip = -1;
   int any = -1;
-  // The quality of the unencoded form. If the client does not name this form, it is acceptable, but
-  // less than the encodings that the client names.
+  // The quality of the unencoded form. If the client does not name this form, the client accepts
+  // it, but prefers the encodings that it names.
   int identity = 0;
   for (const Header& header : headers) {
     if (!equal_tokens(header.name, "accept-encoding")) continue;

@@ -1,4 +1,4 @@
-// The encodings that a client accepts.
+// Determines the encodings that a client accepts.
 #pragma once
 
 #include <span>
@@ -8,15 +8,16 @@
 namespace weft::http {
 
 // Returns whether the Accept-Encoding headers of a request allow gzip and do not prefer the
-// unencoded form (RFC 9110, 12.5.3). Without such a header it returns false.
+// unencoded form (RFC 9110, 12.5.3). Returns false without such a header.
 [[nodiscard]] bool accepts_gzip(std::span<const Header> headers) noexcept;
 
 // Takes the next item of a list of the form "a, b;c=d", without the blanks around it. Returns false
-// at the end of the list. `rest` is the remainder of the list.
+// at the end of the list. `rest` becomes the remainder of the list.
 [[nodiscard]] bool next_item(std::string_view& rest, std::string_view& item) noexcept;
 
-// Returns the quality of an item such as "gzip;q=0.5", in thousandths from 0 to 1000: 1000 if the
-// item has none, 0 if it is malformed. `name` becomes the part before the quality.
+// Returns the quality of an item such as "gzip;q=0.5", in thousandths from 0 to 1000. Returns 1000
+// if the item has no quality, and 0 if the quality is malformed. `name` becomes the part before the
+// quality.
 [[nodiscard]] int quality_of(std::string_view item, std::string_view& name) noexcept;
 
 }  // namespace weft::http

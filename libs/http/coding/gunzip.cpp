@@ -19,7 +19,7 @@ constexpr int kWindowWithHeader = 15 + 16;  // 15: the largest window; 16: with 
 
 class ZlibGunzip final : public Gunzip {
  public:
-  // Returns false if the object cannot be used.
+  // Initializes zlib. Returns false if this fails.
   [[nodiscard]] bool begin() noexcept {
     ready_ = inflateInit2(&stream_, kWindowWithHeader) == Z_OK;
     return ready_;
@@ -41,7 +41,7 @@ class ZlibGunzip final : public Gunzip {
     while (stream_.avail_out > 0) {
       if (is_complete_) {
         if (stream_.avail_in == 0) break;
-        (void)inflateReset(&stream_);  // Another gzip member begins.
+        (void)inflateReset(&stream_);  // The next gzip member begins.
         is_complete_ = false;
       }
       const int outcome = inflate(&stream_, Z_NO_FLUSH);

@@ -1,4 +1,4 @@
-// A decompressor.
+// Decompresses gzip streams.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace weft::http {
 
-// Decompresses a gzip stream of one or more members (RFC 1952). One fiber uses it at a time.
+// Decompresses a gzip stream of one or more members (RFC 1952). One fiber uses a Gunzip at a time.
 class Gunzip {
  public:
-  // Returns null if the library is built without zlib, or if memory is short.
+  // Returns null if the library is built without zlib, or if memory runs out.
   [[nodiscard]] static std::unique_ptr<Gunzip> make() noexcept;
   [[nodiscard]] static bool is_built_in() noexcept;
   virtual ~Gunzip() = default;
@@ -22,10 +22,10 @@ class Gunzip {
   [[nodiscard]] virtual std::span<std::byte> room() noexcept = 0;
   // Adds `size` bytes that the caller has written into room().
   virtual void add(std::size_t size) noexcept = 0;
-  // Decompresses as much of the input as possible into the buffer.
+  // Decompresses as much of the input into the buffer as fits.
   // Errors: Errc::malformed_coding.
   virtual net::Result<std::size_t> take(std::span<std::byte> buffer) noexcept = 0;
-  // Returns whether the input may end here.
+  // Returns whether the input so far is a complete gzip stream.
   [[nodiscard]] virtual bool is_complete() const noexcept = 0;
 
  protected:

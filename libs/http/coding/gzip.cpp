@@ -14,12 +14,12 @@ namespace weft::http {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // 15: the largest window; 16: with gzip's header.
-constexpr int kMemory = 8;            // The default of zlib.
+constexpr int kMemory = 8;            // zlib's default.
 constexpr std::size_t kPiece = 32 * 1024;
 
 class ZlibGzip final : public Gzip {
  public:
-  // Returns false if the object cannot be used.
+  // Initializes zlib. Returns false if this fails.
   [[nodiscard]] bool begin(int level) noexcept {
     ready_ =
         deflateInit2(&stream_, level, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) == Z_OK;
@@ -42,7 +42,7 @@ class ZlibGzip final : public Gzip {
  private:
   void deflate_piece(std::string_view piece, Then then, std::string& compressed) {
     std::array<char, 4096> room;
-    // zlib does not write to its input, although the type of the pointer would allow it.
+    // zlib does not write to its input, although the pointer's type would allow writes.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
     stream_.avail_in = static_cast<uInt>(piece.size());
     int flush = Z_NO_FLUSH;
@@ -51,7 +51,7 @@ class ZlibGzip final : public Gzip {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
       stream_.avail_out = static_cast<uInt>(room.size());
-      // The result is not needed: room that is left over shows that the output is complete.
+      // The result is not needed: the output is complete once deflate() leaves room unused.
       (void)::deflate(&stream_, flush);
       compressed.append(room.data(), room.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);

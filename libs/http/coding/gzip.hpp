@@ -1,4 +1,4 @@
-// A compressor.
+// Compresses texts with gzip.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace weft::http {
 
-// Compresses a series of texts into one gzip stream. Without zlib, make() returns null. One fiber
-// uses it at a time.
+// Compresses a series of texts into one gzip stream. One fiber uses a Gzip at a time.
 class Gzip {
  public:
   enum class Then : std::uint8_t {
@@ -18,14 +17,15 @@ class Gzip {
     end,    // No text follows.
   };
 
-  // Returns null if the library is built without zlib, or if memory is short.
+  // Returns null if the library is built without zlib, or if memory runs out.
   [[nodiscard]] static std::unique_ptr<Gzip> make(int level) noexcept;
   [[nodiscard]] static bool is_built_in() noexcept;
   virtual ~Gzip() = default;
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
 
-  // Appends compressed bytes to `compressed`. Yields to other fibers during a large text.
+  // Compresses `text`, and appends the result to `compressed`. Yields to other fibers during a
+  // large text.
   virtual void add(std::string_view text, Then then, std::string& compressed) = 0;
 
  protected:

@@ -18,7 +18,7 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, size>& 
                      [name](std::string_view each) { return equal_tokens(name, each); });
 }
 
-// Returns true for headers that the proxy writes itself, or adds to.
+// Returns true for headers that the proxy writes or extends.
 bool is_proxys(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> kNames = {
       "content-length", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",
@@ -26,7 +26,7 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// Joins the values of all headers of this name, if `keeps` is true, and appends `last`.
+// Returns `last` after the values of all headers with this name; if `keeps` is false, only `last`.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -127,7 +127,7 @@ Call forward_call(Request& request, std::string_view origin, const ForwardOption
   Call call;
   call.method = request.method();
   call.url.append(origin);
-  // In OPTIONS, a URL without a path stands for the server as a whole (RFC 9112, 3.2.4).
+  // In an OPTIONS request, a URL without a path means the server as a whole (RFC 9112, 3.2.4).
   if (request.path() != "*") call.url.append(request.path());
   if (!request.query().empty()) call.url.append("?").append(request.query());
   if (!request.host().empty()) call.headers.emplace_back("Host", request.host());
@@ -148,7 +148,7 @@ net::Result<void> forward_reply(Reply& reply, Response& response, const Until& u
   if (reply.status() > kLastStatus) return Errc::malformed_start;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPassedBytes);
   const std::span part(buffer.get(), kPassedBytes);
-  // A small answer is sent by one write.
+  // The proxy sends a small answer with one write.
   if (reply.content_length().value_or(kPassedBytes + 1) <= kPassedBytes) {
     std::size_t size = 0;
     for (;;) {

@@ -18,17 +18,17 @@ namespace weft::http {
 
 namespace {
 
-// The origin's side of a connection that switches to another protocol.
+// Holds the connection to the origin, which switches to another protocol.
 struct Tunnel {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for http.
-  std::string answer;            // The head of the answer, and the bytes that arrived with it.
+  std::string answer;            // The head of the answer, and bytes that arrived with the head.
   std::size_t head_size = 0;
 
   [[nodiscard]] Link link() noexcept { return {stream, layer.get()}; }
 };
 
-// The bytes after the head, for Body::read_some().
+// Provides the bytes after the head to Body::read_some().
 struct TunnelSource {
   Tunnel& tunnel;
   const Until& until;
@@ -48,7 +48,7 @@ struct TunnelSource {
   }
 };
 
-// The body of the answer of an origin that does not switch to the protocol.
+// Reads the body of the answer if the origin refuses the protocol.
 struct RefusalBody {
   Tunnel& tunnel;
   Body body;
@@ -59,7 +59,7 @@ struct RefusalBody {
   }
 };
 
-// Presents the origin's side as a stream, for a relay.
+// Presents the connection to the origin as a stream, for a relay.
 struct OriginStream {
   Link link;
 
@@ -162,7 +162,7 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   return Errc::head_too_large;
 }
 
-// Passes on the answer of an origin that does not switch to the protocol.
+// Passes the answer of an origin that refuses the protocol on to the client.
 std::error_code pass_refusal(Tunnel& tunnel, std::string_view method, Response& response,
                              const Until& until) {
   const std::string text = tunnel.answer.substr(0, tunnel.head_size);

@@ -15,9 +15,9 @@
 
 namespace weft::http {
 
-// The highest status that our server can send.
+// The highest status code that our server can send.
 inline constexpr int kLastStatus = 599;
-// The size of a buffer for bodies.
+// The size of a buffer for bodies, in bytes.
 inline constexpr std::size_t kPassedBytes = 16 * 1024;
 
 // Returns whether a Connection header names `token`.
@@ -26,12 +26,12 @@ inline constexpr std::size_t kPassedBytes = 16 * 1024;
 // Sets the status, and all headers except Date and headers that concern a single connection.
 void pass_head(int status, std::span<const Header> headers, Response& response);
 
-// Answers with the bytes that `body` reads, in parts of at most `part` bytes. The caller has set
-// the head. If the body ends early, so does the answer.
+// Answers with the bytes that `body` reads, in parts that fit into `part`. The caller has set the
+// head. If the body ends early, so does the answer.
 template <class Source>
 std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
                           const Until& until) {
-  // Sends the head before the body, which may be slow.
+  // Sends the head without waiting for the body, which may be slow.
   std::error_code error = response.write(std::string_view());
   while (!error) {
     const auto [count, failed] = body.read_some(part, until);
@@ -43,8 +43,8 @@ std::error_code pass_body(Source& body, std::span<std::byte> part, Response& res
   return error;
 }
 
-// The limits of a forwarded upgrade: for the wait until the head of the server's answer, and for
-// the body of an answer that refuses the upgrade.
+// Limits a forwarded upgrade: the wait for the head of the server's answer, and the transfer of the
+// body if the answer refuses the upgrade.
 struct UpgradeLimits {
   const Until& head;
   const Until& refusal;

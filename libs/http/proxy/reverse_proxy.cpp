@@ -61,14 +61,14 @@ bool is_idempotent(std::string_view method) noexcept {
   return std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
 }
 
-// Returns whether the error shows that there was no connection, so that nothing has been sent.
-// "host unreachable" does not show this, because an established connection may also end with it.
+// Returns whether the error shows that no connection was made, so that nothing has been sent. "host
+// unreachable" does not show this, because it may also end an established connection.
 bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }
 
-// Returns whether the client has disconnected. A stop request does not suffice: a context whose
-// deadline has passed may also make a stop request.
+// Returns whether the client has disconnected. A stop request alone does not prove this: a context
+// whose deadline has passed may also make one.
 bool has_left(const Until& request) noexcept {
   return request.stop_requested() && !request.deadline().passed();
 }
@@ -90,12 +90,12 @@ struct ReverseProxy::Core {
     }
   };
 
-  // One attempt, and the reason for its failure.
+  // Reports the result of one attempt, with the reason for a failure.
   struct Attempt {
     std::error_code error = {};
-    bool has_read_body = false;       // If so, the body cannot be sent again.
-    std::error_code body_error = {};  // The client has failed, not the server.
-    // The attempt may have timed out while other requests used all connections.
+    bool has_read_body = false;       // If true, the body cannot be sent again.
+    std::error_code body_error = {};  // Not empty: the client has failed, not the server.
+    // True if the attempt may have timed out because other requests used all connections.
     bool may_lack_connections = false;
   };
 
@@ -115,7 +115,7 @@ struct ReverseProxy::Core {
   std::deque<Origin> origins;
   Client client;
   Client checker;
-  detail::Atomic<std::size_t> turn{0};  // Relaxed: it only spreads the requests.
+  detail::Atomic<std::size_t> turn{0};  // Relaxed: the number only spreads the requests.
   std::stop_source stop;
   WaitGroup checks;
 };
@@ -142,8 +142,8 @@ void ReverseProxy::Core::start() {
   }
 }
 
-// An exception, such as std::bad_alloc, comes from the check itself and shows nothing about the
-// server.
+// Checks a server. An exception, such as std::bad_alloc, shows nothing about the server, so its
+// state stays unchanged.
 void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   try {
     const Until until(Deadline::after(options.health.wait), token);
@@ -155,7 +155,7 @@ void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   }
 }
 
-// Returns the best server that has not been tried, or null; marks the server as tried.
+// Returns the best server that this request has not tried, or null. Marks that server as tried.
 ReverseProxy::Core::Origin* ReverseProxy::Core::choose(std::vector<bool>& tried) noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   const std::size_t count = origins.size();
@@ -195,7 +195,7 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   }
   Attempt attempt;
   Call call = forward_call(request, origin.url, options.forward);
-  // The time that the client takes for its body does not count.
+  // The time in which the client sends its body does not count.
   std::stop_source late(std::nostopstate);
   detail::StopRegistration<detail::RequestStop> passed_on;
   DelayedCall alarm;
@@ -212,7 +212,7 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
         alarm = call_after(options.answer, detail::RequestStop{late});
       }
     };
-    set_alarm();  // Limits the waits for a connection and for status 100.
+    set_alarm();  // Limits the wait for a connection and the wait for status 100.
     call.body_source = [&, set_alarm,
                         read = std::move(call.body_source)](std::span<std::byte> room) {
       attempt.has_read_body = true;
@@ -252,8 +252,8 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     // The proxy's own server answers a request whose body has failed, or whose client has
     // disconnected.
     if (attempt.body_error || has_left(until)) return;
-    // A request that cannot be sent, or an answer that cannot be passed on, shows nothing about the
-    // server's health.
+    // A request that cannot be sent, or an answer that cannot be passed on, is no sign that the
+    // server has failed.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
     if (!attempt.may_lack_connections) {
       origin->failures.fetch_add(1, relaxed);

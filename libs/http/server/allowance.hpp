@@ -11,9 +11,10 @@
 
 namespace weft::http {
 
-// A budget of time. Waits use up the budget, and each byte adds 1/least_rate seconds, up to the
-// grace. So the server drops a peer that makes no progress during the grace, or that is slower than
-// least_rate for long. Only waits count: a slow handler does not reduce the budget.
+// Holds a budget of time for a peer. Waits use up the budget, and each byte adds 1/least_rate
+// seconds to it. The budget never exceeds the grace. So the server drops a peer that makes no
+// progress during the grace, or that is slower than least_rate for long. Only waits count: a slow
+// handler does not reduce the budget.
 // Context: one fiber at a time.
 class Allowance {
  public:
@@ -21,10 +22,10 @@ class Allowance {
   Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
       : grace_(grace), left_(grace), least_rate_(least_rate) {}
 
-  // Restores the whole budget for another transfer.
+  // Restores the whole budget, for the next transfer.
   void renew() noexcept { left_ = grace_; }
 
-  // Adds time for bytes that arrived without a wait.
+  // Adds time to the budget for bytes that arrived without a wait.
   void earn(std::size_t bytes) noexcept {
     if (bytes == 0 || left_ == grace_) return;
     if (least_rate_ == 0) return renew();
@@ -35,8 +36,8 @@ class Allowance {
     left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
   }
 
-  // Calls `transfer` with the remaining time as its deadline, and counts its time and its bytes.
-  // May park.
+  // Calls `transfer` with a deadline, at which the budget is used up. Counts the time and the bytes
+  // of that call. May park.
   template <class Transfer>
   net::Result<std::size_t> wait(Transfer transfer) {
     const Deadline deadline = Deadline::after(left_);
@@ -48,7 +49,7 @@ class Allowance {
     return result;
   }
 
-  // Returns whether the transfer may continue after a timeout, because the peer was fast enough.
+  // Returns true if the transfer may continue after a timeout, because the peer was fast enough.
   [[nodiscard]] bool covers(const net::Result<std::size_t>& result) const noexcept {
     return result.error == weft::Errc::timed_out && result.value > 0 && left_.count() > 0;
   }

@@ -50,11 +50,11 @@ void Answer::add_header(std::string_view name, std::string_view value, Earlier e
                                   printable(value) + "'; must be a number of bytes");
     }
     promise_ = length;
-    return;  // The server writes this header itself, with the head.
+    return;  // The server writes this header with the head.
   }
   if (fields_.capacity() < 64) fields_.reserve(256);
   if (earlier == Earlier::replaced) {
-    // Reserves memory first, so that no header is lost if there is no memory.
+    // Reserves memory first, so that no header is lost if memory runs out.
     fields_.reserve(fields_.size() + name.size() + value.size() + 4);
     remove_header(name);
   }
@@ -94,7 +94,7 @@ void Answer::append_status_line() {
 
 // Appends the headers after the status.
 void Answer::append_fields() {
-  // The client already has the body that this header would describe (RFC 9110, 15.4.5).
+  // The client already has the body that Content-Type would describe (RFC 9110, 15.4.5).
   if (status_.code == 304) remove_header("content-type");
   append_status_line();
   output_.append(fields_);
@@ -123,9 +123,9 @@ std::error_code Answer::send(std::string_view body) {
   return send_rest(body);
 }
 
-// Sends the body, and the part of the head that describes it.
+// Sends the body, and the part of the head that describes the body.
 std::error_code Answer::send_rest(std::string_view body) {
-  // The size of a compressed body that is not sent is unknown.
+  // If a compressed body is not sent, its size is unknown.
   if (status_.code != 204 && !(coding_.is_on && has_no_body())) {
     const bool promised = promise_ && has_no_body();
     if (status_.code != 304 || promised) {
@@ -185,7 +185,7 @@ void Answer::end_stream() {
   if (is_stream && (broken_off_ || output_.error())) {
     must_reset_ = stage_ == Stage::until_close;
   } else if (is_stream && promise_ && written_ != *promise_) {
-    // The client still waits for the rest, so the connection must end.
+    // The client still waits for the missing bytes, so the connection must end.
     close_ = true;
   } else if (is_stream) {
     if (coding_.gzip != nullptr) (void)write_coded({}, Gzip::Then::end);
@@ -194,7 +194,7 @@ void Answer::end_stream() {
   stage_ = Stage::complete;
 }
 
-// Allocates nothing, because memory may be short.
+// Allocates nothing, because memory may have run out.
 void Answer::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_.code = status;

@@ -1,4 +1,4 @@
-// The answer to a request.
+// Implements the answer to a request.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace weft::http {
 
 class ServerConnection;
 
-// The implementation of a Response. First the handler's fiber uses it, and then the connection's
-// fiber.
+// Implements a Response. The handler's fiber uses the Answer first, and the connection's fiber
+// afterwards.
 class Answer {
  public:
   // `head` and `body` belong to the request.
@@ -39,22 +39,22 @@ class Answer {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Sends an answer with this status instead of the prepared answer. Does nothing if the answer has
-  // begun. Allocates nothing.
+  // Sends an answer with this status instead of the prepared answer, unless the answer has begun.
+  // Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // Called if the answer ends early: the client must not mistake the partial answer for a complete
-  // one.
+  // Marks an answer that ends early, so that the client cannot mistake the partial answer for a
+  // complete one.
   void break_off() noexcept { broken_off_ = close_ = true; }
-  // Called if the handler has returned without an answer and its context has ended: an empty answer
-  // would look like success.
+  // Sends 503 if the handler has returned without an answer. Called only if the handler's context
+  // has ended: an empty answer would look like success.
   void give_up();
   // Completes the answer. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // Returns whether the end of the connection marks the end of the answer, and the answer was
-  // aborted: only a reset can show this.
+  // Returns true if the answer was aborted and only the end of the connection marks its end. Only a
+  // reset then shows the client that the answer is incomplete.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Returns the talk, which is not empty once finish() has answered an upgrade, or has left the
-  // answer to the new protocol.
+  // Returns the talk. It is not empty once finish() has answered an upgrade, or has left the answer
+  // to the new protocol.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -63,7 +63,7 @@ class Answer {
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
-  // True for the answer to HEAD, and for 204, 205 and 304, whatever the handler sets.
+  // Returns true for an answer to HEAD, and for 204, 205 and 304, whatever the handler sets.
   [[nodiscard]] bool has_no_body() const noexcept {
     return head_.method == "HEAD" || status_.code == 204 || status_.code == 205 ||
            status_.code == 304;
@@ -92,20 +92,20 @@ class Answer {
   BodyReader& body_;
   struct {
     int code = 200;
-    bool is_set = false;  // The handler has set the status.
+    bool is_set = false;  // True if the handler has set the status.
   } status_;
   Stage stage_ = Stage::not_started;
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // The head of the answer has announced keep-alive.
+  bool keeps_ = false;                    // True if the answer's head has announced keep-alive.
   std::optional<std::uint64_t> promise_;  // The Content-Length that the handler has set.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.
   struct {
     bool is_on = false;
     std::uint64_t size = 0;
-    std::unique_ptr<Gzip> gzip;  // For bodies that are written in parts.
+    std::unique_ptr<Gzip> gzip;  // Used for bodies that are written in parts.
   } coding_;
   struct {
     Talk talk;

@@ -40,7 +40,7 @@ net::Result<std::size_t> BodyReader::read_some(std::span<std::byte> buffer) {
   return result;
 }
 
-// Reads from the connection, waiting if necessary.
+// Reads from the connection, and waits for bytes if necessary.
 net::Result<std::size_t> BodyReader::receive(std::span<std::byte> room) {
   if (must_ask_ && may_ask_) {
     must_ask_ = false;
@@ -67,8 +67,8 @@ std::error_code BodyReader::receive_more() {
 
 bool BodyReader::may_be_discarded() const noexcept {
   if (body_.over()) return true;
-  // A client may send its body without waiting for status 100; the server would mistake this body
-  // for a request.
+  // A client may send its body before status 100; the server would then mistake this body for a
+  // request.
   return !error_ && !must_ask_ &&
          (body_.is_chunked() || body_.left() <= std::min(kMostDiscarded, most_));
 }

@@ -21,27 +21,28 @@ namespace weft::http {
 class Output;
 class Transport;
 
-// Reads a body of either framing: first the bytes that arrived with the head, and then bytes from
-// the connection.
+// Reads a body of either framing: first the bytes that arrived with the head, then further bytes
+// from the connection.
 class BodyReader {
  public:
   BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
              const Limits& limits) noexcept;
 
-  // Replaces the server's limits for the body and the answer. Must be called before the first read.
+  // Replaces the server's limits for the body and the answer. A caller must do so before the first
+  // read.
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads the rest of a body if it is small. Returns false if the connection is no longer usable.
+  // Reads the unread part of a body if it is small. Returns false if the connection is unusable.
   [[nodiscard]] bool discard();
-  // Returns false if discard() is already known to fail.
+  // Returns false if discard() would certainly fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;
-  // After the body has ended, moves the bytes that follow it to the front of the input.
+  // Moves the bytes that follow a complete body to the front of the input.
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return body_.over(); }
-  // Called when the answer begins: from now on, a client that waits for status 100 does not receive
-  // it.
+  // Notes that the answer begins. The reader then no longer sends status 100, even if the client
+  // waits for it.
   void note_answer() noexcept { may_ask_ = false; }
   // Returns why the body cannot be read to its end; empty if no read has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
@@ -69,12 +70,12 @@ class BodyReader {
   Output& output_;
   const Limits& limits_;  // Owned by the server.
   Body body_;
-  bool must_ask_;  // The client still waits for status 100.
+  bool must_ask_;  // True while the client waits for status 100.
   bool may_ask_ = true;
   std::error_code error_;
   std::uint64_t most_;  // The largest allowed body, in bytes.
   Allowance allowance_;
-  // Received chunks, stored after the input; [raw_begin_, raw_end_) is not decoded yet.
+  // Received chunks that follow the input; the bytes in [raw_begin_, raw_end_) are not decoded yet.
   std::unique_ptr<char[]> raw_;
   std::size_t raw_begin_ = 0;
   std::size_t raw_end_ = 0;

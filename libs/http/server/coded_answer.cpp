@@ -1,4 +1,4 @@
-// The functions of Answer that only compressed answers need.
+// Implements the functions of Answer that only compressed answers need.
 #include <algorithm>
 #include <string>
 
@@ -23,8 +23,8 @@ bool is_one_of(std::string_view type, const std::vector<std::string>& types) noe
 
 }  // namespace
 
-// Returns the value of the first header of this name that the handler has set, a part of fields_;
-// empty if there is none.
+// Returns the value (a part of fields_) of the first header with this name that the handler has
+// set; empty if there is none.
 std::string_view Answer::field(std::string_view name) const noexcept {
   std::string_view rest = fields_;
   while (!rest.empty()) {
@@ -59,13 +59,13 @@ bool Answer::wants_code(std::optional<std::uint64_t> size) {
 void Answer::announce_code() {
   coding_.is_on = true;
   if (status_.code != 304) fields_ += "Content-Encoding: gzip\r\n";
-  // The compressed file has different bytes, so its tag must be weak.
+  // The compressed file differs from the original file, so the tag must be weak.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// Compresses `body` into `coded`, and returns the smaller of the two, which is to be sent.
+// Compresses `body` into `coded`, and returns the smaller of these texts, which the caller sends.
 std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();
@@ -80,7 +80,7 @@ std::string_view Answer::code_all(std::string_view body, std::string& coded) {
 }
 
 std::error_code Answer::write_coded(std::string_view part, Gzip::Then then) {
-  constexpr std::size_t kPiece = 64 * 1024;  // Keeps the memory for compressed bytes small.
+  constexpr std::size_t kPiece = 64 * 1024;  // Limits the memory for compressed bytes.
   std::string coded;
   do {
     const std::string_view piece = part.substr(0, kPiece);

@@ -53,7 +53,7 @@ void check(const Cookie& cookie) {
           "must be `secure`, and with __Host- have the path '/' and no domain");
 }
 
-// Calls `visit` with each pair until it returns true.
+// Calls `visit` with each name and value until a call returns true.
 template <class Visit>
 void visit_cookies(const Request& request, const Visit& visit) {
   for (const Header& header : request.headers()) {

@@ -6,7 +6,8 @@ namespace weft::http {
 
 namespace {
 
-// For each line of `text`, which ends in LF, CR or both, appends a line that begins with `start`.
+// Appends each line of `text` to `to`, with `start` before the line. A line of `text` ends in LF,
+// CR or both.
 void append_lines(std::string& to, std::string_view start, std::string_view text) {
   for (;;) {
     const std::size_t end = text.find_first_of("\r\n");
@@ -65,7 +66,7 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 
 net::Result<void> EventStream::write(std::string_view text) {
   if (!status()) return error_;
-  // In an answer to HEAD, no event can follow the head.
+  // No event can follow the head in an answer to HEAD.
   error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;

@@ -56,14 +56,14 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   try {
     return &self.context();
   } catch (const std::exception&) {
-    // The context may exist even if the watch does not.
+    // The context may exist even if the watch could not start.
     const Context* const made = self.current_.load(detail::acquire);  // [made]
     return made != nullptr ? made : &self.connection_.server().scope();
   }
 }
 
-// The caller must ensure that no fiber reads the body any more. The watch begins once the context
-// has been used and the body has ended.
+// Begins the watch, once the context has been used and the body has ended. The caller must ensure
+// that no fiber reads the body any more.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);
@@ -73,10 +73,10 @@ void Exchange::watch_for_hang_up() {
       return;
     }
   }
-  (void)context_->cancel();  // Called without the lock, because it runs callbacks.
+  (void)context_->cancel();  // Runs callbacks, so the lock is not held.
 }
 
-// Some clients send an extra line end after a body.
+// Ignores an extra line end, which some clients send after a body.
 bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }

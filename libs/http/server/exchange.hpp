@@ -1,4 +1,4 @@
-// One request and its answer.
+// Combines one request and its answer.
 #pragma once
 
 #include <chrono>
@@ -26,31 +26,31 @@ namespace weft::http {
 class ServerConnection;
 class Input;
 
-// Returns the deadline of a request. Does not read the clock if there is no limit.
+// Returns a request's deadline, `request` from now. Does not read the clock for kNever.
 [[nodiscard]] inline Deadline limit_after(std::chrono::nanoseconds request) noexcept {
   return request == kNever ? Deadline::never() : Deadline::after(request);
 }
 
-// The implementation of a Request and a Response. First the handler's fiber uses it, and then the
-// connection's fiber.
+// Implements a Request and a Response. The handler's fiber uses it first, and the connection's
+// fiber afterwards.
 // Order
 //   [made]  context() and set_limit() store a new context (release) -> context() loads it
 //           (acquire): the context is complete.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
-//           (acquire). The caller that takes lock_ second sees the store of the first caller, and
-//           begins the watch. Relaxed in the constructor: no other fiber has the exchange yet.
+//           (acquire). The second of these callers to take lock_ sees the first caller's store, and
+//           begins the watch. Relaxed in the constructor: no other fiber can use the exchange yet.
 class Exchange {
  public:
   Exchange(ServerConnection& connection, Input& input, Output& output, const Head& head) noexcept;
 
-  // The parts of the request.
+  // The next functions access the request.
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] BodyReader& body() noexcept { return body_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
-  // Returns the context of the handler's calls, for a ContextNode; the first use makes the context.
-  // If memory or a fiber is lacking, returns the context of all requests, or a context that does
-  // not end when the client disconnects.
+  // Returns the context of the handler's calls, for a ContextNode. The first call makes the
+  // context. If memory runs out or no fiber can start, returns the context of all requests, or one
+  // that does not end when the client disconnects.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
@@ -62,15 +62,15 @@ class Exchange {
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }
 
   // Completes the answer after the handler has returned. Returns true if the connection stays open.
-  // The head's texts are valid until body().give_back(), which must then follow.
+  // The caller must then call body().give_back(). The head's texts are valid until that call.
   [[nodiscard]] bool finish();
   // Returns the context's deadline, which Limits::request or set_limit() has set.
   [[nodiscard]] Deadline limit() const noexcept { return limit_; }
   // Sets the deadline to `request` from now. A context that is already in use keeps its deadline;
-  // from now on, context() returns a child of this context.
+  // later calls of context() return a child of that context.
   void set_limit(std::chrono::nanoseconds request);
-  // Returns whether the client has announced its last request, and the server has read all bytes:
-  // in that case, a close discards no answer.
+  // Returns true if the client has announced its last request and the server has read all bytes. In
+  // that case, a close discards no answer.
   [[nodiscard]] bool was_the_last() const noexcept;
 
  private:
@@ -82,17 +82,17 @@ class Exchange {
   BodyReader body_;
   Deadline limit_;  // The context's deadline.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
-  // The fiber of the handler may use the context while another fiber reads the body.
+  // Guards the context: the handler's fiber may use it while another fiber reads the body.
   detail::SpinLock lock_;
-  // lock_ guards the context until it is made. Unchecked: after that, the context does not change
-  // and needs no lock.
+  // lock_ guards the context until the context is made. Unchecked: after that, the context does not
+  // change and needs no lock.
   std::optional<Context> context_;
   std::forward_list<Context> narrower_;  // Contexts that set_limit() made in the handler's fiber.
   // lock_ guards the watch until the handler has returned. Unchecked: after that, no other fiber
   // uses the watch.
   std::optional<HangUpWatch> hang_up_;
   detail::Atomic<Context*> current_{nullptr};
-  detail::Atomic<bool> is_read_{false};  // Whether the body has been read.
+  detail::Atomic<bool> is_read_{false};  // True once the body has been read.
   Answer answer_;
 };
 

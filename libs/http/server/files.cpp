@@ -27,7 +27,7 @@ namespace {
 
 class ServedFile {
  public:
-  // A descriptor of -1 means that the file could not be opened; errno has the reason.
+  // If `descriptor` is -1, the file could not be opened, and errno has the reason.
   [[gnu::noinline]] explicit ServedFile(int descriptor) noexcept : descriptor_(descriptor) {
     if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0) return;
     error_ = errno;
@@ -44,7 +44,7 @@ class ServedFile {
     return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
   }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  // Returns the status for a path that is not a regular file.
+  // Returns the status of the answer for a path that is not a regular file.
   [[nodiscard]] int status_instead() const noexcept {
     switch (error_) {
       case 0:
@@ -52,7 +52,7 @@ class ServedFile {
       case ENOTDIR:
       case ENAMETOOLONG:
       case ELOOP:
-      case EXDEV:  // The path leads out of its folder.
+      case EXDEV:  // The path leads out of the served folder.
       case ENXIO:
       case ENODEV:
         return 404;
@@ -70,8 +70,7 @@ class ServedFile {
     return static_cast<std::uint64_t>(status_.st_size);
   }
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
-  // Returns a tag that differs for each content of the file, if the timestamps of the contents
-  // differ.
+  // Returns a tag that changes with the file's content, if the file's timestamp changes too.
   [[nodiscard]] std::string tag() const {
     char text[64];
     const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
@@ -128,8 +127,8 @@ std::string_view type_of(std::string_view name) noexcept {
   return "application/octet-stream";
 }
 
-// Returns whether the lists of tags in the headers of this name contain one of `tags`, or are "*".
-// Returns nothing if there is no such header.
+// Returns whether the headers with this name contain one of `tags` in their lists, or "*". Returns
+// nothing if there is no such header.
 std::optional<bool> find_tag(const Request& request, std::string_view name,
                              std::initializer_list<std::string_view> tags) {
   std::optional<bool> found;
@@ -147,7 +146,8 @@ std::optional<std::int64_t> time_in(const Request& request, std::string_view nam
   return value ? parse_http_date(*value) : std::nullopt;
 }
 
-// Returns 0, or the status of an answer that replaces the file (RFC 9110, 13.2.2).
+// Checks the request's conditions (RFC 9110, 13.2.2). Returns 0, or the status of the answer that
+// replaces the file.
 int check_conditions(const Request& request, const ServedFile& file) {
   const std::string tag = file.tag();
   if (const auto wanted = find_tag(request, "if-match", {tag})) {
@@ -176,7 +176,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 
 enum class Asked : std::uint8_t { all, part, nothing };
 
-// A range that is malformed, or concerns another version of the file, selects the whole file.
+// Determines the requested range. A range that is malformed, or concerns another version of the
+// file, selects the whole file.
 Asked find_range(const Request& request, const ServedFile& file, Range& range) {
   const auto text = request.header("range");
   constexpr std::string_view kUnit = "bytes=";
@@ -234,7 +235,7 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
-    if (status == 304) {  // These headers decide which other headers are sent.
+    if (status == 304) {  // These headers determine which others are sent.
       response.add_header("Content-Type", type);
       response.add_header("Content-Length", size);
     }
@@ -259,7 +260,7 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }
 
-// Opens a path below `folder`; neither ".." nor a link can lead out of `folder`. Returns -1, and
+// Opens a path below `folder`. Neither ".." nor a link can lead out of that folder. Returns -1, and
 // sets errno, if the path cannot be opened.
 int open_below(int folder, const std::string& path) noexcept {
   open_how how{};
@@ -302,7 +303,7 @@ Handler serve_folder(std::string folder, FileOptions options) {
     }
     const ServedFile file(open_below(root.descriptor(), path));
     if (file.is_folder()) {
-      // The redirect makes relative links in the folder's index work.
+      // Without the redirect, relative links in the folder's index would fail.
       response.set_status(301);
       std::string place = std::string(request.path()) + "/";
       if (!request.query().empty()) place.append(1, '?').append(request.query());

@@ -12,7 +12,7 @@ namespace weft::http {
 
 namespace {
 
-// Takes the first item of a list whose items may have commas in quotes.
+// Takes the first item of a list. Commas in quotes do not separate items.
 std::string_view take_quoted_item(std::string_view& list) noexcept {
   bool is_quoted = false;
   std::size_t end = 0;
@@ -28,8 +28,8 @@ std::string_view take_quoted_item(std::string_view& list) noexcept {
   return item;
 }
 
-// Returns the items of all headers of this name, except empty items. `take` takes one item from a
-// list.
+// Returns the items of all headers with this name, except empty items. `take` removes one item from
+// a list.
 template <class Take>
 std::vector<std::string_view> items_of(std::span<const Header> headers, std::string_view name,
                                        const Take& take) {
@@ -60,7 +60,7 @@ net::Result<net::Address> parse_node(std::string_view text) {
   return {.value = address};
 }
 
-// Returns "http", "https", or nothing for other texts.
+// Returns "http" or "https"; an empty text for any other scheme.
 std::string_view known_scheme(std::string_view text) noexcept {
   for (const std::string_view scheme : {"http", "https"}) {
     if (equal_tokens(text, scheme)) return scheme;
@@ -68,7 +68,7 @@ std::string_view known_scheme(std::string_view text) noexcept {
   return {};
 }
 
-// Returns a parameter of an item of Forwarded; empty if the item has no readable parameter of that
+// Returns a parameter of an item of Forwarded; empty if the item has no valid parameter with that
 // name.
 std::string parameter_of_item(std::string_view item, std::string_view name) {
   bool is_clear = true;
@@ -78,7 +78,8 @@ std::string parameter_of_item(std::string_view item, std::string_view name) {
   return is_clear ? value.value_or("") : std::string();
 }
 
-// Calls `follow` with the items, from the last to the first, while their proxies are trusted.
+// Calls `follow` with the items, from the last to the first, as long as the proxies that added them
+// are trusted.
 template <class Follow>
 void walk(std::size_t count, const net::Networks& networks, ForwardedClient& client,
           const Follow& follow) {
@@ -99,12 +100,12 @@ ForwardedClient find_client(std::span<const Header> headers, const net::Result<n
     });
     return client;
   }
-  // These headers have no quoted texts: a client's quote must not hide an item that a proxy has
-  // appended.
+  // In these headers, quotes have no meaning: a client's quote must not hide an item that a proxy
+  // has appended.
   const auto items = items_of(headers, "x-forwarded-for", take_item);
   const auto schemes = items_of(headers, "x-forwarded-proto", take_item);
-  // If the list of schemes does not have an item for each address, only its last item counts: the
-  // peer has added it.
+  // If there is not one scheme for each address, only the last scheme is used, because the peer has
+  // added it.
   const bool is_parallel = schemes.size() == items.size();
   if (!schemes.empty()) client.scheme = known_scheme(schemes.back());
   walk(items.size(), trusted.networks, client, [&](std::size_t i) {

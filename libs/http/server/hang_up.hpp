@@ -12,23 +12,23 @@
 namespace weft::http {
 
 // Returns whether the peer has already closed its sending side, as a client may do right after its
-// request. Drops earlier edges, so that only a later end causes a new edge. The caller must be the
-// only reader of the stream. Usually makes no system call.
+// request. Drops earlier edges, so that a later end of the stream causes a new edge. The caller
+// must be the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Watches the stream instead of a reader, with a watch and a fiber that has no stack until an edge
+// Watches a stream that no fiber reads, with a watch and a fiber that has no stack until an edge
 // arrives. The fiber then checks the stream, and cancels the context if the stream has ended. Bytes
-// of the next request, or of a layer's final message, can hide the end. In this case the fiber
-// reads the state of TCP from the kernel.
+// of the next request, or of a layer's final message, can hide the end. In this case, the fiber
+// reads the state of the TCP connection from the kernel.
 // Invariants
 //   I1  Once over_ is set, under the lock, the watch is not registered again.
 //   I2  told_ is false only while the watch is registered and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
-  // No fiber may read from the stream while this object exists. Requires that has_hung_up() was
-  // false. Throws the same errors as weft::go().
+  // No fiber may read from the stream while this object exists. Requires that has_hung_up() has
+  // returned false. Throws the same errors as weft::go().
   HangUpWatch(net::TcpStream& stream, Context& context);
-  // Waits for the fiber.
+  // Waits until the fiber has ended.
   ~HangUpWatch();
   HangUpWatch(const HangUpWatch&) = delete;
   HangUpWatch& operator=(const HangUpWatch&) = delete;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kOneLabel = "*.";
 
-// Returns the host in lower case, without a final dot; returns an IPv6 address in its shortest
+// Returns a host name in lower case and without a final dot, or an IPv6 address in its shortest
 // form.
 std::string comparable(std::string_view host) {
   std::array<char, INET6_ADDRSTRLEN> shortest{};
@@ -46,7 +46,7 @@ struct Hosts::Table {
   std::map<std::string, Handler, std::less<>> hosts;  // The keys are results of comparable().
   Handler otherwise;
 
-  // Returns null if no handler serves the host.
+  // Returns the handler for the host; null if there is none.
   [[nodiscard]] const Handler* find(std::string_view value) const {
     Authority parts;
     if (parse_authority(value, parts)) {

@@ -13,21 +13,22 @@ namespace weft::http {
 
 class ServerConnection;
 
-// The order of requests: by the arrival of their first bytes, or by the beginning of the current
-// wait for the client.
+// Orders requests by the arrival of their first bytes, or by the beginning of the current wait for
+// the client.
 enum class LongestBy : std::uint8_t { age, wait };
 
-// A request that is being read or answered.
+// A request that the server is reading or answering.
 struct Busy {
-  const ServerConnection* connection = nullptr;  // Valid only while connections are visited.
-  std::int64_t since = 0;                        // The time by which requests are ordered.
+  const ServerConnection* connection = nullptr;  // Valid only during the visit of the connections.
+  std::int64_t since = 0;                        // The time that determines the order of requests.
   std::uint64_t fiber = 0;
   net::Address peer;
   ProgressView progress;
 };
 
-// Fills `room` with the requests that have lasted or waited longest, the longest first. Returns
-// their number. Takes time in proportion to the number of connections.
+// Fills `room` with the requests that have lasted or waited for the longest time, the longest
+// first. Returns the number of these requests. Takes time in proportion to the number of
+// connections.
 [[nodiscard]] std::size_t find_longest(const net::Connections& connections, std::span<Busy> room,
                                        LongestBy by) noexcept;
 

@@ -77,8 +77,8 @@ Meter::~Meter() {
   }
 }
 
-// Never inlined: the address of a thread_local must not be kept across a park, after which the
-// fiber may run on another thread.
+// Not inlined: a compiler must not keep the address of a thread_local across a park, after which
+// the fiber may run on another thread.
 [[gnu::noinline]] std::size_t Meter::part_of_thread() noexcept {
   constinit thread_local unsigned number = 0;
   if (number == 0) [[unlikely]]
@@ -87,13 +87,14 @@ Meter::~Meter() {
   return before < kOwnParts ? before : kOwnParts + before % (kParts - kOwnParts);
 }
 
-// Returns the record at the place, and makes the record if it is missing; null if memory is short.
+// Returns the record to which `place` points; makes a missing record. Returns null if memory runs
+// out.
 template <class Record>
 [[gnu::noinline]] Record* Meter::make(detail::Atomic<Record*>& place) noexcept {
   Record* const made = new (std::nothrow) Record;
   if (made == nullptr) return nullptr;
   Record* found = nullptr;
-  // Acquire on failure: the caller then uses the record of another thread.
+  // Acquire on failure: the caller then uses the record that another thread has made.
   if (place.compare_exchange_strong(found, made, detail::acq_rel, acquire)) return made;  // [meter]
   delete made;
   return found;
@@ -149,7 +150,7 @@ void Meter::add_routes(const detail::MetricsSource& source, metrics::Reading& re
   }
 }
 
-// Adds the sums of all parts to the reading, if there was an answer.
+// Adds the sums of a route's parts to the reading, if the route has had an answer.
 void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
                       metrics::Reading& reading) const {
   metrics::Sample times{.labels = labels};

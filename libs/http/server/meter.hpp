@@ -16,28 +16,28 @@
 namespace weft::http {
 
 // Order
-//   [meter]  make() puts a record in its place (release) -> record(), readings and the destructor
-//            load the record (acquire): its counts begin at 0.
+//   [meter]  make() stores a pointer to a new record (release) -> record(), readings and the
+//            destructor load the pointer (acquire): the record's counts begin at 0.
 
-// Counts answers by route and status, and their durations. Each of the first threads that count has
-// its own part, to which no other thread writes, so counting needs no locked instruction. All later
-// threads share the remaining parts.
+// Counts answers by route and status, and their durations. Each of the first kOwnParts threads that
+// count has its own part of the counts, to which no other thread writes. So these threads need no
+// locked instruction. All later threads share the remaining parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
 
   // Adds the counts and the result of `stats` to each reading of the metrics, and the result of
-  // `list` to lists of requests. Throws std::system_error, std::bad_alloc.
+  // `list` to each list of requests. Throws std::system_error, std::bad_alloc.
   Meter(const std::string& name, std::function<ServerStats()> stats, List list);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
-  // Counts an answer that has ended. `status` is 0 if the connection broke first. Counts nothing if
-  // there is no memory for the record of the route.
+  // Counts an answer that has ended. `status` is 0 if the connection broke before the answer ended.
+  // Counts nothing if memory for the route's record is not available.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
-  // Counts a well-formed request. Counts nothing if there is no memory for the thread's part.
+  // Counts a well-formed request. Counts nothing if memory for the thread's part is not available.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
   // All accesses are relaxed, because the values are only counts.
@@ -51,7 +51,8 @@ class Meter {
  private:
   static constexpr std::size_t kOwnParts = 32;
   static constexpr std::size_t kParts = 64;
-  // Durations below 2^13 ns (8 us) share a bucket. Each further bucket is twice as wide.
+  // Durations below 2^13 ns (8 us) share the first bucket. Each further bucket is twice as wide as
+  // the one before.
   static constexpr std::size_t kFirstBucket = 13;
   static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
 
@@ -67,7 +68,7 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // `part` is the calling thread's part. Relaxed: a count.
+  // Adds `amount` to `count`, in the calling thread's part. Relaxed: a count.
   static void add(Count& count, std::uint64_t amount, std::size_t part) noexcept {
     if (part < kOwnParts) {
       count.store(count.load(detail::relaxed) + amount, detail::relaxed);
@@ -75,7 +76,7 @@ class Meter {
       count.fetch_add(amount, detail::relaxed);
     }
   }
-  // Returns a part, and makes the part if it is missing; null if memory is short.
+  // Returns the part `number`, which the first call makes; null if memory runs out.
   [[nodiscard]] Part* part_at(std::size_t number) noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;

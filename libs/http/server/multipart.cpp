@@ -1,4 +1,4 @@
-// Forms with files (RFC 7578, RFC 2046).
+// Parses forms with files (RFC 7578, RFC 2046).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -17,8 +17,8 @@ namespace weft::http {
 
 namespace {
 
-// Returns the delimiter, which includes the line end before a boundary; an empty text if the
-// content type has no valid boundary.
+// Returns the delimiter: a line end and the boundary. Returns an empty text if the content type has
+// no valid boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
   bool is_clear = true;
@@ -41,7 +41,7 @@ class Multipart::Reader {
   Reader(std::string delimiter, Source source, const MultipartLimits& limits)
       : delimiter_(std::move(delimiter)), source_(std::move(source)), limits_(limits) {
     if (delimiter_.empty()) error_ = Errc::unsupported_form;
-    buffer_ = "\r\n";  // A boundary at the body's start has no line before it.
+    buffer_ = "\r\n";  // No line end precedes a boundary at the body's start.
   }
 
   std::error_code next() {
@@ -102,13 +102,13 @@ class Multipart::Reader {
     limits_.total_bytes -= count;
     return {};
   }
-  // Does the same as fill(), where the body must not end yet.
+  // Reads more of the body as fill() does, but fails if the body ends.
   [[nodiscard]] std::error_code fill_within() {
     const std::error_code error = fill();
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;
   }
 
-  // Determines how many of the received bytes belong to the part, and whether the part ends.
+  // Determines how many received bytes belong to the part, and whether they end the part.
   void look() {
     if (at_start_) {
       look_at_start();
@@ -121,14 +121,14 @@ class Multipart::Reader {
     } else if (found != std::string_view::npos) {
       clear_ = found;
     } else if (rest().size() >= delimiter_.size()) {
-      clear_ = rest().size() - delimiter_.size() + 1;  // The rest may begin a boundary.
+      clear_ = rest().size() - delimiter_.size() + 1;  // The last bytes may begin a boundary.
     } else {
       (void)fail(fill_within());
     }
   }
 
-  // The boundary after an empty part may directly follow the line end before the part. That line
-  // end has not been consumed yet.
+  // Looks for a boundary at the start of a part. The boundary after an empty part may include the
+  // line end before the part, which is not consumed yet.
   void look_at_start() {
     const bool may_begin = std::string_view(delimiter_).starts_with(rest());
     if (may_begin && rest().size() < delimiter_.size()) {
@@ -139,7 +139,7 @@ class Multipart::Reader {
     if (!rest().starts_with(delimiter_)) begin_ += 2;
   }
 
-  // Takes a line of the part's headers or of a boundary, without its line end.
+  // Takes one line of the part's headers or of a boundary, and removes its line end.
   [[nodiscard]] std::error_code take_line(std::string& line, std::size_t& most) {
     for (;;) {
       const std::size_t end = rest().find("\r\n");
@@ -212,14 +212,14 @@ class Multipart::Reader {
 
   const std::string delimiter_;  // "\r\n--boundary"
   const Source source_;
-  MultipartLimits limits_;  // The numbers of parts and bytes that may still come.
+  MultipartLimits limits_;  // The numbers of further parts and bytes that are allowed.
   std::string buffer_;
   std::size_t begin_ = 0;
   std::size_t clear_ = 0;
   std::uint64_t part_left_ = 0;
   bool before_first_ = true;
   bool in_part_ = false;
-  bool at_start_ = false;  // The empty line before the part has not been consumed yet.
+  bool at_start_ = false;  // True until the empty line before the part is consumed.
   std::error_code error_;
 };
 
@@ -258,7 +258,7 @@ net::Result<std::string> Multipart::read_all(std::size_t most) {
 }
 
 net::Result<std::uint64_t> Multipart::save(files::File& file) {
-  constexpr std::size_t kSize = 64 * 1024;  // Large, because each write may need a thread.
+  constexpr std::size_t kSize = 64 * 1024;  // Large, because each write may block a helper thread.
   std::vector<std::byte> buffer(kSize);
   std::uint64_t written = 0;
   for (;;) {

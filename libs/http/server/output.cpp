@@ -13,14 +13,15 @@ namespace {
 
 constexpr std::size_t kDateSize = 37;
 
-// The calling thread's date. Each call looks it up, because fibers move between threads.
+// Caches the text of the Date header for one thread. Each call looks up its thread's DateText,
+// because fibers move between threads.
 struct DateText {
   std::time_t second = -1;
   std::array<char, kDateSize + 1> text{};
 };
 
-// Formats the date once a second for each thread. Never inlined: the address of a thread_local must
-// not be kept across a switch.
+// Copies the Date header, which each thread formats once a second. Not inlined: a compiler must not
+// keep the address of a thread_local across a switch.
 [[gnu::noinline]] void copy_date(char* to) noexcept {
   thread_local DateText date;
   timespec now{};
@@ -32,7 +33,7 @@ struct DateText {
   if (now.tv_sec != date.second) {
     std::tm parts{};
     ::gmtime_r(&now.tv_sec, &parts);
-    // Not strftime(): its names of days and months depend on the locale.
+    // strftime() is not used: its names of days and months depend on the locale.
     constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -1,4 +1,4 @@
-// Collects the bytes for a client, so that few writes are needed.
+// Collects the bytes for a client, so that few writes suffice.
 #pragma once
 
 #include <array>
@@ -13,22 +13,22 @@ namespace weft::http {
 
 class Transport;
 
-// A small buffer in front of a connection. It keeps its first error, and drops all bytes that are
-// written after the error.
+// Buffers the bytes for a connection. The buffer keeps its first error, and drops all later bytes.
 class Output {
  public:
   Output(Transport& transport, const Limits& limits) noexcept;
 
-  // Parks only when the buffer is full.
+  // Adds `text`. Parks only when the buffer is full.
   void append(std::string_view text);
   void append_number(std::size_t number, int base = 10);
-  // Writes a part of a chunked body.
+  // Adds a chunk of a chunked body.
   void append_chunk(std::string_view part);
-  // Writes the current "Date: ...\r\n".
+  // Adds the header "Date: ...\r\n" with the current date.
   void append_date();
-  // Parks until the kernel has accepted all bytes.
+  // Writes the buffer. Parks until the kernel has accepted all bytes.
   std::error_code flush();
-  // Returns the client's remaining time for an answer; each answer begins with the full time.
+  // Returns the time that the client still has to accept an answer; each answer begins with the
+  // full time.
   [[nodiscard]] Allowance& allowance() noexcept { return allowance_; }
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
 

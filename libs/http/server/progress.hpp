@@ -1,4 +1,4 @@
-// The state of a connection's request, for readers in other threads.
+// Shows the state of a connection's request to other threads.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// A prefix of a text. It is copied under a lock, so the copy must not allocate.
+// Holds the beginning of a text. A lock is held during each copy, so a copy must not allocate.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -29,7 +29,7 @@ class ShortText {
   std::size_t size_ = 0;
 };
 
-// One reading of a request.
+// Holds a copy of a request's progress.
 struct ProgressView {
   std::int64_t began = 0;
   std::uint64_t received = 0;
@@ -40,12 +40,12 @@ struct ProgressView {
   ShortText<256> target;
 };
 
-// The request of a connection, from its first byte to the end of its answer. Only the fiber that
-// serves the connection changes it, so the lock is rarely contended. That fiber calls clear()
-// before the head's texts change.
+// Describes a connection's request, from the request's first byte to the end of its answer. Only
+// the fiber that serves the connection changes a Progress, so the lock is rarely contended. That
+// fiber calls clear() before the head's texts change.
 class Progress {
  public:
-  // Called when the first bytes of a request have arrived, at `now` by Deadline's clock.
+  // Begins a request, whose first bytes have arrived at `now` by Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
@@ -53,12 +53,12 @@ class Progress {
     received_.store(received, detail::relaxed);
     sent_.store(0, detail::relaxed);
   }
-  // Called when the head is complete.
+  // Shows a complete head to readers.
   void show(const Head& head) noexcept {
     const detail::SpinGuard guard(lock_);
     head_ = &head;
   }
-  // Called when a router has found the route. Relaxed: a reader may see the previous route.
+  // Sets the route that a router has found. Relaxed: a reader may see the previous route.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
   // Above 0: the server has waited for bytes of the client since the time `since`. Below 0: the
@@ -68,7 +68,7 @@ class Progress {
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
   }
-  // Called when the answer has ended.
+  // Removes the request after the end of its answer.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = 0;
@@ -82,7 +82,8 @@ class Progress {
     sent_.store(sent_.load(detail::relaxed) + bytes, detail::relaxed);
   }
 
-  // Returns 0 if there is no request. Any thread may call this and read().
+  // Returns when the request's first bytes arrived; 0 if there is no request. Any thread may call
+  // this and read().
   [[nodiscard]] std::int64_t began() const noexcept {
     const detail::SpinGuard guard(lock_);
     return began_;
@@ -111,7 +112,7 @@ class Progress {
   detail::Atomic<std::uint64_t> sent_{0};
 };
 
-// While an object of this class exists, the server waits for the client.
+// While a ClientWait exists, the server waits for the client.
 class ClientWait {
  public:
   enum class For : std::uint8_t { bytes, room };

@@ -14,7 +14,7 @@ namespace weft::http {
 
 namespace {
 
-// Returns the target without the scheme and the host of an absolute form.
+// Returns the target; if it has a scheme and a host, returns the target without them.
 std::string_view origin_form(std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t host = target.find("://");
@@ -24,7 +24,7 @@ std::string_view origin_form(std::string_view target) noexcept {
   return target.substr(slash);
 }
 
-// Calls `visit` with each value of `name` until it returns true.
+// Calls `visit` with each value of `name` until a call returns true.
 template <class Visit>
 void visit_values(std::string_view query, std::string_view name, const Visit& visit) {
   while (!query.empty()) {

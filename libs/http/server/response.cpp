@@ -30,7 +30,7 @@ void Upgraded::close() noexcept {
   try {
     Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
-    // The peer gets no notice of the end; it sees that the connection has closed.
+    // The layer sends no notice of the end, but the peer sees that the connection has closed.
   }
   stream.close();
 }

@@ -1,4 +1,4 @@
-// Numbers the routes, so that tables of counts can be indexed.
+// Numbers the routes, as indexes for tables of counts.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace weft::http {
 
 using RouteIndex = std::uint16_t;
 
-inline constexpr RouteIndex kNoRoute = 0;      // No route of a router matches the request.
-inline constexpr RouteIndex kOtherRoutes = 1;  // All routes beyond the size of the table.
+inline constexpr RouteIndex kNoRoute = 0;      // The number of a request that matches no route.
+inline constexpr RouteIndex kOtherRoutes = 1;  // Shared by all routes beyond kMostRoutes.
 inline constexpr std::size_t kMostRoutes = 256;
 
-// Returns the number of a title such as "GET /users/{id}". The number is constant for the life of
-// the process, and all routers share it. Throws std::bad_alloc.
+// Returns the number of a title such as "GET /users/{id}". A title's number never changes, and is
+// the same in all routers. Throws std::bad_alloc.
 [[nodiscard]] RouteIndex index_of_route(std::string_view title);
-// Returns the title of the number; "none" for kNoRoute, and "other" for kOtherRoutes. Throws
+// Returns the title that has the number; "none" for kNoRoute, and "other" for kOtherRoutes. Throws
 // std::bad_alloc.
 [[nodiscard]] std::string title_of_route(RouteIndex index);
 

@@ -19,7 +19,7 @@ namespace weft::http {
 
 namespace {
 
-// Formats the methods as "GET, HEAD".
+// Returns the methods as a list such as "GET, HEAD".
 std::string listed(const std::set<std::string_view>& methods) {
   std::string list;
   for (const std::string_view method : methods) {
@@ -29,7 +29,7 @@ std::string listed(const std::set<std::string_view>& methods) {
   return list;
 }
 
-// While an object of this class exists, the handler's fiber is named after the route.
+// While a NamedByRoute exists, the handler's fiber has the name of the route.
 class NamedByRoute {
  public:
   explicit NamedByRoute(std::string_view route) noexcept
@@ -47,33 +47,33 @@ class NamedByRoute {
 
 }  // namespace
 
-// A node in the tree of all patterns: the possible next parts of a path.
+// A node in the tree of all patterns, with the possible next parts of a path.
 struct Router::Node {
   std::map<std::string, Node, std::less<>> literal;
   std::unique_ptr<Node> any;   // {name}
   std::unique_ptr<Node> rest;  // {name...}
-  // The names of the parameters differ between routes, so they are stored with the handler.
+  // A handler with its parameters' names, which may differ between routes of the same node.
   struct Route {
     Handler handler;
     std::vector<std::string> names;
-    std::string title;  // Method and pattern, or the pattern alone if it serves all methods.
-    RouteIndex index;   // The index of the title.
+    std::string title;  // Method and pattern; only the pattern if the route serves all methods.
+    RouteIndex index;   // The number of the title.
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
 
   [[nodiscard]] bool has_routes() const noexcept { return !methods.empty() || any_method; }
-  // Returns null if this node has no handler for the method.
+  // Returns the route for the method; null if this node has none.
   [[nodiscard]] const Route* route_for(std::string_view method) const;
 
-  // Adds the methods of this node; GET implies HEAD.
+  // Adds the methods of this node to `to`; a route for GET also serves HEAD.
   void add_methods(std::set<std::string_view>& to) const;
-  // Does the same for this node and all nodes below it.
+  // Adds the methods of this node and of all nodes below it to `to`.
   void collect_methods(std::set<std::string_view>& to) const;
 
   using Values = std::vector<std::string_view>;
-  // Calls `visit` with the nodes that have handlers for `path`, in order of preference, until it
-  // returns true. `values` then has the values of that node's parameters.
+  // Calls `visit` with the nodes that have handlers for `path`, in order of preference, until a
+  // call returns true. During each call, `values` has the values of that node's parameters.
   template <class Visit>
   bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };
@@ -134,7 +134,7 @@ bool Router::Node::visit_matches(std::string_view path, Values& values, const Vi
 
 Router::Router() : routes_(std::make_shared<Routes>()) {}
 
-// Adds a route for `method`, or for all methods if it is empty.
+// Adds a route for `method`, or for all methods if `method` is empty.
 void Router::add(std::string_view method, std::string_view pattern, Handler handler) {
   const auto refuse = [&](const char* why) {
     throw std::invalid_argument("weft::http::Router: " + std::string(pattern) + ": " + why);
@@ -211,7 +211,7 @@ void Router::Routes::run_from(std::size_t depth, Request& request, Response& res
 
 void Router::Routes::dispatch(Request& request, Response& response) const {
   const std::string_view path = request.path();
-  // "*" is not a path; it stands for the whole server.
+  // "*" is not a path; it means the server as a whole.
   if (!path.starts_with('/')) {
     std::set<std::string_view> methods{"OPTIONS"};
     root.collect_methods(methods);

@@ -30,10 +30,10 @@ using detail::relaxed;
 
 namespace {
 
-// How long a client that connected before the stop may take to send a request.
+// The time that a client has for its first request if it connected before the stop.
 constexpr std::chrono::milliseconds kPatience(500);
-// The maximum length of a list of requests: a longer list would keep a part of the connections
-// locked for too long.
+// The maximum length of a list of requests. A longer list would lock a part of the connections for
+// too long.
 constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
@@ -91,7 +91,7 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// Answers with 503 and closes the connection, because the only free descriptor is needed elsewhere.
+// Answers with 503 and closes a connection that the server has no resources to serve.
 void answer_unavailable(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -127,7 +127,7 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
   require(static_cast<bool>(handler_), "the handler is empty");
 }
 
-// One call of serve(): accepts connections, and passes them to the server.
+// Implements one call of serve(): accepts connections, and passes them to the server.
 class ServerCore::Loop final : private net::Acceptor {
  public:
   explicit Loop(ServerCore& core)
@@ -140,7 +140,7 @@ class ServerCore::Loop final : private net::Acceptor {
 
   std::error_code run(std::span<const net::AnyListener> listeners) {
     {
-      // The destructor also runs if a fiber cannot be started.
+      // This destructor also runs if start() cannot start a fiber.
       struct End {
         Loop& loop;
         std::span<const net::AnyListener> listeners;
@@ -164,7 +164,7 @@ class ServerCore::Loop final : private net::Acceptor {
     void operator()() const noexcept { loop.stop(); }
   };
 
-  // Returns true: a connection waits for its place only after it has been accepted; see take_in().
+  // Returns true: take_in() waits for room, but only after a connection is accepted.
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
@@ -181,11 +181,11 @@ class ServerCore::Loop final : private net::Acceptor {
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
-  // The destructor runs after the loop, even if the loop throws.
+  // This destructor runs after the loop, even if the loop throws.
   struct End {
     ServerCore& core;
     ~End() {
-      // Relaxed: stop() has woken this fiber, so all its earlier stores are visible.
+      // Relaxed: stop() has woken this fiber, so the store in stop() is visible.
       if (core.ends_by_itself_.load(relaxed)) {
         (void)core.shutdown(Deadline::after(core.options_.grace));
       }
@@ -199,20 +199,20 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)std::stop_source(stop_).request_stop();  // A copy: the stop may end the server.
+  (void)std::stop_source(stop_).request_stop();  // A copy, because the stop may destroy the server.
 }
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
-  // A stopping server accepts connected clients beyond the limit, so no connection waits for room
-  // any more. The grace period limits how long this lasts.
+  // A stopping server accepts connected clients beyond its limit, so these connections do not wait
+  // for room. The grace period limits how long the server accepts them.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
   // The first edge starts a fiber. A stopping server also ends connections that have no fiber.
   if (connection->wait_for_bytes()) return;
-  // The spawn was refused: memory is short, or the runtime has reached a limit of its options.
+  // The spawn failed: memory has run out, or the runtime has reached a limit of its options.
   turned_away_.fetch_add(1, relaxed);
   if (!options_.secure) answer_unavailable(connection->transport().stream());
   end_connection(*connection);
@@ -228,7 +228,7 @@ bool ServerCore::shutdown(Deadline grace) {
   };
   stop_.request_stop();
   connections_.end_keeper();
-  loops_.wait();  // From now on no connection is added.
+  loops_.wait();  // No more connections are added after this wait.
   connections_.poke_all();
   bool in_time = wait_until(std::min(grace, Deadline::after(kPatience)));
   if (!in_time) {

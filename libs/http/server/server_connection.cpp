@@ -18,14 +18,14 @@ bool ServerConnection::wait_for_bytes() noexcept {
                                           detail::Task([this] { serve(); }));
 }
 
-// A new fiber runs this function.
+// Serves the connection, in a new fiber.
 void ServerConnection::serve() noexcept {
   set_caller(this_fiber::id());
   if (const std::string& name = server_.options().name; !name.empty()) this_fiber::set_name(name);
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();
-  } catch (...) {  // There is no memory; a partial answer must not look complete.
+  } catch (...) {  // Memory ran out; a partial answer must not look complete.
     server_.report(std::current_exception());
     transport_.reset();
   }
@@ -53,8 +53,8 @@ bool ServerConnection::begins_with_header() const noexcept {
   return !networks.empty() && networks.contains(transport_.stream().peer_address());
 }
 
-// Called until is_begun_ is set. If this call does not set is_begun_, there is nothing to serve
-// yet.
+// Reads a PROXY header, if the connection begins with one, and then sets is_begun_. As long as
+// is_begun_ is not set, there is nothing to serve.
 SessionEnd ServerConnection::read_proxy_header() {
   if (!begins_with_header()) {
     is_begun_ = true;
@@ -92,15 +92,15 @@ SessionEnd ServerConnection::shake_hands() {
   }
   if (error) {
     server_.meter().count_malformed();
-    transport_.linger();  // Lets the client receive the reason before the close.
+    transport_.linger();  // The client can receive the reason before the close.
     return SessionEnd::over;
   }
   transport_.set_layer(std::move(layer));
   return SessionEnd::idle;
 }
 
-// Calls the talk while there are bytes. Without bytes, calls it only at its beginning, or if the
-// server stops.
+// Calls the talk while there are bytes. Without bytes, calls the talk only at its beginning, or if
+// the server stops.
 SessionEnd ServerConnection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();

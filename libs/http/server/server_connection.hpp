@@ -1,4 +1,4 @@
-// The record of one connection.
+// Holds the record of one connection.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ namespace weft::http {
 class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
-// The whole state of an idle connection: its socket, and a wait for bytes that needs no stack.
+// Holds the state of an idle connection: its socket, and a wait for bytes without a stack.
 class ServerConnection : public net::ConnectionRecord {
  public:
   ServerConnection(net::TcpStream stream, ServerCore& server) noexcept;
 
-  // Does the same as net::ConnectionRecord::wait_for_bytes(); a fiber then serves the connection.
+  // Does the same as net::ConnectionRecord::wait_for_bytes(); a new fiber then serves the
+  // connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
-  // From now on, the connection calls `talk` instead of a session, first with the bytes that
-  // arrived early. The serving fiber calls upgrade().
+  // Makes the connection call `talk` instead of a session, first with the bytes that arrived early.
+  // Only the serving fiber may call upgrade().
   void upgrade(Talk talk, std::string_view early) {
     conversation_ =
         std::make_unique<Conversation>(Conversation{std::move(talk), std::string(early)});
@@ -37,9 +38,9 @@ class ServerConnection : public net::ConnectionRecord {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] const Transport& transport() const noexcept { return transport_; }
   [[nodiscard]] Progress& progress() noexcept { return transport_.progress(); }
-  // Returns null if the connection has no PROXY header. The serving fiber calls this.
+  // Returns the PROXY header; null if the connection has none. Only the serving fiber may call it.
   [[nodiscard]] const net::ProxyHeader* proxied() const noexcept { return proxied_.get(); }
-  // Counts a request on this connection. Relaxed: a count.
+  // Adds a request to this connection's count. Relaxed: a count.
   void count_request() noexcept {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
   }
@@ -64,7 +65,7 @@ class ServerConnection : public net::ConnectionRecord {
   std::unique_ptr<const net::ProxyHeader> proxied_;
   ServerCore& server_;
   detail::Atomic<std::uint32_t> requests_{0};
-  bool is_begun_ = false;  // True if there is no PROXY header, or the header was read.
+  bool is_begun_ = false;  // True once the PROXY header was read, or if there is none.
 };
 
 }  // namespace weft::http

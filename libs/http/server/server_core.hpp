@@ -1,4 +1,4 @@
-// The state that the connections of a server share.
+// Holds the state that the connections of a server share.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class ServerCore {
   std::error_code serve(std::span<const net::AnyListener> listeners);
   void stop() noexcept;
   bool shutdown(Deadline grace);
-  // Deletes the connection. The fiber that serves the connection, or that accepted it, calls this.
+  // Deletes the connection. Only the fiber that serves or accepted the connection may do so.
   void end_connection(ServerConnection& connection) noexcept {
     connections_.remove(connection);
     delete &connection;
@@ -40,26 +40,26 @@ class ServerCore {
   [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
-  // Returns null if handlers run in the fibers of their connections.
+  // Returns the pool for handlers; null if handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // After the stop, the server wakes each connection that must notice it.
+  // Returns whether the server stops. After the stop, the server wakes each connection that must
+  // notice it.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // Reports a stop request when new connections, which have sent no request yet, must end. This
-  // happens a little after the stop, because a client that has just connected may be about to send
-  // a request.
+  // Returns the token that reports when connections without any request yet must end. They end a
+  // little later than the stop, because a client that has just connected may be about to send a
+  // request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // Called by a fiber that was started for a connection but finds no bytes. Returns true if the
-  // server stops or the connection has been idle for too long; otherwise, the connection stays
-  // open.
+  // A connection's fiber that finds no bytes calls must_end(). Returns true if the server stops or
+  // the connection has been idle for too long; otherwise, the connection stays open.
   [[nodiscard]] bool must_end(const ServerConnection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
   }
   // Returns the token that reports a stop request when the server stops.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  // The parent context of all requests.
+  // Returns the parent context of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
   void report(const std::exception_ptr& exception) const noexcept {
     net::report_exception(options_.on_exception, exception, "weft::http");
@@ -81,14 +81,14 @@ class ServerCore {
   FiberPool* const pool_;
   net::Connections connections_;
   WaitGroup loops_;
-  // All accesses to both are relaxed, because they are counts.
+  // All accesses to these two counts are relaxed.
   detail::Atomic<std::uint64_t> accept_pauses_{0};
   detail::Atomic<std::uint64_t> turned_away_{0};
   Semaphore room_;
   Context scope_;
   std::stop_source stop_;
   std::stop_source new_end_;
-  detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
+  detail::Atomic<bool> ends_by_itself_{false};  // True after stop(): serve() then shuts down.
   Meter meter_;
   // The last field, because its callback may run at once.
   std::stop_callback<std::function<void()>> asked_to_stop_;

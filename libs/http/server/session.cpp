@@ -24,13 +24,13 @@ namespace weft::http {
 
 namespace {
 
-// The state of a connection's fiber that waits for a handler, which runs in a pool.
+// Lets a connection's fiber wait until a handler in a pool has returned.
 struct SlotWait {
   Event done;
   bool ran = false;
 };
 
-// The task owns this object, so the object's destructor runs when the task has ended or is dropped.
+// The destructor notifies the waiting fiber. It runs when the owning task has ended or is dropped.
 class TellOnEnd {
  public:
   explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
@@ -44,7 +44,8 @@ class TellOnEnd {
   SlotWait* wait_;
 };
 
-// A session's buffers are on the stack of the fiber, which a connection has only while it is busy.
+// The buffers of a session are on the stack of a fiber, which a connection has only while it is
+// busy.
 class Session {
  public:
   explicit Session(ServerConnection& connection) noexcept
@@ -105,16 +106,16 @@ class Session {
   bool served_ = false;
   bool upgraded_ = false;
   bool in_progress_ = false;
-  std::int64_t began_ = 0;  // When the end of the head arrived.
-  std::int64_t ended_ = 0;  // When the server had sent the answer.
+  std::int64_t began_ = 0;  // The time at which the end of the head arrived.
+  std::int64_t ended_ = 0;  // The time at which the server had sent the answer.
   Input input_;
   Output output_;
   Head head_;
 };
 
-// Reads without waiting, because a connection waits without a stack.
+// Reads without a wait, because an idle connection waits without a stack.
 Session::Found Session::read_first_bytes() {
-  // Any later bytes cause an edge, for which the connection waits without a stack.
+  // Later bytes will cause an edge, for which the connection waits without a stack.
   if (served_ && !transport_.may_have_bytes()) return nothing_asked();
   const auto [count, error] = receive(input_.make_room(4096), Deadline::past());
   if (!error) {
@@ -145,7 +146,7 @@ Session::Found Session::read_head() {
   for (;;) {
     const std::string_view text = input_.rest();
     const HeadLines::Verdict verdict = lines.look_at(text);
-    // The limit has 64 extra bytes, more than the method and the version need.
+    // The 64 extra bytes are more than the method and the version need.
     const bool in_target = lines.first_line_size() == 0;
     const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
     if (line_size > limits.target_bytes + 64) return refuse(Errc::target_too_large);
@@ -163,7 +164,7 @@ Session::Found Session::read_head() {
     }
     const auto room = input_.make_room(limits.head_bytes);
     auto received = receive(room, Deadline::past());
-    // Some clients send an extra line end after a body; it requests nothing.
+    // Some clients send an extra line end after a body; that line end requests nothing.
     if (received.error && input_.rest() == "\r\n") {
       input_.consume(2);
       return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
@@ -192,8 +193,8 @@ Session::Found Session::take_head(std::string_view text) {
   return Found::request;
 }
 
-// head_ has the parts of the head that could be parsed. The connection must be closed, because it
-// is not known where the next request begins.
+// head_ has the parts of the head that could be parsed. The connection must be closed, because the
+// beginning of the next request is not known.
 Session::Found Session::refuse(std::error_code why) {
   server_.meter().count_malformed();
   Exchange exchange(connection_, input_, output_, head_);
@@ -204,7 +205,7 @@ Session::Found Session::refuse(std::error_code why) {
   return output_.error() ? Found::end : Found::refused;
 }
 
-// Returns true if the connection stays open.
+// Answers a request. Returns true if the connection stays open.
 bool Session::answer() {
   connection_.count_request();
   server_.meter().count_request();
@@ -236,7 +237,7 @@ void Session::run_handler(Exchange& exchange) {
   }
   SlotWait wait;
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
-    if (exchange.limit().passed()) return;  // The request has been queued for too long.
+    if (exchange.limit().passed()) return;  // It was queued for too long.
     wait.ran = true;
     const std::uint64_t waiting = connection_.caller();
     connection_.set_caller(this_fiber::id());
@@ -279,7 +280,7 @@ void Session::measure(const Exchange& exchange) noexcept {
                          ended_ - began_);
 }
 
-// If the request was not read to its end, `why` is the reason.
+// Calls on_access. If the request was not read to its end, `why` is the reason.
 void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
   try {

@@ -8,12 +8,12 @@ namespace weft::http {
 class ServerConnection;
 
 enum class SessionEnd : std::uint8_t {
-  idle,      // All requests have been answered: wait for bytes.
+  idle,      // All requests are answered; the connection waits for bytes.
   over,      // The connection must be closed.
-  upgraded,  // The protocol changes: see ServerConnection::upgrade().
+  upgraded,  // The protocol changes; see ServerConnection::upgrade().
 };
 
-// Reads and answers requests until no bytes are left. Only fibers may call it; parks.
+// Reads and answers requests until no bytes are left. Parks; only fibers may call it.
 [[nodiscard]] SessionEnd serve_session(ServerConnection& connection);
 
 }  // namespace weft::http

@@ -64,7 +64,7 @@ std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   }
 }
 
-// Writes in parts, because only the end of a call shows progress.
+// Writes in parts, because progress is visible only when a call returns.
 std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allowance& allowance) {
   constexpr std::size_t kPart = 64 * 1024;
   const ClientWait wait(progress_, ClientWait::For::room);
@@ -75,13 +75,13 @@ std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allo
     progress_.count_sent(result.value);
     bytes = bytes.subspan(result.value);
     if (result.error && !allowance.covers(result)) return result.error;
-    // A layer that accepted all bytes but could not deliver them in time is called again without
-    // bytes.
+    // If a layer accepted all bytes but could not deliver them in time, this loop calls the layer
+    // again without bytes.
     if (!result.error && bytes.empty()) return {};
   }
 }
 
-// Sends in parts, because only the end of a call shows progress.
+// Sends in parts, because progress is visible only when a call returns.
 std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                                       Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
@@ -99,14 +99,14 @@ std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std:
   return {};
 }
 
-// Reads any number of bytes, so that a client that sends a large body can still receive the
-// refusal.
+// Reads and drops all received bytes, so that a client that sends a large body can still receive
+// the refusal.
 void Transport::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (!stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  // Reads the stream without the layer, because no caller needs these bytes. Checks the clock,
+  // Reads the stream without the layer, because no caller uses these bytes. Checks the clock,
   // because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;

@@ -1,4 +1,4 @@
-// The bytes of a server's connection.
+// Reads and writes the bytes of a server's connection.
 #pragma once
 
 #include <cstddef>
@@ -21,30 +21,30 @@ namespace weft::http {
 
 class Allowance;
 
-// A client's stream, perhaps with a layer on it; records the progress of sending and receiving. The
-// fiber that serves the connection calls the functions, except where another caller is documented.
+// Reads and writes a client's stream, perhaps through a layer, and records the progress. The fiber
+// that serves the connection calls the functions, except where another caller is documented.
 class Transport {
  public:
   explicit Transport(net::TcpStream stream) noexcept : stream_(std::move(stream)) {}
 
-  // Called when an edge, which may have announced bytes, has been consumed: from now on, reads try
-  // the socket again.
+  // Makes the next read try the socket again. Called after an edge was consumed, because the edge
+  // may have announced bytes.
   void expect_bytes() noexcept;
-  // Returns whether a read may find bytes. If it returns false, all received bytes have been read,
-  // and later bytes cause an edge.
+  // Returns whether a read may find bytes. If not, all received bytes have been read, and later
+  // bytes cause an edge.
   [[nodiscard]] bool may_have_bytes() noexcept;
   // Returns whether there are bytes to read, or the stream has ended.
   [[nodiscard]] bool has_bytes();
   // Reads the available bytes. With a past deadline, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
-  // Writes the whole text, while the client is fast enough for `allowance`.
+  // Writes the whole text, as long as the client is fast enough for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);
-  // Writes a part of a file by sendfile(), which requires that there is no layer. `written`
-  // receives the number of bytes written.
+  // Writes a part of a file by sendfile(). The connection must have no layer. Stores the number of
+  // written bytes in `written`.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                              Allowance& allowance, std::uint64_t& written);
-  // Closes the connection so that the last answer still arrives: a close with unread bytes would
-  // discard the answer. Parks for at most a second.
+  // Closes the connection after the client had time to receive the last answer: a close with unread
+  // bytes would discard the answer. Parks for at most a second.
   void linger();
   // Closes the connection with a reset, so that the client notices that the answer is incomplete.
   void reset() noexcept;
@@ -52,11 +52,11 @@ class Transport {
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
   [[nodiscard]] const net::TcpStream& stream() const noexcept { return stream_; }
   [[nodiscard]] Link link() noexcept { return {stream_, layer_.get()}; }
-  // Returns null if the connection has no layer.
+  // Returns the connection's layer, or null if there is none.
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   void set_layer(std::unique_ptr<Layer> layer) noexcept { layer_ = std::move(layer); }
   // Returns the client's address, or 0.0.0.0:0 once the connection is closed. Any thread that keeps
-  // the record alive may call this and the next function.
+  // the connection's record alive may call peer() and progress().
   [[nodiscard]] net::Address peer() const noexcept { return stream_.peer_address().value; }
   // Returns the progress of the request that is being read or answered.
   [[nodiscard]] const Progress& progress() const noexcept { return progress_; }

@@ -17,12 +17,12 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 template <std::size_t size>
 void fill_id(std::array<std::uint8_t, size>& id) noexcept {
   do {
-    // A single call always returns that few bytes completely.
+    // For so few bytes, one call always suffices.
     (void)::getrandom(id.data(), id.size(), 0);
   } while (std::all_of(id.begin(), id.end(), [](std::uint8_t byte) { return byte == 0; }));
 }
 
-// Parses lower-case digits that fill `bytes`.
+// Parses lower-case hexadecimal digits, which must exactly fill `bytes`.
 bool parse_hex(std::string_view digits, std::span<std::uint8_t> bytes) noexcept {
   if (digits.size() != 2 * bytes.size()) return false;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -118,7 +118,7 @@ std::optional<TraceContext> received_trace(const Request& request) {
     }
   }
   if (parents != 1) return std::nullopt;
-  // A longer state may be dropped entirely.
+  // A receiver may drop a longer state entirely.
   if (trace && state.size() <= kMostOfState) trace->tracestate = std::move(state);
   return trace;
 }

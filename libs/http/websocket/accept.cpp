@@ -1,4 +1,4 @@
-// The server's side of a handshake.
+// Implements the server's side of a handshake.
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,7 +16,7 @@ namespace weft::http {
 
 namespace {
 
-// Answers a handshake. `make_talk` makes the Talk that serves the connection with the selected
+// Answers a handshake. `make_talk` makes the Talk that serves the connection, with the selected
 // protocol and compression.
 template <class MakeTalk>
 net::Result<void> answer_opening(Request& request, Response& response,

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kLargestWindow = 15;
 constexpr std::size_t kMessagePiece = 32 * 1024;
-// A sender removes these bytes from the end of each message (7.2.1).
+// A sender removes these bytes from the end of each message (RFC 7692, 7.2.1).
 constexpr std::string_view kTail("\0\0\xff\xff", 4);
 
 Bytef* bytes_of(const char* text) noexcept {
-  // zlib does not write to its input, although the type of the pointer would allow it.
+  // zlib does not write to its input, although the pointer's type would allow writes.
   return reinterpret_cast<Bytef*>(const_cast<char*>(text));
 }
 
@@ -30,8 +30,7 @@ void set_input(z_stream& stream, std::string_view piece) noexcept {
   stream.avail_in = static_cast<uInt>(piece.size());
 }
 
-// Decompresses a piece. A message may contain final blocks that are followed by other blocks
-// (7.2.3.4).
+// Decompresses a piece. In a message, other blocks may follow a final block (RFC 7692, 7.2.3.4).
 Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t most,
                        std::string& out) {
   std::array<char, 4096> room;
@@ -148,7 +147,7 @@ int parse_bits(std::string_view text) noexcept {
   return is_two ? 10 + (text[1] - '0') : 0;
 }
 
-// Reads the parameters of one offer; each may appear once.
+// Reads the parameters of one offer; each parameter may appear once.
 struct OfferReader {
   bool server_resets = false;
   bool client_resets = false;
@@ -165,7 +164,7 @@ struct OfferReader {
     if (name == "client_max_window_bits") return (!has_value || bits != 0) && set(has_client_bits);
     if (name != "server_max_window_bits" || server_bits != 0) return false;
     server_bits = bits;
-    return bits > 8;  // zlib supports no smaller window.
+    return bits > 8;  // zlib supports no window of 8 bits.
   }
   [[nodiscard]] static bool set(bool& flag) noexcept {
     const bool is_first = !flag;
@@ -174,7 +173,8 @@ struct OfferReader {
   }
 };
 
-// Returns false for an offer of another extension, or an offer that we cannot serve.
+// Reads an offer. Returns false for an offer of another extension, or with parameters that we do
+// not support.
 bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
   bool is_served = take_part(offer) == "permessage-deflate";
   while (is_served && !offer.empty()) is_served = reader.take(take_part(offer));

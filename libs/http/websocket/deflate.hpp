@@ -13,7 +13,7 @@ namespace weft::http {
 // Returns whether zlib is available.
 [[nodiscard]] bool can_deflate() noexcept;
 
-// Whether a message may refer to the messages before it. `kept` costs memory between messages.
+// Specifies whether a message may refer to earlier messages. `kept` costs memory between messages.
 enum class DeflateContext : std::uint8_t { dropped, kept };
 
 enum class Inflated : std::uint8_t { well, too_large, corrupt };
@@ -26,8 +26,8 @@ class MessageInflater {
   MessageInflater(const MessageInflater&) = delete;
   MessageInflater& operator=(const MessageInflater&) = delete;
 
-  // Appends the next message, of at most `most` bytes. After a result other than Inflated::well,
-  // the caller must not call inflate() again.
+  // Appends the next message, of at most `most` bytes, to `out`. After a result other than
+  // Inflated::well, the caller must not call inflate() again.
   [[nodiscard]] Inflated inflate(std::string_view compressed, std::size_t most, std::string& out);
 
  private:
@@ -46,9 +46,10 @@ class MessageDeflater {
   MessageDeflater(const MessageDeflater&) = delete;
   MessageDeflater& operator=(const MessageDeflater&) = delete;
 
-  // Appends the next message, compressed. Returns false if memory is short.
+  // Compresses the next message, and appends it to `out`. Returns false if memory runs out.
   [[nodiscard]] bool deflate(std::string_view text, std::string& out);
-  // Drops the context. Called if the peer has not received the last compressed message.
+  // Drops the context. The caller must do so if the peer does not receive the last compressed
+  // message.
   void forget() noexcept;
 
  private:
@@ -59,21 +60,21 @@ class MessageDeflater {
   std::unique_ptr<Stream> stream_;  // Null between messages, unless the context is kept.
 };
 
-// The parameters that both ends have agreed on.
+// Holds the parameters on which both ends have agreed.
 struct DeflateTerms {
-  int send_bits = 15;  // The window for sending; received messages may use any window.
+  int send_bits = 15;  // The window for sent messages; received messages may use any window.
   DeflateContext send = DeflateContext::dropped;
   DeflateContext receive = DeflateContext::dropped;
   std::string answer = {};  // The value of Sec-WebSocket-Extensions in the server's answer.
 };
-// Selects the first offer in a client's Sec-WebSocket-Extensions that a server can serve. With
+// Selects the first offer in a client's Sec-WebSocket-Extensions that a server can accept. With
 // `kept`, both ends keep their contexts, unless the offer forbids this.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers,
                                                          DeflateContext context);
 // Returns a client's offer, the value of Sec-WebSocket-Extensions.
 [[nodiscard]] std::string_view deflate_offer(DeflateContext context) noexcept;
-// Returns a client's terms after the server's answer to its offer; nothing if the client cannot
-// accept the answer.
+// Returns the terms that follow from the server's answer to a client's offer; nothing if the client
+// cannot accept the answer.
 [[nodiscard]] std::optional<DeflateTerms> accept_deflate(std::string_view answer,
                                                          DeflateContext context);
 

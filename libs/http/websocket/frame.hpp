@@ -1,4 +1,4 @@
-// Frames of a WebSocket (RFC 6455, 5.2).
+// Parses and makes WebSocket frames (RFC 6455, 5.2).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace close_code {
 inline constexpr std::uint16_t kNormal = 1000;
 inline constexpr std::uint16_t kGoingAway = 1001;
 inline constexpr std::uint16_t kProtocolError = 1002;
-inline constexpr std::uint16_t kNone = 1005;  // Never sent.
+inline constexpr std::uint16_t kNone = 1005;  // Reported if there is no code; never sent.
 inline constexpr std::uint16_t kBadText = 1007;
 inline constexpr std::uint16_t kRefused = 1008;
 inline constexpr std::uint16_t kTooLarge = 1009;
@@ -32,7 +32,7 @@ inline constexpr std::uint16_t kFailed = 1011;
 
 using Mask = std::array<char, 4>;
 
-// The header of a frame, which precedes the payload.
+// Describes the header of a frame, which precedes the payload.
 struct FrameHeader {
   enum class State : std::uint8_t { complete, incomplete, refused };
 
@@ -44,19 +44,19 @@ struct FrameHeader {
   std::uint64_t size = 0;  // The size of the payload in bytes.
 
   [[nodiscard]] bool is_control() const noexcept { return opcode >= Opcode::close; }
-  // Parses the header at the beginning of `bytes`, and removes the header from `bytes` if it is
-  // complete. Refuses a frame as soon as it violates a rule that depends on no other frame.
+  // Parses the header at the beginning of `bytes`, and removes a complete header from `bytes`.
+  // Refuses a frame as soon as it violates a rule that depends on no other frame.
   [[nodiscard]] State parse(std::string_view& bytes) noexcept;
 };
 
 inline constexpr std::size_t kControlBytes = 125;  // The largest payload of a control frame.
 
-// Appends a complete, final frame, which is masked if a client sends it.
+// Appends a complete, final frame. A frame from a client is masked.
 void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
                   const std::optional<Mask>& mask, std::string& out);
 // Applies or removes the mask of the part of the payload that begins at `offset`.
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
-// Returns whether a close frame may carry this code (RFC 6455, 7.4, and the registered codes).
+// Returns whether RFC 6455, 7.4, or the registry of codes allows this code in a close frame.
 [[nodiscard]] bool may_be_sent(std::uint16_t code) noexcept;
 // Returns the payload of a close frame.
 [[nodiscard]] std::string make_close(std::uint16_t code, std::string_view reason);

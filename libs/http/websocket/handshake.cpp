@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// Compares names exactly, as clients do with the answer.
+// Compares names exactly, as clients compare the server's answer.
 bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
   while (!offered.empty()) {
     if (take_item(offered) == protocol) return true;
@@ -48,7 +48,7 @@ std::string join_values(std::span<const Header> headers, std::string_view name) 
 }
 
 void fill_randomly(std::span<char> bytes) noexcept {
-  // A single call always returns that few bytes completely.
+  // For so few bytes, one call always suffices.
   (void)::getrandom(bytes.data(), bytes.size(), 0);
 }
 

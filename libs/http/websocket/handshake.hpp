@@ -1,4 +1,4 @@
-// The opening handshake of a WebSocket (RFC 6455, 4).
+// Implements the opening handshake of a WebSocket (RFC 6455, 4).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace weft::http {
 
-// The result of checking a client's request.
+// The result of a check of a client's request.
 struct Opening {
-  // 101 to accept; otherwise the status of the refusal.
+  // 101 accepts the request; any other status refuses it.
   int status = 101;
   std::string accept = {};      // The value of Sec-WebSocket-Accept.
   std::string protocol = {};    // The protocol selected from the server's list; empty for none.
   std::string extensions = {};  // The client's offers of extensions, as one list.
 };
 
-// Checks a GET request of HTTP/1.1 and selects the protocol.
+// Checks the headers of an HTTP/1.1 GET request, and selects the protocol.
 [[nodiscard]] Opening check_opening(std::span<const Header> headers,
                                     std::span<const std::string> protocols);
 // Returns the value of Sec-WebSocket-Accept for a Sec-WebSocket-Key. Returns nothing if the key

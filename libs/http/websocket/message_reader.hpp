@@ -13,7 +13,7 @@
 
 namespace weft::http {
 
-// The side of the connection that this object serves.
+// Specifies which side of the connection uses the reader.
 enum class Role : std::uint8_t { server, client };
 
 // Assembles messages from the peer's bytes, which may arrive in pieces of any size.
@@ -21,7 +21,7 @@ class MessageReader {
  public:
   enum class Event : std::uint8_t { nothing, text, binary, ping, pong, close, refused };
 
-  // Without a context, the peer must not compress messages.
+  // Without a DeflateContext, the peer must not compress messages.
   MessageReader(Role role, std::size_t message_bytes, std::size_t fragments,
                 std::optional<DeflateContext> context) noexcept
       : role_(role),
@@ -33,15 +33,16 @@ class MessageReader {
   // Consumes bytes from the beginning of `input`. Event::nothing means that the reader needs more
   // bytes.
   [[nodiscard]] Event next(std::string_view& input);
-  // Returns whether a frame or a message has begun and has not ended.
+  // Returns whether an incomplete frame or message has begun.
   [[nodiscard]] bool is_within_message() const noexcept {
     return in_frame_ || opcode_ != Opcode::continuation;
   }
   // Returns the message after Event::text or Event::binary; the caller may move it out.
   [[nodiscard]] std::string& message() noexcept { return message_; }
-  // Returns the payload after a ping or a pong, and the reason after a close.
+  // Returns the payload of a ping or a pong, or the reason of a close, after such an event.
   [[nodiscard]] const std::string& control() const noexcept { return control_; }
-  // After a close, returns its code (1005 if it has no code); after a refusal, the code to send.
+  // After a close, returns the peer's code (1005 if there is none); after a refusal, the code to
+  // send.
   [[nodiscard]] std::uint16_t code() const noexcept { return code_; }
 
  private:
@@ -62,7 +63,7 @@ class MessageReader {
   FrameHeader frame_;
   bool in_frame_ = false;
   std::uint64_t at_ = 0;  // The number of received bytes of the frame's payload.
-  // The opcode of the message; `continuation` if no message has begun.
+  // The opcode of the current message; `continuation` if no message has begun.
   Opcode opcode_ = Opcode::continuation;
   bool is_compressed_ = false;
   std::size_t frames_ = 0;  // The number of frames of the message so far.

@@ -17,7 +17,7 @@ void SharedWebSocket::watch() {
     try {
       self->watch();
     } catch (const std::exception&) {
-      self->core().detach();  // A connection that cannot be watched must end.
+      self->core().detach();  // The connection must end if watch() fails.
     }
   });
 }

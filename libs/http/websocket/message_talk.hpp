@@ -1,4 +1,4 @@
-// A server's WebSocket that has a fiber only while there are messages.
+// Serves a WebSocket that has a fiber only while there are messages.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace weft::http {
 
-// The part of a WebSocket that the program's pointers share. It has no fiber; a delayed call checks
-// whether the peer is silent.
+// The part of a WebSocket that the program's pointers share. It has no fiber. Instead, a delayed
+// call checks whether the peer is silent.
 class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
  public:
   SharedWebSocket(const Upgraded& link, const WebSocketOptions& options,
@@ -27,7 +27,7 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
   [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
   // Until end(), sends pings to a silent peer, and ends the connection if the peer does not answer.
   void watch();
-  // Once it returns, the link is no longer used.
+  // Ends the WebSocket's calls. After end() returns, no call uses the link.
   void end() noexcept;
 
  private:
@@ -39,7 +39,7 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
   DelayedCall look_ WEFT_GUARDED_BY(mutex_);
 };
 
-// The part that the connection owns: when the connection ends, the WebSocket ends.
+// The part of a WebSocket that the connection owns: the end of the connection ends the WebSocket.
 class MessageTalk {
  public:
   MessageTalk(WebSocketHandlers handlers, const WebSocketOptions& options, std::string protocol,
@@ -52,7 +52,7 @@ class MessageTalk {
   MessageTalk(const MessageTalk&) = delete;
   MessageTalk& operator=(const MessageTalk&) = delete;
 
-  // Passes the messages that have arrived to the handler.
+  // Passes the received messages to the handlers.
   [[nodiscard]] net::Next serve(const Upgraded& link);
 
  private:

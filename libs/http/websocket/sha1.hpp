@@ -1,4 +1,4 @@
-// SHA-1, which the handshake of a WebSocket requires; no security depends on it.
+// Computes SHA-1 for the handshake of a WebSocket; no security depends on this hash.
 #pragma once
 
 #include <array>

@@ -9,16 +9,16 @@ namespace weft::http {
 // Validates UTF-8 (RFC 3629) across the parts of a text.
 class Utf8Check {
  public:
-  // Returns false as soon as no continuation can make the text valid UTF-8.
+  // Adds the next part. Returns false as soon as no further part can make the text valid UTF-8.
   [[nodiscard]] bool add(std::string_view part) noexcept;
-  // Returns true if the text does not end within a character.
+  // Returns false if the text so far ends within a character.
   [[nodiscard]] bool is_complete() const noexcept { return left_ == 0; }
 
  private:
   [[nodiscard]] bool begin(std::uint8_t byte) noexcept;
 
   int left_ = 0;             // The number of bytes missing from the current character.
-  std::uint8_t low_ = 0x80;  // The bounds of the next byte.
+  std::uint8_t low_ = 0x80;  // The lowest allowed next byte.
   std::uint8_t high_ = 0xbf;
 };
 

@@ -24,8 +24,8 @@ using ReaderEvent = MessageReader::Event;
 
 constexpr std::size_t kRoom = 4096;
 
-// Drops the compressor's context unless a message was sent: a message that the peer does not
-// receive must leave no trace in the context.
+// Drops the compressor's context unless a message was sent, because later messages must not refer
+// to a message that the peer has not received.
 class SentOrForgotten {
  public:
   explicit SentOrForgotten(std::optional<MessageDeflater>& deflater) noexcept
@@ -148,7 +148,7 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
       continue;
     }
     if (const auto error = handle(event)) return {.error = error};
-    // A peer that sends nothing but pings must not extend the wait.
+    // A peer that sends only pings must not extend the wait.
     if (until.is_over()) return {.error = until.reason()};
   }
 }
@@ -172,7 +172,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // After our close frame, this side sends no ping, and only waits for the peer's close frame.
+    // After our close frame, we send no ping, and only wait for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -183,7 +183,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
 }
 
 std::error_code WebSocket::Core::read_once(const Until& until) {
-  // An incomplete frame header stays in the buffer until the rest arrives.
+  // An incomplete frame header stays in the buffer until its missing bytes arrive.
   const std::size_t kept = input_.rest.size();
   if (input_.room == nullptr) input_.room = std::make_unique_for_overwrite<char[]>(kRoom);
   if (kept > 0) std::memmove(input_.room.get(), input_.rest.data(), kept);
@@ -210,7 +210,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::refused:
       return refuse(reader_.code(), error_of(reader_.code()));
     default:
-      return {};  // A pong, which was noted when its bytes arrived.
+      return {};  // A pong; its arrival has already ended the silence.
   }
 }
 
@@ -233,7 +233,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // The current owner of reading_ sees the end, and lingers or closes.
+    // If another caller owns reading_, it notices the end, and lingers or closes.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -261,7 +261,7 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 
 void WebSocket::Core::detach() noexcept {
   link_.detach();
-  // Calls that use the link return, because the link is closed. Later calls see one of these flags.
+  // Calls that use the link return, because the link is closed. The flags below stop later calls.
   {
     writing_.lock();
     const HeldLock lock(writing_);
@@ -283,7 +283,7 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
   const std::error_code error =
       send_alone(opcode, payload, until.but_before(Deadline::after(options_.write)));
   send_pong();
-  // The wait ended by the write timeout, not by the caller's limit.
+  // The write timeout ended the wait, not the caller's limit.
   if (error == weft::Errc::timed_out && !until.is_over()) link_.close();
   return error;
 }
@@ -297,14 +297,14 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
   return write_frame(opcode, payload, limit);
 }
 
-// A reader does not wait for a writer: the writer sends the pong after its own frame. A caller that
-// has unlocked writing_ checks again for a pong: another caller may have failed to lock writing_ in
-// the meantime.
+// A reader does not wait for a writer: the writer sends the pong after the writer's own frame.
+// After a caller unlocks writing_, it checks again for a pong, because another caller may have
+// failed to lock writing_ in the meantime.
 void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
     const std::optional<std::string> payload = pong_.take();
-    // After our close frame no pong may be sent.
+    // No pong may follow our close frame.
     if (payload && !has_closed_) (void)write_frame(Opcode::pong, *payload, options_.write);
   }
 }
@@ -326,7 +326,7 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
   append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
   const auto [count, error] = link_->write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
-    // The peer would mistake later bytes for the rest of the incomplete frame.
+    // The peer would mistake later bytes for the remainder of the incomplete frame.
     has_closed_ = true;
     link_.close();
   }
@@ -345,7 +345,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     link_.close();
     return error;
   }
-  // Instead of this call, a caller in receive() may read the peer's close frame.
+  // Another caller, in receive(), may read the peer's close frame instead.
   std::error_code outcome = weft::Errc::timed_out;
   bool is_parked = false;
   if (reading_.try_lock_until(limit)) {

@@ -1,4 +1,4 @@
-// The state of one WebSocket, for either end.
+// Implements the state of a WebSocket, at either end of the connection.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace weft::http {
 
-// The destructor unlocks a mutex that the caller of the constructor has already locked.
+// Unlocks a mutex in its destructor; the caller of the constructor must have locked the mutex.
 class WEFT_SCOPED_LOCK HeldLock {
  public:
   explicit HeldLock(Mutex& mutex) noexcept WEFT_REQUIRES(mutex) : mutex_(mutex) {}
@@ -35,7 +35,7 @@ class WEFT_SCOPED_LOCK HeldLock {
   Mutex& mutex_;
 };
 
-// The pong for the newest ping; older pings need no answer. Any thread may call the functions.
+// Holds the pong for the newest ping; older pings need no answer. Thread-safe.
 class OwedPong {
  public:
   void owe(std::string_view payload) {
@@ -56,21 +56,22 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
-// The connection below the WebSocket. Any caller may end it at any time, even after detach().
+// Shares the connection below the WebSocket. Any caller may close it at any time, even after
+// detach().
 class SharedLink {
  public:
   explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
-  // The owner of reading_ or of writing_ calls the next functions, unless its direction has ended.
+  // The owner of reading_ or writing_ may call the next functions until that direction has ended.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
   [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
-  // Ends all waits of both directions.
+  // Closes the connection, which ends all waits in both directions.
   void close() noexcept {
     mutex_.lock();
     const HeldLock lock(mutex_);
     if (!is_detached_) upgraded_.close();
   }
-  // Does the same as close(), and makes later calls to close() do nothing.
+  // Closes the connection, and makes later calls of close() do nothing.
   void detach() noexcept {
     close();
     mutex_.lock();
@@ -78,7 +79,7 @@ class SharedLink {
     is_detached_ = true;
   }
 
-  Mutex lingering;  // Locked while a caller continues to read after the close.
+  Mutex lingering;  // A caller holds it while it continues to read after the close.
 
  private:
   Upgraded upgraded_;
@@ -91,8 +92,8 @@ class SharedLink {
   return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
 }
 
-// The connection, with one mutex for each direction. A reader may also lock for writing, to answer
-// a ping or a close; a writer never reads.
+// Holds the connection, with one mutex for each direction. A reader may also lock writing_, to
+// answer a ping or a close. A writer never locks reading_.
 // Invariant: while State::is_parked is set, no caller reads. Unchecked: the connection's watch
 // belongs to the server.
 class WebSocket::Core {
@@ -114,15 +115,15 @@ class WebSocket::Core {
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
-  // For a server's WebSocket that has no fiber between messages. Returns the next message that has
-  // arrived. If it returns neither a message nor an error, the connection must wait for bytes and
-  // then call take() again.
+  // Returns a received message, for a server's WebSocket without a fiber between messages. If it
+  // returns neither a message nor an error, the connection must wait for bytes and then call take()
+  // again.
   net::Result<std::optional<Message>> take();
   // Sends a ping to a silent peer, and ends the connection if the peer has been silent or slow for
-  // too long. Returns the time for the next call. The call has an effect only while the connection
-  // waits for bytes.
+  // too long. Returns when to call look_after() again. A call has an effect only while the
+  // connection waits for bytes.
   [[nodiscard]] Deadline look_after();
-  // Ends all calls. Once it returns, the link is no longer used.
+  // Ends all calls. No call uses the link after detach() returns.
   void detach() noexcept;
 
   [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
@@ -130,22 +131,22 @@ class WebSocket::Core {
   [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
 
  private:
-  // When to send the peer a ping, and when to give up a peer that has not answered.
+  // Specifies when to send the peer a ping, and when to give up a peer that has not answered.
   struct Silence {
     Deadline ends;
     bool awaits_pong = false;
-    Deadline message_ends = Deadline::never();  // The deadline of the message that has begun.
+    Deadline message_ends = Deadline::never();  // The deadline of a message that has begun.
   };
-  // Received bytes that are not used yet.
+  // Received bytes that the reader has not consumed yet.
   struct Bytes {
     std::unique_ptr<char[]> room;  // Null between messages of a connection without a fiber.
     std::string_view rest;         // A part of `room`.
-    bool is_drained = false;       // The last read found no bytes.
+    bool is_drained = false;       // True if the last read found no bytes.
   };
   struct State {
     std::error_code ended = {};  // The result of all further reads.
-    bool is_parked = false;      // The connection waits for bytes without a fiber.
-    bool lingers = false;        // The link stays open after the last frame: see linger().
+    bool is_parked = false;      // True while the connection waits for bytes without a fiber.
+    bool lingers = false;        // True if the link stays open after the last frame; see linger().
   };
   struct PeerClose {
     std::uint16_t code = 0;
@@ -153,7 +154,7 @@ class WebSocket::Core {
   };
 
   net::Result<Message> read_message(const Until& until) WEFT_REQUIRES(reading_);
-  // Reads bytes, and sends pings while none arrive.
+  // Reads bytes, and sends pings while no bytes arrive.
   std::error_code read_more(const Until& until) WEFT_REQUIRES(reading_);
   std::error_code read_once(const Until& until) WEFT_REQUIRES(reading_);
   // Handles an event other than a message. An error ends the connection.
@@ -161,19 +162,19 @@ class WebSocket::Core {
   std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
   // Sets or removes the deadline of the message that is being received.
   void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
-  // Closes because the server stops.
+  // Closes the WebSocket because the server stops.
   std::error_code go_away() WEFT_REQUIRES(reading_);
   // Reads until the peer's close frame.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
-  // If no call has waited for the peer's close frame, waits for that frame and then closes the
-  // link. An earlier close could cause a reset, which would discard sent bytes. No caller reads any
-  // more, so close() need not wait.
+  // Reads until the peer ends the connection, if no call has done so, and then closes the link. An
+  // earlier close could cause a reset, which would discard sent bytes. No caller reads any more, so
+  // close() need not wait.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
-  // Sends the pending pong, unless a writer will send it.
+  // Sends the owed pong, unless a writer will send it.
   void send_pong();
   std::error_code write_frame(Opcode opcode, std::string_view payload, const Until& until)
       WEFT_REQUIRES(writing_);
@@ -189,11 +190,11 @@ class WebSocket::Core {
   Silence silence_ WEFT_GUARDED_BY(reading_);
   State state_ WEFT_GUARDED_BY(reading_);
   PeerClose peer_close_;
-  Event over_;  // Set once State::ended and peer_close_ are set.
+  Event over_;  // Set after State::ended and peer_close_.
 
   Mutex writing_;
   std::optional<MessageDeflater> deflater_ WEFT_GUARDED_BY(writing_);
-  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // The last frame sent was a close frame.
+  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // No further frame may be sent.
   OwedPong pong_;
 };
 

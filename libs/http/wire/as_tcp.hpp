@@ -7,8 +7,8 @@
 
 namespace weft::http {
 
-// Moves the socket into a TcpStream. Over a Unix socket, calls that concern TCP or addresses return
-// errors; all other calls work.
+// Moves the socket into a TcpStream. If the socket is a Unix socket, calls that concern TCP or
+// addresses return errors; all other calls work.
 [[nodiscard]] inline net::TcpStream as_tcp(net::ByteStream&& stream) noexcept {
   struct Opened : net::ByteStream {
     explicit Opened(net::ByteStream&& from) noexcept : net::ByteStream(std::move(from)) {}

@@ -20,7 +20,7 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
-// RFC 3986 also includes the comma, but a comma would make two hosts.
+// RFC 3986 also allows the comma, but readers could take it for a separator of hosts.
 bool is_delimiter(char c) noexcept {
   return std::string_view("!$&'()*+;=").find(c) != std::string_view::npos;
 }
@@ -45,7 +45,8 @@ bool is_v6_address(std::string_view text) noexcept {
          ::inet_pton(AF_INET6, copy.data(), &address) == 1;
 }
 
-// Matches "v1.address", the form for future versions of IP.
+// Returns whether the text has the form "v1.address", which RFC 3986 reserves for future versions
+// of IP.
 bool is_future_address(std::string_view text) noexcept {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || dot < 2 || (text[0] | 0x20) != 'v') return false;

@@ -19,8 +19,8 @@
 
 namespace weft::http {
 
-// Finds the data of a body of any framing, and its end. The bytes come from a source, which has
-// four functions:
+// Finds the data and the end of a body of any framing. A source, which provides the bytes, has four
+// functions:
 //
 //   rest() returns the bytes that have been received and not consumed.
 //
@@ -28,26 +28,26 @@ namespace weft::http {
 //
 //   receive(buffer) reads directly into the caller's buffer, and returns a Result.
 //
-//   receive_more() adds to rest(). It returns an error: end_of_stream at the stream's end.
+//   receive_more() adds to rest(). It returns an error code: end_of_stream at the stream's end.
 class Body {
  public:
   // Constructs an empty body.
   Body() noexcept = default;
-  // `most` is the total size that chunks may have, in bytes.
+  // Constructs the body of `head`. `most` is the largest total size of its chunks, in bytes.
   explicit Body(const Head& head,
                 std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) noexcept
       : framing_(head.framing),
         over_(head.framing == Framing::none ||
               (head.framing == Framing::length && head.content_length == 0)),
         left_(head.framing == Framing::length ? head.content_length : most) {}
-  // The caller must call it for a chunked body, before the first read.
+  // Sets the decoder, which a chunked body must have before the first read.
   void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
-  // Sets the total size that chunks may have, in bytes. Must be called before the first read.
+  // Sets the largest total size of the chunks, in bytes, before the first read.
   void bound_chunks(std::uint64_t most) noexcept {
     if (decoder_) left_ = most;
   }
 
-  // Reads at least one byte, or returns an error: end_of_stream at the end of the body,
+  // Reads at least one byte, or returns an error. The error is end_of_stream at the body's end,
   // unexpected_end if the stream ends earlier, or the source's error.
   template <class Source>
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, Source& source) {
@@ -58,7 +58,7 @@ class Body {
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
-  // Returns the remaining bytes of a body of known length, or the bytes that chunks may still have.
+  // Returns the number of missing bytes of a known length, or of bytes that chunks may still have.
   [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

@@ -68,8 +68,8 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
   }
 }
 
-// Small chunks and extensions are allowed, but a peer must not keep its reader busy with almost
-// nothing else.
+// Returns false if the peer has sent too many size lines for too little data. Some small chunks and
+// extensions are allowed, but a peer must not keep the reader busy with them.
 bool ChunkDecoder::is_worth_its_line() noexcept {
   const std::uint64_t granted = 16 + 2 * left_;
   waste_ += line_size_;
@@ -91,7 +91,8 @@ bool ChunkDecoder::take_digit(char byte) noexcept {
   return true;
 }
 
-// Consumes bytes up to the blank line. Collects the lines, and parses them once all have arrived.
+// Consumes bytes up to the blank line. Collects the trailer lines, and parses them once all have
+// arrived.
 ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
   std::size_t done = 0;
   while (done < input.size()) {
@@ -110,7 +111,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
-    // A malformed line or a bare LF is rejected immediately.
+    // The decoder rejects a malformed line or a bare LF immediately.
     if (!trailer_text_.ends_with("\r\n"))
       return {State::refused, done, {}, Errc::malformed_trailer};
   }

@@ -20,24 +20,25 @@ class ChunkDecoder {
   struct Step {
     State state;
     std::size_t consumed;  // The number of consumed bytes of the input.
-    // With State::data: the data, which are the last of the consumed bytes.
+    // With State::data: the data, a suffix of the consumed bytes.
     std::string_view data;
     Errc error = Errc::malformed_chunk;  // With State::refused: the reason.
   };
 
-  // The treatment of a trailer that continues on the next line (RFC 9112, 5.2). A server refuses
-  // such a trailer, as it does a header; a client replaces the line end with spaces.
+  // Specifies how to treat a trailer that continues on the next line (RFC 9112, 5.2). A server
+  // refuses a continued trailer, like a continued header; a client replaces the line end with
+  // spaces.
   enum class Folds : std::uint8_t { refused, replaced };
 
   ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers,
                Folds folds = Folds::refused) noexcept
       : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
-  // Decodes the next piece of data, at most `at_most` bytes, or up to the end of the input or of
+  // Decodes the next piece of data: at most `at_most` bytes, and not beyond the end of the input or
   // the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
-  // May be called after next() has returned State::end; the result is valid while this object
-  // lives.
+  // Returns the trailers; requires that next() has returned State::end. The result is valid while
+  // the decoder exists.
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return trailers_; }
 
  private:
@@ -66,9 +67,9 @@ class ChunkDecoder {
   std::size_t max_trailers_;
   Folds folds_;
   At at_ = At::size_begin;
-  std::uint64_t left_ = 0;  // The remaining bytes of the chunk.
+  std::uint64_t left_ = 0;  // The number of bytes missing from the current chunk.
   std::size_t line_size_ = 0;
-  std::uint64_t waste_ = 0;  // The bytes of size lines that were followed by too little data.
+  std::uint64_t waste_ = 0;  // The number of bytes of size lines for too little data.
   std::string trailer_text_;
   std::vector<Header> trailers_;
 };

@@ -7,28 +7,29 @@
 
 namespace weft::http {
 
-// Checks the lines of a head before the parser, so that no proxy on the way can have split the head
-// into different lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that continues
-// the previous line (obs-fold). Each byte is checked once, however slowly the head arrives.
+// Checks the lines of a head before the parser reads it. So every proxy on the way has split the
+// head into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that
+// continues the previous line (obs-fold). Each byte is checked once, however slowly the head
+// arrives.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };
-  // The treatment of lines that continue a header. Directly after the first line there is no header
-  // to continue, so such a line is always refused.
+  // Specifies how to treat lines that continue a header. Directly after the first line there is no
+  // header to continue, so a continuation there is always refused.
   enum class Folds : std::uint8_t { refused, taken };
 
   explicit HeadLines(Folds folds = Folds::refused) noexcept : folds_(folds) {}
 
-  // `head` begins at the message's first byte; it contains the bytes of the previous call, and any
-  // new bytes.
+  // Checks the new lines. `head` begins at the message's first byte, and contains the bytes of the
+  // previous call and any new bytes.
   [[nodiscard]] Verdict look_at(std::string_view head) noexcept;
-  // Returns, once the head is complete, its size including the blank line.
+  // Returns the size of a complete head, including the blank line.
   [[nodiscard]] std::size_t size() const noexcept { return line_begin_; }
-  // These return the offset of the first line that is not blank, and its size without the line end;
-  // 0 before they are known. One blank line may precede that line.
+  // These functions return the offset of the first line that is not blank, and its size without the
+  // line end. The size is 0 until that line is complete. One blank line may precede the line.
   [[nodiscard]] std::size_t first_line() const noexcept { return first_line_; }
   [[nodiscard]] std::size_t first_line_size() const noexcept { return first_line_size_; }
-  // Returns true if some lines continue a header.
+  // Returns whether any line continues a header.
   [[nodiscard]] bool has_folds() const noexcept { return has_folds_; }
 
  private:

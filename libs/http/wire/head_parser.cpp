@@ -16,7 +16,7 @@ struct Sink {
 
 Sink& sink_of(llhttp_t* parser) noexcept { return *static_cast<Sink*>(parser->data); }
 
-// Appends a piece of a text: the parser reports a text in one or more adjacent pieces.
+// Appends a piece to `text`: the parser reports each text in one or more adjacent pieces.
 void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
@@ -26,7 +26,7 @@ void append(std::string_view& text, const char* at, std::size_t size) noexcept {
 int on_name(llhttp_t* parser, const char* at, std::size_t size) {
   Sink& sink = sink_of(parser);
   Head& head = *sink.head;
-  // A name after a value begins a new header; a name after a name continues it.
+  // A name after a value begins a new header; a name after a name continues that name.
   if (head.count == 0 || head.storage()[head.count - 1].value.data() != nullptr) {
     if (head.count == sink.max_headers) {
       sink.too_many = true;
@@ -56,7 +56,7 @@ int on_value_end(llhttp_t* parser) {
   return 0;
 }
 
-// Stops the parser, which must not read the body.
+// Stops the parser at the end of the head, because it must not read the body.
 int on_head_end(llhttp_t* /*parser*/) { return HPE_PAUSED; }
 
 llhttp_settings_t make_settings() noexcept {
@@ -77,8 +77,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// The parser parses only the headers: it accepts only some methods and versions, and the first line
-// has already been parsed. This line replaces the first line.
+// llhttp parses only the headers: it accepts only some methods and versions, and the first line has
+// already been parsed. One of these lines replaces the first line.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {
@@ -93,7 +93,7 @@ Fault fault_of(llhttp_errno_t error) noexcept {
   }
 }
 
-// `text` begins after the first line.
+// Parses the headers in `text`, which begins after the first line.
 Fault parse_headers(std::string_view text, llhttp_type_t type, std::size_t max_headers,
                     Head& head) noexcept {
   Sink sink{&head, max_headers};

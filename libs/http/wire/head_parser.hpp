@@ -14,11 +14,11 @@
 
 namespace weft::http {
 
-// How the end of a body is found.
+// Specifies how a reader finds the end of a body.
 enum class Framing : std::uint8_t { none, length, chunked, until_close };
 
-// All texts refer to the buffer that was parsed. The array is not initialized: most requests use
-// few of its elements.
+// Holds a parsed head. All texts refer to the buffer that was parsed. The array `own` is not
+// initialized: most requests use few of its elements.
 struct Head {
   std::string_view method;  // Empty in a response.
   std::string_view target;  // Empty in a response.
@@ -28,9 +28,9 @@ struct Head {
   union {
     std::array<Header, Limits::kMaxHeaders> own;
   };
-  std::unique_ptr<Header[]> larger;  // Null: `own` is used.
+  std::unique_ptr<Header[]> larger;  // If null, `own` is used.
 
-  // The meaning of the headers; see head_rules.hpp.
+  // head_rules.hpp derives the next fields from the headers.
   Framing framing = Framing::none;
   std::uint64_t content_length = 0;
   bool has_length = false;
@@ -58,7 +58,8 @@ struct Head {
   [[nodiscard]] std::span<const Header> headers() const noexcept {
     return {larger ? larger.get() : own.data(), count};
   }
-  // Must be called before parsing a head that may have more than Limits::kMaxHeaders.
+  // Makes room for `headers` headers. Required before a parse that may find more than
+  // Limits::kMaxHeaders headers.
   void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
 };
 
@@ -67,7 +68,7 @@ struct Head {
 // must have room for `max_headers`.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
-// Does the same for a response.
+// Parses a complete response head in the same way.
 [[nodiscard]] Fault parse_response_head(std::string_view text, std::size_t max_headers,
                                         Head& head) noexcept;
 

@@ -12,7 +12,7 @@ namespace weft::http {
 
 namespace {
 
-// If `length` is empty, sets it to the first item of the list. Returns whether each item equals
+// If `length` is empty, sets it to the first item of the list. Returns whether all items equal
 // `length`.
 bool add_lengths(std::string_view list, std::string_view& length) noexcept {
   list = trimmed(list);

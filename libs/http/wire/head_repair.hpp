@@ -1,16 +1,17 @@
-// Repairs an erroneous head from a server if the head has only one possible meaning.
+// Repairs an invalid head from a server if the head has only one possible meaning.
 #pragma once
 
 #include <string>
 
 namespace weft::http {
 
-// Replaces each line end that is followed by a continuation with spaces (obs-fold; RFC 9112, 5.2),
-// in a head that HeadLines has validated.
+// Replaces each line end before a continuation with spaces (obs-fold; RFC 9112, 5.2). HeadLines
+// must have validated the head.
 void unfold(std::string& head) noexcept;
 
-// Merges several equal values of Content-Length, in separate lines or in a list (RFC 9110, 8.6).
-// Returns false, and leaves the head unchanged, if the values differ or a value is empty.
+// Merges several equal values of Content-Length, in separate lines or in a list, into one value
+// (RFC 9110, 8.6). Returns false, and leaves the head unchanged, if the values differ or a value is
+// empty.
 [[nodiscard]] bool merge_lengths(std::string& head);
 
 }  // namespace weft::http

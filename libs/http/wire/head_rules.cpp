@@ -15,7 +15,7 @@ namespace weft::http {
 
 namespace {
 
-// A table of the digits, the letters and `others`.
+// Contains true for each digit, each letter and each byte of `others`.
 using ByteTable = std::array<bool, 256>;
 
 constexpr ByteTable make_table(std::string_view others) {
@@ -33,22 +33,22 @@ bool all_in(const ByteTable& table, std::string_view text) noexcept {
                      [&](char c) { return table[static_cast<unsigned char>(c)]; });
 }
 
-// The headers that determine the length of a body; each of them may appear only once.
+// The headers that determine the length of a body; each header may appear only once.
 struct BodyHeaders {
   unsigned lengths = 0;
   unsigned codings = 0;
   std::string_view coding;
 };
 
-// RFC 9110, 8.6: the value consists of digits only. Lists are refused, even of equal values.
+// Parses a value that consists of digits only (RFC 9110, 8.6). Refuses lists, even of equal values.
 bool parse_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty() || text.size() > 18) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Collects the values of all Connection headers. "close" takes effect regardless of other values
-// (RFC 9112, 9.3).
+// Collects the values of all Connection headers. The value "close" overrides other values (RFC
+// 9112, 9.3).
 struct Wishes {
   bool close = false;
   bool keep_alive = false;
@@ -62,14 +62,15 @@ struct Wishes {
   }
 };
 
-// If the target has a host, sets `host` to it: this host replaces the Host header.
+// Returns whether the target is valid. Sets `host` to the target's host, if any, which replaces the
+// Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible) return false;
   if (target == "*") return method == "OPTIONS";
   if (target.starts_with('/')) return true;
-  // The absolute form, which clients send to a proxy.
+  // A valid target now has the absolute form, which clients send to a proxy.
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
   const std::string_view rest = target.substr(colon + 3);
@@ -79,14 +80,14 @@ bool is_target(std::string_view method, std::string_view target, std::string_vie
          !host.empty() && is_host_value(host);
 }
 
-// The only supported transfer coding is chunked.
+// Returns no fault for "chunked", the only supported transfer coding.
 Fault check_coding(std::string_view coding) noexcept {
   if (equal_tokens(coding, "chunked")) return {};
   const std::size_t comma = coding.rfind(',');
   std::string_view last = comma == std::string_view::npos ? coding : coding.substr(comma + 1);
   while (!last.empty() && (last.front() == ' ' || last.front() == '\t')) last.remove_prefix(1);
-  // We support no coding before "chunked"; a coding after it would leave the body without a defined
-  // end.
+  // We support no coding before "chunked". A coding after "chunked" would leave the body without a
+  // defined end.
   if (comma != std::string_view::npos && !equal_tokens(last, "chunked"))
     return Errc::malformed_coding;
   const std::string_view first = coding.substr(0, coding.find(','));
@@ -95,7 +96,7 @@ Fault check_coding(std::string_view coding) noexcept {
   return is_token(first) ? Errc::unsupported_coding : Errc::malformed_coding;
 }
 
-// Sets the framing; returns a fault if two readers could disagree about the body.
+// Sets the framing. Returns a fault if two readers could disagree about where the body ends.
 Fault frame_body(const BodyHeaders& body, Head& head) noexcept {
   if (body.lengths > 1) return Errc::malformed_length;
   if (body.codings > 1) return Errc::malformed_coding;
@@ -122,7 +123,7 @@ struct RequestHeaders {
 Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   for (const Header& header : head.headers()) {
     const std::string_view name = header.name;
-    // Only headers whose names have these sizes matter.
+    // The names of all relevant headers have one of these sizes.
     switch (name.size()) {
       case 4:
         if (equal_tokens(name, "host")) {
@@ -163,7 +164,7 @@ Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   return {};
 }
 
-// Accepts "HTTP/1." and a digit.
+// Parses "HTTP/1." and a digit.
 Fault parse_version(std::string_view text, Head& head) noexcept {
   if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
       !is_digit(text[7])) {
@@ -190,7 +191,7 @@ Fault parse_request_line(std::string_view line, Head& head) noexcept {
   if (const Fault fault = parse_version(line.substr(last + 1), head)) return fault;
   head.method = method;
   head.target = target;
-  // A server does not support tunnels.
+  // Our server does not support tunnels.
   return method == "CONNECT" ? Fault(Errc::unsupported_method) : std::nullopt;
 }
 

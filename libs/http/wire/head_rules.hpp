@@ -1,5 +1,5 @@
-// Applies the rules for a head beyond its syntax, so that all programs on its way agree on where
-// the message ends.
+// Applies rules beyond the syntax of a head, so that all programs on the message's way agree on
+// where it ends.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,14 @@ using Fault = std::optional<Errc>;
 // Parses the first line of a request: a method (any token), one space, a target, one space,
 // HTTP/1.x. A version above 1.1 is treated as 1.1 (RFC 9110, 2.5).
 [[nodiscard]] Fault parse_request_line(std::string_view line, Head& head) noexcept;
-// Does the same for the first line of a response: HTTP/1.x, one space, three digits, and optionally
-// a space and a text.
+// Parses the first line of a response: HTTP/1.x, one space, three digits, and optionally a space
+// and a text.
 [[nodiscard]] Fault parse_status_line(std::string_view line, Head& head) noexcept;
 
 // Checks the target and the headers, and sets the fields of Head that describe the body and the
 // connection.
 [[nodiscard]] Fault apply_request_rules(Head& head) noexcept;
-// Does the same for a response.
+// Checks the headers of a response, and sets the body and connection fields of Head.
 [[nodiscard]] Fault apply_response_rules(Head& head) noexcept;
 
 // Returns the status with which a server answers a request that failed with `error`.

@@ -28,7 +28,7 @@ struct Parts {
   std::string_view time;  // "08:49:37"
 };
 
-// Splits a text in one of the three forms, which its length and punctuation distinguish.
+// Splits a date into parts. The text's length and punctuation show which of the three forms it has.
 std::optional<Parts> split(std::string_view text) noexcept {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) {
@@ -54,7 +54,8 @@ std::optional<Parts> split(std::string_view text) noexcept {
                rest.substr(11, 8)};
 }
 
-// Returns false unless `text` consists of digits and the number is between `least` and `most`.
+// Parses a number. Returns false unless `text` consists of digits and the number is between `least`
+// and `most`.
 bool read_number(std::string_view text, int least, int most, int& number) noexcept {
   const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return c >= '0' && c <= '9';
@@ -120,7 +121,7 @@ std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t 
   if (is_leap_second) parts.tm_sec = 59;
   const int day = parts.tm_mday;
   const std::int64_t seconds = ::timegm(&parts);
-  // If the month does not have that day, mktime() has changed the day.
+  // If the month has no such day, mktime() has changed the day.
   if (parts.tm_mday != day || !is_weekday(words->weekday, parts.tm_wday)) return {};
   return seconds + (is_leap_second ? 1 : 0);
 }

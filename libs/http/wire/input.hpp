@@ -11,8 +11,8 @@
 
 namespace weft::http {
 
-// A contiguous buffer. Small messages fit into the object itself, which is on a stack. Texts in
-// consumed bytes stay valid until make_room() or keep() is called.
+// Holds received bytes in a contiguous buffer. Small messages fit into the object itself, which is
+// on a stack. Consumed bytes stay valid until the next call of make_room() or keep().
 class Input {
  public:
   Input() noexcept = default;
@@ -22,7 +22,7 @@ class Input {
   [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
   void consume(std::size_t size) noexcept { begin_ += size; }
 
-  // Moves the remaining bytes to the front, and returns the room after them, up to a total of
+  // Moves the unconsumed bytes to the front, and returns the room after them, up to a total of
   // `most` bytes. Returns no room if `most` bytes are already present.
   [[nodiscard]] std::span<char> make_room(std::size_t most) {
     if (begin_ == end_) {
@@ -40,7 +40,7 @@ class Input {
   }
   void filled(std::size_t size) noexcept { end_ += size; }
 
-  // Replaces all bytes.
+  // Replaces all bytes with `rest`.
   void keep(std::string_view rest) {
     begin_ = end_ = 0;
     if (rest.size() > capacity_) grow(rest.size());

@@ -1,4 +1,4 @@
-// The connection below HTTP.
+// Reads and writes the connection below HTTP.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Refers to a stream and, if there is one, to the layer on it; all bytes then go through the layer.
+// Refers to a stream, and to a layer if the stream has one. All bytes then pass through the layer.
 // Context, Errors, Throws: as for net::TcpStream and Layer.
 struct Link {
   net::TcpStream& stream;
@@ -28,15 +28,15 @@ struct Link {
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) const {
     return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
   }
-  // Returns false only if the caller has read every byte that was taken from the stream.
+  // Returns false only if the caller has read every byte that the layer took from the stream.
   [[nodiscard]] bool may_have_read_ahead() const {
     return layer != nullptr && layer->may_have_read_ahead();
   }
-  // Notifies the peer that this side will send no more.
+  // Notifies the peer that this side will send no more bytes.
   std::error_code end_writing(const Until& until) const {
     return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
   }
-  // Notifies the peer of a layer, if the notice requires no wait.
+  // Notifies the peer of the end through the layer, if the notice requires no wait.
   void announce_end() const {
     if (layer != nullptr) (void)layer->shutdown(Deadline::past());
   }

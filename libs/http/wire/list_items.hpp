@@ -7,11 +7,11 @@ namespace weft::http {
 
 // Returns `text` without leading and trailing spaces.
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
-// Returns the first item of a list, which may be empty. `list` becomes the remainder.
+// Removes the first item, which may be empty, from `list`, and returns the item.
 [[nodiscard]] std::string_view take_up_to(char separator, std::string_view& list) noexcept;
-// Does the same for a list with commas, and trims the item.
+// Removes and returns the first item, trimmed, of a list that commas separate.
 [[nodiscard]] std::string_view take_item(std::string_view& list) noexcept;
-// Does the same for a list with semicolons, and trims the item.
+// Removes and returns the first item, trimmed, of a list that semicolons separate.
 [[nodiscard]] std::string_view take_part(std::string_view& list) noexcept;
 
 }  // namespace weft::http

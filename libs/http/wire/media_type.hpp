@@ -7,10 +7,11 @@
 
 namespace weft::http {
 
-// Returns the part before the parameters, trimmed.
+// Returns the trimmed text before the parameters.
 [[nodiscard]] std::string_view media_type(std::string_view value) noexcept;
-// Returns the value of a parameter, unquoted; its name may be in any case. `is_clear` becomes false
-// if the parameters are malformed, or this parameter appears twice.
+// Returns the value of a parameter without its quotes. The letter case of the parameter's name does
+// not matter. `is_clear` becomes false if the parameters are malformed, or this parameter appears
+// twice.
 [[nodiscard]] std::optional<std::string> parameter_of(std::string_view value, std::string_view name,
                                                       bool& is_clear);
 

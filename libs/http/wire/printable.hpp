@@ -8,8 +8,8 @@
 
 namespace weft::http {
 
-// Replaces each control character with a question mark, because the character could begin another
-// line of a log or control a terminal.
+// Replaces each control character, which could begin another line of a log or control a terminal,
+// with a question mark.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {

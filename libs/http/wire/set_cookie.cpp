@@ -22,7 +22,8 @@ bool is_date_delimiter(char c) noexcept {
          (c >= 0x5b && c <= 0x60) || (c >= 0x7b && c <= 0x7e);
 }
 
-// Takes `least` to `most` digits. Returns false if there are fewer or more digits.
+// Takes `least` to `most` digits from the front of `text`. Returns false if the text has fewer or
+// more digits.
 bool take_digits(std::string_view& text, std::size_t least, std::size_t most, int& number) {
   std::size_t count = 0;
   number = 0;
@@ -53,7 +54,7 @@ bool read_month(std::string_view word, int& month) noexcept {
   return found != kNames.end();
 }
 
-// The parts of a date, which may appear in any order.
+// The parts of a date that have been found; they may appear in any order.
 struct Found {
   std::tm parts{};
   bool time = false;
@@ -91,7 +92,7 @@ std::optional<std::int64_t> parse_max_age(std::string_view text) noexcept {
   return error == std::errc() ? std::min(seconds, kMostSeconds) : kMostSeconds;
 }
 
-// Reads the remaining attributes.
+// Reads the attributes of a cookie from `rest`.
 void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie) {
   std::optional<std::int64_t> max_age;
   while (!rest.empty()) {
@@ -117,7 +118,7 @@ void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie)
       }
     }
   }
-  if (max_age) cookie.lifetime = max_age;  // It takes precedence over Expires.
+  if (max_age) cookie.lifetime = max_age;  // Max-Age takes precedence over Expires.
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ std::optional<std::int64_t> parse_cookie_date(std::string_view text) noexcept {
   }
   parts.tm_year -= 1900;
   const std::int64_t seconds = ::timegm(&parts);
-  if (parts.tm_mday != day) return {};  // The month does not have that day.
+  if (parts.tm_mday != day) return {};  // The month has no such day.
   return seconds;
 }
 
@@ -162,7 +163,7 @@ std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t no
   cookie.value = trimmed(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
   const std::size_t size = cookie.name.size() + cookie.value.size();
   if (size == 0 || size > kMaxCookieBytes) return {};
-  // If a cookie has no name, a server would mistake its value for a name; so the value must not
+  // A server could mistake the value of a cookie without a name for a name, so this value must not
   // begin with a prefix either.
   if (cookie.name.empty() && !keeps_prefix(cookie.value, false, false)) return {};
   read_attributes(text, now, cookie);

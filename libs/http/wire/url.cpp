@@ -34,7 +34,7 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Accepts only names that DNS allows, and only current forms of addresses in brackets.
+  // Accepts only names that DNS allows and, in brackets, only current forms of addresses.
   const bool is_right = parts.is_literal ? parts.host.find(':') != std::string_view::npos
                                          : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
@@ -45,7 +45,7 @@ bool take_authority(std::string_view text, Url& url) {
   return true;
 }
 
-// Removes the dot segments (RFC 3986, 5.2.4). `path` begins with a slash.
+// Returns the path without its dot segments (RFC 3986, 5.2.4). `path` begins with a slash.
 std::string without_dots(std::string_view path) {
   std::string done;
   while (!path.empty()) {
@@ -62,8 +62,8 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// Returns the reference with percent codes for spaces and bytes beyond ASCII, both of which often
-// appear in links.
+// Returns the reference with percent codes for spaces and for bytes beyond ASCII; links often
+// contain either.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;

@@ -1,4 +1,4 @@
-// One operation of Asio that a fiber waits for; see use_fiber.hpp.
+// Represents one operation of Asio that a fiber waits for; see use_fiber.hpp.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -190,7 +190,7 @@ class Part {
   F* function_;
 };
 
-// An object on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
+// Lives on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
 // operation, its handler, and a cancellation in progress. Once pending_ is 0, nothing refers to
 // this object or to the caller's arguments. pending_.done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
@@ -219,8 +219,8 @@ class FiberOperation {
   }
 
  private:
-  // The handler that the operation finally calls. If it is destroyed instead, the operation was
-  // abandoned.
+  // Represents the handler that the operation finally calls. If Asio destroys the handler instead,
+  // the operation was abandoned.
   class Handler {
    public:
     using executor_type = Place;
@@ -347,9 +347,9 @@ class FiberOperation {
   const Token& token_;
   const Place place_;
   WaitGroup pending_;
-  std::optional<std::tuple<Args...>> results_;  // The handler sets it.
-  std::exception_ptr exception_;                // The beginning sets it.
-  std::exception_ptr cancel_exception_;         // The cancellation sets it.
+  std::optional<std::tuple<Args...>> results_;  // Set by the operation's handler.
+  std::exception_ptr exception_;                // Set when beginning the operation throws.
+  std::exception_ptr cancel_exception_;         // Set when the cancellation throws.
   bool timed_out_ = false;
 #if WEFT_ASIO_HAS_CANCELLATION
   struct Nothing {};
