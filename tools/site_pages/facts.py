@@ -30,9 +30,9 @@ begins with *also* adds to that one.
 - **Lifetime**: when an object may be destroyed. **Fairness**: in which order waiters are served.
 """
 
-# A context says so itself, or by `as NAME`.
+# A context says so itself, or by `as for NAME`.
 PARKS = re.compile(r"plain value|\b(park|block|suspend)s?\b")
-AS = re.compile(r"^as ((?:\w+::)*(?:\w+(?=\(\))|[A-Z]\w+))")
+AS = re.compile(r"^(?:the same as for|as for|as|whatever) ((?:\w+::)*(?:\w+(?=\(\))|[A-Z]\w+))")
 
 
 class Known:

@@ -78,7 +78,7 @@ class Context {
   net::Result<void> reload();
 
   // Returns the counts of a server's handshakes, which may be stale; zeros for a client.
-  // Context: any thread; the call reads no files.
+  // Context: any thread; reads no files, so does not block.
   [[nodiscard]] HandshakeStats handshakes() const noexcept;
 
   // Returns the state, for streams.
