@@ -4,7 +4,7 @@
 
 namespace weft::base {
 
-// The distance between data that different threads write. It is two 64-byte lines, because the
+// Keeps data that different threads write at this distance. It is two 64-byte lines, because the
 // adjacent-line prefetcher of x86-64 fetches lines in pairs.
 inline constexpr std::size_t kCacheLine = 128;
 

@@ -27,7 +27,7 @@ class Cgroups {
     std::string controllers;  // Separated by commas; empty in version 2.
     std::string path;         // Relative to the root of the hierarchy.
   };
-  // A group's folder, and the mount point, at which the search for parent groups ends.
+  // Holds a group's folder, and the mount point at which the search for parent groups ends.
   struct Folder {
     std::string mount;
     std::string path;  // Relative to `mount`; empty, or begins with a slash.

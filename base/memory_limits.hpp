@@ -13,7 +13,7 @@ namespace weft::base {
 // it. Pages of files do not count, because the system reclaims them by itself.
 [[nodiscard]] std::size_t memory_in_use() noexcept;
 
-// The maximum number of mappings of a process (vm.max_map_count), and the present number of
+// Return the maximum number of mappings of a process (vm.max_map_count), and the present number of
 // mappings of this process.
 [[nodiscard]] std::size_t most_mappings() noexcept;
 [[nodiscard]] std::size_t count_mappings() noexcept;

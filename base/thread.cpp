@@ -122,7 +122,7 @@ void set_thread_name(const char* name) noexcept {
 void yield_processor() noexcept { (void)sched_yield(); }
 
 namespace {
-// The kernel's number of the only thread after a fork by a fiber; 0 if there was no such fork.
+// After a fork by a fiber, the kernel's number of the only thread; 0 if there was no such fork.
 // Relaxed: only that thread finds its own number here.
 detail::Atomic<int> forked_fiber{0};
 }  // namespace

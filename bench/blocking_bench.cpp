@@ -6,7 +6,8 @@
 namespace weft::bench {
 namespace {
 
-// A round trip with a callable that does nothing: the price of not blocking the worker.
+// Measures a round trip with a callable that does nothing, which is the price of not blocking the
+// worker.
 void blocking_round_trip(benchmark::State& state) {
   in_fiber(state, [&] {
     for (auto _ : state) blocking([] {});

@@ -1,4 +1,4 @@
-// Measures the cost of handing a value over.
+// Measures the cost of passing a value through a channel.
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 

@@ -167,8 +167,8 @@ class EchoFloor {
         connection.unsent.assign(answer.begin() + static_cast<std::ptrdiff_t>(sent), answer.end());
         return;
       }
-      // A short read has emptied the socket: more bytes will cause another edge. Only the end of
-      // the stream may already have been reported with this edge.
+      // A short read has emptied the socket: more bytes will cause another edge. But this edge may
+      // already have reported the end of the stream.
       if (received < buffer.size() && !hung_up) return;
     }
   }

@@ -23,7 +23,7 @@ namespace weft::bench {
 
 namespace {
 
-// The number of turns that a fiber has had. Each count is on a separate cache line.
+// Counts the turns of a fiber. Each count is on a separate cache line.
 struct alignas(64) Turns {
   std::uint64_t count = 0;
   Clock::time_point last;
@@ -56,7 +56,7 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
   return metrics;
 }
 
-// A plain thread that wakes fibers when they are about to wait.
+// Runs a plain thread that wakes fibers when they are about to wait.
 class WakingThread {
  public:
   explicit WakingThread(std::size_t fibers) : asked_(fibers) {}
@@ -83,7 +83,7 @@ class WakingThread {
   std::thread thread_;
 };
 
-// A socket for each fiber.
+// Opens a socket for each fiber.
 class Sockets {
  public:
   explicit Sockets(std::size_t fibers) {
@@ -126,8 +126,8 @@ struct Crowd {
         permits(waiting == Waiting::thread ? fibers : 0),
         sockets(waiting == Waiting::socket ? fibers : 0) {}
 
-  // Call it when all fibers have begun. By then, fibers that wait for a channel are parked;
-  // otherwise the first ones would have many turns before the last ones arrive.
+  // Call start() when all fibers have begun. Fibers that wait for a channel are then parked;
+  // otherwise the first fibers would have many turns before the last fibers arrive.
   void start() {
     started.store(true);
     if (how == Waiting::yield || how == Waiting::timer) return;

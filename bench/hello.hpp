@@ -1,4 +1,4 @@
-// The common part of W9_http's two C++ servers: the part of HTTP that a load generator needs.
+// Contains what W9_http's two C++ servers share: the part of HTTP that a load generator needs.
 #pragma once
 
 #include <cstddef>

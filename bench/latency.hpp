@@ -1,4 +1,4 @@
-// The parts of W11 and W13 that all C++ programs of the comparison share, weft's and the rivals'.
+// Contains the parts of W11 and W13 that weft's and the rivals' C++ programs share.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace weft::bench {
 
-// W11_idle: the pause between two wakes. Every worker is asleep at its end.
+// W11_idle: the pause between two wakes. Every worker is asleep when the pause ends.
 inline constexpr std::chrono::microseconds kWakePause{500};
 // W11_busy: the waker computes this long after each wake; bursts of short fibers also run.
 inline constexpr std::chrono::microseconds kWakerComputes{200};
@@ -42,7 +42,7 @@ inline void compute(std::chrono::microseconds work) {
   return (mixed ^ (mixed >> 31)) % 10 == 0 ? kLongWork : kShortWork;
 }
 
-// The interval at which the mixed load's fibers take half of the workers' time.
+// Returns the interval at which the mixed load's fibers take half of the workers' time.
 [[nodiscard]] inline std::chrono::nanoseconds mixed_interval(std::size_t workers) {
   constexpr double kLoad = 0.5;
   constexpr std::chrono::duration<double, std::nano> kMeanWork =

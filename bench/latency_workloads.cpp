@@ -39,7 +39,7 @@ void run_bursts(const std::atomic<bool>& stopped) {
 
 }  // namespace
 
-// A plain thread wakes the main fiber, which is the only fiber.
+// Lets a plain thread wake the main fiber, which is the only fiber.
 Metrics wake_idle(const Request& request) {
   const std::size_t count = request.count(5'000);
   Channel<Clock::time_point> wakes(1);
@@ -86,8 +86,8 @@ Metrics wake_busy(const Request& request) {
   return quantiles(std::move(found));
 }
 
-// Fibers arrive by the clock, whether or not earlier fibers have run. Their latency counts from the
-// moment at which they should have arrived: the main fiber, which spawns them, is late when the
+// Spawns fibers at fixed times, whether or not earlier fibers have run. Their latency counts from
+// the moment at which they should have arrived: the main fiber, which spawns them, is late when the
 // workers are busy, and its delay is a part of the latency.
 Metrics mixed_load(const Request& request) {
   const auto interval = mixed_interval(request.workers);

@@ -25,7 +25,8 @@ namespace {
 
 }  // namespace
 
-// The only worker starts no other fiber before this one waits: all the others are mere records.
+// The only worker starts no other fiber before this fiber waits, so all other fibers are mere
+// records.
 Metrics unstarted(const Request& request) {
   if (request.workers != 1) throw Refusal("a second worker would start the fibers meanwhile");
   const std::size_t count = request.count(10'000'000);
@@ -129,7 +130,7 @@ class AddressLimit {
 
 }  // namespace
 
-// Two fibers yield to each other; first alone, then while many other fibers get no stack.
+// Measures two yielding fibers: first alone, then while many other fibers get no stack.
 Metrics yield_beside_stackless(const Request& request) {
   constexpr std::size_t kLarge = std::size_t{1} << 20;  // No other stacks have this size.
   constexpr std::size_t kStacks = 1'000;                // More stacks than the limit allows.

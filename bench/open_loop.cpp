@@ -1,7 +1,7 @@
-// The load of W15 in bench/compare_net: HTTP requests at a fixed rate, whether or not the answers
-// keep up. A latency counts from when its request was due, so that a stall of the server also
-// counts for all requests that were due during the stall. The load also measures its own lateness:
-// the time from when a request was due to when it was sent, if its connection was free.
+// Generates the load of W15 in bench/compare_net: HTTP requests at a fixed rate, whether or not the
+// answers keep up. A latency counts from when its request was due, so that a stall of the server
+// also counts for all requests that were due during the stall. The program also measures its own
+// lateness: the time from when a request was due to when it was sent, if its connection was free.
 //
 //   open_loop --connect 127.0.0.1:8080 --rate 2000 --connections 64 --seconds 3
 //
@@ -42,7 +42,7 @@ using std::chrono::nanoseconds;
 
 constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::uint32_t kTimer = UINT32_MAX;
-// The longest wait for the last answers.
+// The longest time that the program waits for the last answers.
 constexpr std::chrono::seconds kPatience{5};
 
 struct Options {
@@ -75,7 +75,7 @@ double nanoseconds_between(Clock::time_point from, Clock::time_point to) {
 // One connection: at most one request is in flight, and later requests wait in order.
 struct Connection {
   int socket = -1;
-  std::deque<Clock::time_point> due;  // The first is in flight.
+  std::deque<Clock::time_point> due;  // The first request is in flight.
   std::string answer;
 };
 

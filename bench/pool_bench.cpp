@@ -43,7 +43,7 @@ BENCHMARK(pooled_batches)
     ->ArgsProduct({{1, 2}, {0, 10, 1000}})
     ->UseRealTime();
 
-// One caller waits for each result.
+// Measures one caller that waits for each result.
 void run_and_wait(benchmark::State& state) {
   in_fiber(state, [&] {
     PoolOptions options;

@@ -1,4 +1,4 @@
-// The runner of the pool workloads' tasks.
+// Runs the tasks of the pool workloads.
 #pragma once
 
 #include <cstddef>

@@ -45,7 +45,8 @@ void timed_job(JobTimes& times, Clock::time_point start) {
   if (times.finished.fetch_add(1) == 0) times.first_ms = milliseconds_since(start);
 }
 
-// Counts running jobs every 20 ms, as the article does, to the end. Returns the highest count.
+// Counts running jobs every 20 ms, as the article does, until all jobs have ended. Returns the
+// highest count.
 int watch(const JobTimes& times, std::int64_t jobs) {
   int most = 0;
   while (times.finished.load() < jobs) {

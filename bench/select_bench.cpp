@@ -16,7 +16,7 @@ using Numbers = Channel<std::int64_t>;
 const auto ignore = [](std::optional<std::int64_t> value) { benchmark::DoNotOptimize(value); };
 using Receive = detail::ReceiveCase<std::int64_t, decltype(ignore)>;
 
-// `count` channels, and a select over all of them.
+// Makes `count` channels, and a select over all of them.
 struct Sources {
   Sources(std::int64_t count, std::size_t capacity) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -30,7 +30,7 @@ struct Sources {
   std::vector<SelectCase*> cases;
 };
 
-// All of range(1) channels have a value.
+// Measures a select in which all of range(1) channels have a value.
 void all_are_ready(benchmark::State& state) {
   in_fiber(state, [&] {
     Sources sources(state.range(1), 1);
@@ -40,7 +40,7 @@ void all_are_ready(benchmark::State& state) {
 }
 BENCHMARK(all_are_ready)->ArgNames({"workers", "cases"})->ArgsProduct({{1}, {1, 2, 4, 16, 64}});
 
-// None of range(1) channels has a value, and there is a default.
+// Measures a select in which none of range(1) channels has a value, and there is a default.
 void none_is_ready(benchmark::State& state) {
   in_fiber(state, [&] {
     Sources sources(state.range(1), 1);
@@ -51,7 +51,7 @@ void none_is_ready(benchmark::State& state) {
 }
 BENCHMARK(none_is_ready)->ArgNames({"workers", "cases"})->ArgsProduct({{1}, {1, 2, 4, 16, 64}});
 
-// Another fiber sends to range(1) channels in turn.
+// Measures a select while another fiber sends to range(1) channels in turn.
 void one_becomes_ready(benchmark::State& state) {
   in_fiber(state, [&] {
     Sources sources(state.range(1), 0);
@@ -70,7 +70,7 @@ BENCHMARK(one_becomes_ready)
     ->ArgsProduct({{1, 2}, {1, 2, 4, 16, 64}})
     ->UseRealTime();
 
-// A wait for a value that a deadline and a stop request could end; measures what each of them adds.
+// Measures what a deadline and a stop request each add to a wait for a value.
 enum Limit : std::int64_t { kNoLimit, kDeadline, kStop, kBoth };
 void limited(benchmark::State& state) {
   in_fiber(state, [&] {

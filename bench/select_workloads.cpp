@@ -22,7 +22,7 @@ Channels make_channels(std::size_t capacity) {
 
 }  // namespace
 
-// Each of four channels has a value; the workload puts back each value that a select received.
+// Selects over four channels that each have a value, and puts back each received value.
 Metrics select_ready(const Request& request) {
   const double per_select = per_unit(request.count(2'000'000), [](std::size_t count) {
     Channels channels = make_channels(1);
@@ -39,7 +39,7 @@ Metrics select_ready(const Request& request) {
   return {{"ns_per_select", per_select}};
 }
 
-// A select waits for four unbuffered channels, to which another fiber sends in turn.
+// Selects over four unbuffered channels, to which another fiber sends in turn.
 Metrics select_becomes_ready(const Request& request) {
   const double per_select = per_unit(request.count(1'000'000), [](std::size_t count) {
     Channels channels = make_channels(0);
@@ -59,8 +59,8 @@ Metrics select_becomes_ready(const Request& request) {
 }
 
 // Two fibers pass a value back and forth; each receive sets a deadline and cancels it when the
-// value arrives. Other fibers wait meanwhile, with deadlines that are spread over 1000 s. They have
-// all started before the measurement, which would otherwise include their starts.
+// value arrives. Other fibers wait meanwhile, with deadlines that are spread over 1000 s. All of
+// these fibers have started before the measurement, which would otherwise include their starts.
 Metrics deadlines_met(const Request& request) {
   const std::size_t pending = request.count(100'000);
   Channel<std::int64_t> gate;

@@ -33,7 +33,7 @@ void spawn_and_join(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(spawn_and_join);
 
-// Does the same as go_and_wait_group, with a closure that does not fit into the record.
+// Measures the same as go_and_wait_group, with a closure that does not fit into the fiber's record.
 template <std::size_t kBytes>
 void go_closure(benchmark::State& state) {
   in_fiber(state, [&] {

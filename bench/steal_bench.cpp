@@ -7,8 +7,8 @@
 namespace weft::bench {
 namespace {
 
-// 64 fibers that compute for about range(1) microseconds each: two workers should need half the
-// time of one worker if the computation is long, and no more than one worker's time if it is short.
+// Runs 64 fibers that compute for about range(1) microseconds each. With long computations, two
+// workers should need half the time of one worker; with short ones, no more time than one worker.
 void spread_computation(benchmark::State& state) {
   constexpr int kFibers = 64;
   const std::int64_t steps = state.range(1) * 250;

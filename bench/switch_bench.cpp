@@ -20,7 +20,7 @@ void yield_between_two(benchmark::State& state) {
   // The partner answers each yield of the main fiber with a yield.
   state.SetItemsProcessed(2 * state.iterations());
 }
-// It uses one worker: with two, each fiber could run without a switch.
+// The benchmark uses one worker: with two, each fiber could run without a switch.
 BENCHMARK(yield_between_two)->ArgName("workers")->Arg(1)->UseRealTime();
 
 void yield_alone(benchmark::State& state) {

@@ -48,7 +48,7 @@ BENCHMARK(timed_wait_that_is_met)
     ->ArgsProduct({{1, 2}, {0, 1000, 100'000}})
     ->UseRealTime();
 
-// range(1) fibers sleep for a millisecond each.
+// Measures range(1) fibers that sleep for a millisecond each.
 void sleeps(benchmark::State& state) {
   in_fiber(state, [&] {
     for (auto _ : state) {

@@ -7,7 +7,7 @@
 namespace weft::bench {
 namespace {
 
-// Two fibers wake each other alternately.
+// Measures two fibers that wake each other alternately.
 void fiber_wakes_fiber(benchmark::State& state) {
   in_fiber(state, [&] {
     Semaphore ping(0);
@@ -31,7 +31,8 @@ void fiber_wakes_fiber(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(fiber_wakes_fiber);
 
-// A plain thread and a fiber of an otherwise idle runtime wake each other alternately.
+// Measures a plain thread and a fiber of an otherwise idle runtime that wake each other
+// alternately.
 void thread_wakes_fiber(benchmark::State& state) {
   Runtime runtime({.workers = static_cast<unsigned>(state.range(0))});
   Semaphore ping(0);

@@ -1,4 +1,4 @@
-// Helpers of the workloads of weft_workloads.
+// Contains helpers for the workloads of weft_workloads.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace weft::bench {
 
-// The request of the command line.
+// Holds what the command line requests.
 struct Request {
   unsigned workers = 1;
   double scale = 1;
@@ -82,7 +82,7 @@ Metrics mixed_load(const Request& request);
 // `socket`: a thread writes to a socket.
 enum class Waiting : std::uint8_t { yield, timer, channel, thread, socket };
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how);
-// `fibers` fibers sleep repeatedly, and nothing else runs.
+// Measures `fibers` fibers that sleep repeatedly, while nothing else runs.
 Metrics light_sleeps(const Request& request, std::size_t fibers, std::chrono::nanoseconds pause);
 Metrics pool_batches(const Request& request);
 Metrics pool_adds(const Request& request);

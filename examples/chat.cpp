@@ -58,7 +58,7 @@ document.querySelector("#line").onchange = (event) => {
 </script>
 )html";
 
-// The members of the room. Any fiber may call the functions.
+// Keeps the members of the room. Any fiber may call the functions.
 class Room {
  public:
   // Sends a line without waiting; returns false if it cannot.
@@ -189,8 +189,7 @@ int serve(const std::string& listen, const std::string& lines) {
     enter_by_websocket(room, request, response);
   });
   weft::http::Server server(router, {.grace = grace, .stop = stop.get_token()});
-  // There is no grace period, because fibers that read from silent members would wait until its
-  // end.
+  // There is no grace period, because fibers that read from silent members would use all of it.
   weft::net::Server line_server(
       [&room](weft::net::TcpStream& stream) { enter_by_lines(room, stream); },
       {.grace = std::chrono::seconds(0), .stop = stop.get_token()});

@@ -15,8 +15,8 @@ namespace examples {
 inline constexpr int kFailed = 1;
 inline constexpr int kBadArguments = 2;
 
-// Options and positional arguments. The parser is in command_line.cpp, because it takes longer to
-// compile than most examples.
+// Holds options and positional arguments. The parser is in command_line.cpp, because it takes
+// longer to compile than most examples.
 class CommandLine {
  public:
   CommandLine(const char* program, const char* what);
@@ -44,8 +44,8 @@ class CommandLine {
   // Adds a text below the help.
   void add_note(const char* text);
 
-  // Reads the arguments, then returns what `program` returns. Bad arguments and exceptions become
-  // one line on stderr and an exit status.
+  // Reads the arguments, then returns what `program` returns. For bad arguments and exceptions,
+  // prints one line on stderr and returns an exit status.
   int run(int argc, char** argv, const std::function<int()>& program);
 
  private:

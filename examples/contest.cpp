@@ -20,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A running program, with a pipe from its standard output. If the program has not ended by itself,
-// it ends with this object or with this process.
+// Runs a program, with a pipe from its standard output. If the program has not ended by itself, it
+// ends with this object or with this process.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& command) {

@@ -15,10 +15,10 @@ struct Contender {
   std::string name;
   // Prints a line of JSON: {"metrics": {"peak_rss_bytes": ..., <metric>: ...}}.
   std::vector<std::string> command;
-  std::string metric;                // The metric compared,
-  double factor = 1;                 // times this: nanoseconds for one task.
+  std::string metric;                // The metric to compare.
+  double factor = 1;                 // The metric times this is the time of a task in ns.
   std::vector<nlohmann::json> runs;  // The metrics of each measurement.
-  std::string failure;               // The first failure; no further runs.
+  std::string failure;               // The first failure, which ends the runs.
 };
 
 struct Workload {
@@ -39,8 +39,8 @@ struct Spread {
 
 struct ContestRules {
   unsigned repetitions = 3;                    // Measurements of each contender.
-  std::chrono::seconds limit{120};             // For one measurement.
-  std::chrono::seconds budget{1'000'000'000};  // After it, no workload begins a round.
+  std::chrono::seconds limit{120};             // The time limit of one measurement.
+  std::chrono::seconds budget{1'000'000'000};  // After this time, no workload begins a round.
 };
 
 // Measures all contenders. `progress` is called before each measurement. If a contender fails or

@@ -1,4 +1,4 @@
-// The reports of pool_versus_bare: tables, JSON, and the data of the chart.
+// Makes the reports of pool_versus_bare: tables, JSON, and the data of the chart.
 #pragma once
 
 #include <iosfwd>
@@ -10,7 +10,7 @@
 
 namespace examples {
 
-// The reference contenders, in workloads that have them.
+// The names of the reference contenders, which some workloads have.
 inline constexpr const char* kBareFibers = "weft: a fiber per task";
 inline constexpr const char* kPool = "weft: FiberPool";
 inline constexpr const char* kGoroutines = "Go: a goroutine per task";

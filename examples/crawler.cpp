@@ -1,8 +1,8 @@
-// A crawler's pattern: it reads many pages at once, but the pages of one host one after the other,
-// in the order in which they were found. The host is the key of its tasks, so the pool runs one of
-// them at a time. The data of a host need no lock, and a large host cannot occupy all workers. A
-// task that reads a host's rules comes first and has priority, so that a new host need not wait for
-// pages of old hosts. The web is simulated, and the same in each run.
+// Shows the pattern of a crawler: it reads many pages at once, but the pages of one host one after
+// the other, in the order in which they were found. The host is the key of its tasks, so the pool
+// runs one of them at a time. The data of a host need no lock, and a large host cannot occupy all
+// workers. A task that reads a host's rules comes first and has priority, so that a new host need
+// not wait for pages of old hosts. The web is simulated, and the same in each run.
 //
 //   crawler --hosts 50 --pages 1000 --capacity 16 --fetch-us 500
 #include <fmt/core.h>
@@ -33,7 +33,7 @@ struct Options {
   unsigned fetch_microseconds = 500;
 };
 
-// Pages are numbers; so are hosts.
+// Simulates the web. Pages and hosts are numbers.
 class Web {
  public:
   explicit Web(const Options& options) : options_(options) {}
@@ -109,7 +109,7 @@ class Crawl {
  private:
   struct Host {
     std::vector<std::uint64_t> found;  // Guarded by mutex_.
-    // Only tasks of this host use it, of which one runs at a time.
+    // Only tasks of this host use this member, and only one of them runs at a time.
     bool has_rules = false;
     std::vector<std::uint64_t> visited;
     Gauge gauge;
@@ -138,7 +138,7 @@ class Crawl {
              [this, &host] { read_rules(host); });
     }
     host.found.push_back(page);
-    // Submitted under the lock, so that tasks and `found` have the same order.
+    // The submit happens under the lock, so that tasks and `found` have the same order.
     submit({.key = number}, [this, &host, page] { visit(host, page); });
   }
 

@@ -51,7 +51,7 @@ class Table {
   // Called with both forks in hand, so the neighbours have to wait.
   void eat(std::size_t seat) {
     eats_[seat] = 1;
-    weft::this_fiber::yield();  // A neighbour that should wait could run now.
+    weft::this_fiber::yield();  // If the locks failed, a neighbour could eat now.
     if (eats_[before(seat)] + eats_[after(seat)] > 0) {
       throw std::logic_error("two neighbours eat at the same time");
     }
@@ -73,7 +73,7 @@ int dinner(const Options& options) {
     for (std::size_t seat = 0; seat < options.philosophers; ++seat) {
       philosophers.spawn([&table, &options, seat] { table.dine(seat, options.meals); });
     }
-    philosophers.join();  // Throws what a philosopher has thrown.
+    philosophers.join();  // Rethrows an exception of a philosopher.
   });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   for (const std::uint64_t meals : table.meals()) {

@@ -31,8 +31,8 @@ using weft::Deadline;
 using weft::net::Address;
 using weft::net::TcpStream;
 
-// More than this in flight on one connection could fill all buffers on the way, and client and
-// server would wait for each other: the client reads only after it has written.
+// More bytes in flight on one connection could fill all buffers on the way. Client and server would
+// then wait for each other, because the client reads only after it has written.
 constexpr std::size_t kMostInFlight = 65'536;
 
 struct Options {
@@ -79,7 +79,8 @@ class Histogram {
   static constexpr unsigned kSubBits = 5;
   static constexpr std::size_t kBuckets = std::size_t{36} << kSubBits;  // Up to 2^40 ns, 18 min.
 
-  // Values below 32 have a bucket each; above, the highest bit and the five after it decide.
+  // Each value below 32 has its own bucket. For larger values, the highest bit and the next five
+  // bits determine the bucket.
   [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {
     const auto bits = static_cast<unsigned>(std::bit_width(value));
     if (bits <= kSubBits) return value;
@@ -98,12 +99,12 @@ class Histogram {
   std::uint64_t maximum_ = 0;
 };
 
-// The remaining work of all connections together.
+// Counts the remaining work of all connections together.
 class Budget {
  public:
   explicit Budget(const Options& options)
       : counted_(options.requests > 0), left_(static_cast<std::int64_t>(options.requests)) {}
-  // Called when the load begins.
+  // Call it when the load begins.
   void start(Deadline end) noexcept { end_ = end; }
   // Returns how many of `wanted` requests may still be made, or 0 at the end of the load.
   [[nodiscard]] unsigned take(unsigned wanted, std::int64_t now) noexcept {
@@ -134,7 +135,7 @@ struct Connection {
   }
 };
 
-// Compares a reply that came in one piece or in several with what was sent.
+// Compares each reply, which may come in several pieces, with the request.
 class Replies {
  public:
   Replies(Connection& connection, std::span<const std::byte> message)

@@ -31,7 +31,7 @@ using weft::net::ByteStream;
 struct Options {
   std::string listen = "127.0.0.1:7777";
   unsigned workers = 0;
-  std::size_t pool = 0;  // 0: a fiber for each connection.
+  std::size_t pool = 0;  // 0 means a fiber for each connection.
   double seconds = 0;
 };
 

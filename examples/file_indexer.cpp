@@ -179,7 +179,7 @@ class Index {
     documents_.emplace(path, std::move(document));
   }
 
-  // Called with the lock held.
+  // The caller holds the lock.
   Documents::iterator remove(Documents::iterator at) {
     for (const std::string& word : at->second.words) {
       const auto found = paths_.find(word);
@@ -192,7 +192,7 @@ class Index {
   const Options& options_;
   weft::Mutex mutex_;
   Documents documents_;
-  std::map<std::string, std::set<std::string>> paths_;  // The files that have a word.
+  std::map<std::string, std::set<std::string>> paths_;  // The files that contain each word.
   std::atomic<std::size_t> read_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A search that stops when enough has been found. One fiber hands out ranges of numbers (fan-out),
+// Stops a search when it has found enough numbers. One fiber hands out ranges of numbers (fan-out),
 // many search them, and what they find comes together in one channel (fan-in). Then the scope of
 // all these fibers is cancelled, and each of them ends, wherever it waits.
 //

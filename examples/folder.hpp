@@ -25,7 +25,7 @@ struct Entry {
 // then.
 [[nodiscard]] std::pair<std::vector<Entry>, std::error_code> entries_of(const std::string& folder);
 
-// Lets the process open as many files as it is allowed to; returns how many.
+// Raises the soft limit of open files to the hard limit; returns the new limit.
 std::size_t raise_descriptor_limit();
 
 }  // namespace examples

@@ -55,7 +55,7 @@ class Service final : public jobs::Jobs::CallbackService {
  public:
   explicit Service(weft::FiberPool& pool) : pool_(pool) {}
 
-  // A thread of gRPC calls it, and does not wait.
+  // A thread of gRPC calls this function, which does not wait.
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext*, const jobs::Job* job,
                                 jobs::Done*) override {
     auto* const call = new Call(*job);
@@ -86,7 +86,7 @@ int serve(const std::string& address, std::size_t running, std::size_t waiting) 
   return 0;
 }
 
-// Parks the fiber until the answer is there.
+// Parks the fiber until the answer arrives.
 grpc::Status ask(jobs::Jobs::Stub& stub, grpc::ClientContext& context, unsigned milliseconds) {
   jobs::Job job;
   jobs::Done answer;

@@ -107,7 +107,7 @@ class TreeHasher {
     const auto [digest, error] = examples::digest_of_file(path, links);
     if (error) return report(path, error);
     const std::string line = examples::checksum_line(digest.hex, path);
-    // One call for a line: stdio keeps the lines of several threads apart.
+    // One call writes a whole line, so stdio does not mix the lines of several threads.
     std::fwrite(line.data(), 1, line.size(), stdout);
     ++counts_.files;
     counts_.bytes += digest.bytes;
@@ -118,7 +118,7 @@ class TreeHasher {
     fmt::print(stderr, "hash_tree: {}: {}\n", examples::escaped(path), error.message());
   }
 
-  // Reports what a task has thrown. The file then has no digest, like an unreadable file.
+  // Reports the exception of a task. The file then has no digest, like an unreadable file.
   void report(std::exception_ptr reason) try {
     ++counts_.unreadable;
     std::rethrow_exception(std::move(reason));

@@ -4,7 +4,7 @@
 //   curl http://127.0.0.1:8080/hello/you
 //   curl --data-binary @file http://127.0.0.1:8080/count
 //
-// It ends after --seconds.
+// The server ends after --seconds.
 #include <array>
 #include <chrono>
 #include <cstdio>

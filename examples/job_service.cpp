@@ -53,7 +53,7 @@ struct Options {
   int tries = 3, retry_ms = 100;
 };
 
-// A connection to SQLite, which one thread uses. Calling fibers park meanwhile.
+// Keeps a connection to SQLite, which one thread uses. Calling fibers park during a statement.
 class Database {
  public:
   explicit Database(const std::string& path) {

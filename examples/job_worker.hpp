@@ -1,4 +1,4 @@
-// The common parts of programs that take jobs from a broker: a FiberPool as the cap, and permits. A
+// Contains what programs that take jobs from a broker share: a FiberPool as the cap, and permits. A
 // job holds a permit until it is acknowledged, so the program takes no more jobs than it has
 // permits.
 #pragma once
@@ -99,7 +99,8 @@ class JobWorker {
     return status;
   }
 
-  // Only fetch calls it. A fiber of the pool does the job, and acknowledges it if it succeeds.
+  // Only `fetch` calls start(). A fiber of the pool does the job, and acknowledges it after a
+  // success.
   template <class F>
   void start(F job) {
     --unused_;
@@ -121,6 +122,6 @@ class JobWorker {
   weft::Semaphore free_{capacity_};
   weft::FiberPool pool_;
   std::stop_source stop_;
-  std::size_t unused_ = 0;  // Permits of this fetch.
+  std::size_t unused_ = 0;  // Permits that the current fetch has not used.
   std::atomic<std::size_t> at_once_{0}, most_at_once_{0}, jobs_{0};
 };

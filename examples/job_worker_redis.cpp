@@ -128,7 +128,7 @@ void report(RedisConnection& redis) {
   const auto dead = redis.ask({"XLEN", kDead});
   std::printf("unacknowledged %lld, dead %lld\n", left->integer, dead->integer);
   const auto pending = redis.ask({"XPENDING", kStream, kGroup});
-  const redisReply& workers = *pending->element[3];  // It is nil if no worker has a job.
+  const redisReply& workers = *pending->element[3];  // The entry is nil if no worker has a job.
   for (std::size_t i = 0; i < workers.elements; ++i) {
     const redisReply& worker = *workers.element[i];
     std::printf("%s has %s\n", worker.element[0]->str, worker.element[1]->str);

@@ -91,7 +91,7 @@ class Node {
     tell_all(Message::vote_for_me);
   }
 
-  // Returns whether the message postpones the node's next request for votes.
+  // Handles a message; returns whether it postpones the node's next request for votes.
   bool hear(const Message& message) {
     if (message.term < ballot_.term) return false;
     if (message.term > ballot_.term) {

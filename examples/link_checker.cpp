@@ -40,7 +40,7 @@ struct Options {
   std::string site;
   std::size_t fibers = 20;
   std::size_t per_second = 1000;
-  double seconds = 10;  // For each page.
+  double seconds = 10;  // The time limit for each page.
 };
 
 // Returns the values of href and src in a page.
@@ -84,7 +84,7 @@ class Checker {
 
  private:
   struct Page {
-    std::string problem;  // Empty: none.
+    std::string problem;  // Empty if the page has none.
     std::set<std::string> linked_from;
   };
 

@@ -1,4 +1,5 @@
-// A small server for a line protocol: it takes mail by SMTP and prints it. Each client has a fiber.
+// Is a small server for a line protocol: it takes mail by SMTP and prints it. Each client has a
+// fiber.
 //
 //   mail_server 127.0.0.1:2525 & curl smtp://127.0.0.1:2525 --mail-rcpt a@b.c -T letter
 #include <strings.h>
@@ -26,8 +27,8 @@ bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
   return true;
 }
 
-// Reads a letter up to its dot; drops what exceeds the limit. Returns false at the connection's
-// end.
+// Reads a letter up to its final dot; drops the bytes beyond the size limit. Returns false at the
+// connection's end.
 bool next_letter(weft::net::ByteStream& stream, std::string& read, std::string& letter) {
   letter.clear();
   for (std::string line; next(stream, read, line);) {

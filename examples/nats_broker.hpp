@@ -1,5 +1,5 @@
-// A connection to NATS with the streams and the consumer that job_worker_nats needs, which are made
-// if they do not exist. The calls wait for the server, and block the thread meanwhile.
+// Connects to NATS, and makes the streams and the consumer that job_worker_nats needs if they do
+// not exist. The calls wait for the server, and block the thread meanwhile.
 #pragma once
 
 #include <nats/nats.h>

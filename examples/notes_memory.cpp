@@ -34,7 +34,7 @@ class MemoryStore final : public NotesStore {
   }
 
  private:
-  weft::Mutex mutex_;  // While a fiber waits for it, the worker runs others.
+  weft::Mutex mutex_;  // While a fiber waits for it, its worker runs other fibers.
   std::map<std::int64_t, std::string> notes_;
   std::int64_t last_ = 0;
 };

@@ -1,4 +1,4 @@
-// The page that rest_service shows to browsers.
+// Contains the page that rest_service shows to browsers.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Notes in PostgreSQL, by libpq on fibers.
+// Stores notes in PostgreSQL, through libpq on fibers.
 #include <memory>
 #include <optional>
 #include <string_view>

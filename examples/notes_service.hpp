@@ -1,4 +1,4 @@
-// The routes of rest_service, for any store.
+// Makes the routes of rest_service, for any store.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ class Service {
     if (error) return;  // The server sends the error.
     const json note = json::parse(body, nullptr, false);
     const json text = note.is_object() ? note.value("text", json()) : json();
-    // Not every store can hold a zero byte.
+    // Some stores cannot hold a zero byte.
     if (!text.is_string() || text.get_ref<const std::string&>().find('\0') != std::string::npos)
       return answer(response, 400, {{"error", "an object with a text without NUL is needed"}});
     answer(response, 201, to_json({store_->add(text, request.context()), text}));

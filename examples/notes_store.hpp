@@ -1,4 +1,4 @@
-// The store for the notes of rest_service.
+// Declares the store for the notes of rest_service.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct StoreError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Many fibers may use it at once. All calls may park, until the limit of their request.
+// Many fibers may use the store at once. A call may park until `until` ends its wait.
 class NotesStore {
  public:
   virtual ~NotesStore() = default;

@@ -53,7 +53,7 @@ Chain longer(const Chain& left, const Chain& right) {
 struct Outcome {
   Chain longest;
   std::uint64_t received = 0;
-  std::uint64_t waits = 0;  // Waits of the first stage for the second.
+  std::uint64_t waits = 0;  // How often the first stage waited for the second.
   std::size_t most_queued = 0;
 };
 
@@ -69,7 +69,7 @@ Outcome run_pipeline(const Options& options) {
       ++outcome.waits;  // The channel is full: this is back pressure.
       (void)numbers.send(number);
     }
-    numbers.close();  // The workers drain it, then get its end.
+    numbers.close();  // The workers drain the channel, then get its end.
   });
 
   weft::WaitGroup working;
@@ -95,7 +95,7 @@ Outcome run_pipeline(const Options& options) {
   return outcome;
 }
 
-// Computes the same with a plain loop, to check the result.
+// Computes the longest chain with a plain loop, to check the result.
 Chain longest_by_loop(std::uint64_t items) {
   Chain longest;
   for (std::uint64_t start = 1; start <= items; ++start) {

@@ -151,7 +151,7 @@ int compare(const Options& options) {
                .dump(2)
         << '\n';
   });
-  workloads.pop_back();  // The jobs only sleep: no chart.
+  workloads.pop_back();  // The chart omits jobs, which only sleep.
   write_file(options.chart_data,
              [&](std::ostream& out) { examples::write_chart_data(out, workloads); });
   return failed ? examples::kFailed : 0;

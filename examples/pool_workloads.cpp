@@ -27,13 +27,14 @@ constexpr std::size_t kMortarCapacity = 20;
 constexpr std::uint64_t kBatch = 100;
 constexpr std::size_t kArticleCapacity = 5;
 constexpr std::size_t kArticleQueue = 10;
-constexpr std::uint64_t kWarmUpPart = 20;  // A twentieth of the work.
+constexpr std::uint64_t kWarmUpPart = 20;  // The warm-up is a twentieth of the work.
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The two ways of starting a task. Both are called with the same callables.
+// These two types start tasks in different ways. The workloads pass the same callables to both
+// types.
 struct Bare {
   template <class F>
   void operator()(F&& task) {
@@ -115,7 +116,7 @@ double article(const Sizes& sizes, bool pooled) {
 
 // ---- The article's jobs: each sleeps; a pool bounds how many do so at the same time
 
-// The times that jobs record. All times count from the start of the first submission.
+// Holds the times that jobs record. All times count from the start of the first submission.
 struct JobTimes {
   std::atomic<std::int64_t> running{0};
   std::atomic<std::int64_t> most_at_once{0};

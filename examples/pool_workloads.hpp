@@ -1,4 +1,4 @@
-// The work of pool_versus_bare in two equivalent forms: with a fiber for each task, and with a
+// Runs the work of pool_versus_bare in two equivalent forms: with a fiber for each task, and with a
 // FiberPool.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A pool of sessions with PostgreSQL. Fibers make the calls, which park.
+// Keeps a pool of sessions with PostgreSQL. Fibers make the calls, which park.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 #include "postgres_session.hpp"
 
-// A channel of sessions, which start unconnected, is a pool with a cap: a caller waits if no
-// session is free.
+// Uses a channel of sessions as a pool with a cap: a caller waits if no session is free. The
+// sessions start unconnected.
 class PostgresPool {
  public:
   // Each new session runs the queries `first`, in one round trip and so in one transaction.
@@ -22,7 +22,7 @@ class PostgresPool {
     for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
   }
 
-  // Returns the result of `use`, which has a session for itself.
+  // Calls `use` with a session that no other caller uses meanwhile, and returns its result.
   template <class Use>
   auto with_session(const weft::Until& until, Use use) {
     std::optional<std::unique_ptr<PostgresSession>> session;
@@ -42,7 +42,7 @@ class PostgresPool {
   struct GiveBack {
     ~GiveBack() {
       if (session != nullptr && !session->is_idle()) session.reset();
-      (void)idle.send(std::move(session));  // There is room for all.
+      (void)idle.send(std::move(session));  // There is room for all sessions.
     }
     weft::Channel<std::unique_ptr<PostgresSession>>& idle;
     std::unique_ptr<PostgresSession>& session;

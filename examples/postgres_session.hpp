@@ -1,5 +1,5 @@
-// libpq on fibers: its calls that do not block, and weft::io::Watch for the waits between them.
-// Fibers make the calls, which park.
+// Uses libpq on fibers: with its calls that do not block, and weft::io::Watch for the waits between
+// them. Fibers make the calls, which park.
 #pragma once
 
 #include <libpq-fe.h>
@@ -25,7 +25,7 @@ struct Query {
   std::vector<std::string> values = {};  // Without NUL bytes, which PostgreSQL rejects.
 };
 
-// The threads for blocking calls of libpq: name lookups and cancel requests. They are never
+// Returns the threads for blocking calls of libpq: name lookups and cancel requests. They are never
 // destroyed, because a call that hangs would delay the end of the program.
 inline weft::BlockingGroup& libpq_threads() {
   static auto& group = *new weft::BlockingGroup({.name = "libpq"});
@@ -49,7 +49,7 @@ class PostgresSession {
       : raw_(call_aside([where] { return Raw(PQconnectStart(where.c_str()), &PQfinish); }, until)) {
     for (auto next = PGRES_POLLING_WRITING; next != PGRES_POLLING_OK;) {
       if (PQstatus(raw_.get()) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) fail();
-      watch();  // The socket may be another one after each step.
+      watch();  // Each step may replace the socket.
       if (!wait(next == PGRES_POLLING_READING ? Ready::read : Ready::write, until)) {
         throw PostgresError("no connection in time");
       }

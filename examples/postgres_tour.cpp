@@ -1,4 +1,4 @@
-// PostgreSQL from fibers: many fibers share a few connections, several queries go in one round
+// Uses PostgreSQL from fibers: many fibers share a few connections, several queries go in one round
 // trip, and a query is cancelled at its deadline.
 //
 //   postgres_tour --postgres "host=/run/postgresql dbname=test" --connections 4 --fibers 100
@@ -25,7 +25,7 @@ long milliseconds_since(Clock::time_point start) {
   return static_cast<long>((Clock::now() - start) / 1ms);
 }
 
-// Each fiber uses one of the connections for one query.
+// Starts fibers that each use one of the connections for one query.
 void share(PostgresPool& pool, int fibers) {
   std::atomic<int> at_once{0}, most{0};
   weft::TaskGroup all;

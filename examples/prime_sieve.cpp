@@ -1,6 +1,6 @@
-// Prime numbers from a chain of fibers: the first fiber counts, and each prime found adds a filter,
-// which passes on the numbers that its prime does not divide. Numbers go from fiber to fiber over
-// unbuffered channels, so the program does little arithmetic and very many switches.
+// Finds prime numbers with a chain of fibers: the first fiber counts, and each prime found adds a
+// filter, which passes on the numbers that its prime does not divide. Numbers go from fiber to
+// fiber over unbuffered channels, so the program does little arithmetic and very many switches.
 //
 //   prime_sieve --primes 1000
 #include <fmt/core.h>

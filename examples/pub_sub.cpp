@@ -27,8 +27,8 @@ enum class WhenFull { publisher_waits, drop_oldest, drop_subscriber };
 template <class Message>
 class Hub {
  public:
-  // Receives later messages until the subscriber or the hub closes it, or the hub drops the
-  // subscriber because the queue is full.
+  // Receives all messages sent from now on, until the subscriber or the hub closes it, or the hub
+  // drops the subscriber because the queue is full.
   using Subscription = std::shared_ptr<weft::Channel<Message>>;
 
   [[nodiscard]] Subscription subscribe(std::size_t places, WhenFull when_full) {
@@ -74,14 +74,14 @@ class Hub {
     }
   }
 
-  weft::Mutex mutex_;  // A fiber's mutex: it may be held while the publisher waits.
+  weft::Mutex mutex_;  // The publisher may wait while it holds this mutex.
   std::vector<Subscriber> subscribers_;
   bool closed_ = false;
 };
 
 using Number = std::uint64_t;
 
-// The messages of a subscriber that takes a limited number and then leaves.
+// Records the messages of a subscriber that takes a limited number of messages and then leaves.
 struct Seen {
   Number count = 0;
   Number last = 0;

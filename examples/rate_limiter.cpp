@@ -61,7 +61,7 @@ class RateLimiter {
 
   weft::Channel<Token> tokens_;
   std::stop_source stop_;
-  weft::JoinHandle<void> refill_;  // Ends first: its fiber uses the other members.
+  weft::JoinHandle<void> refill_;  // Destroyed first, as its fiber uses the other members.
 };
 
 struct Outcome {

@@ -1,5 +1,5 @@
-// One connection to Redis, by hiredis, that many fibers use at the same time: their questions are
-// sent together, and each fiber gets the answer to its question.
+// Shares one connection to Redis, by hiredis, among many fibers: their questions are sent together,
+// and each fiber gets the answer to its question.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -81,7 +81,8 @@ class RedisConnection {
     Reply reply;  // Empty: no answer will come.
   };
 
-  // Runs in a separate fiber, so that a caller waits only for its answer, until its limit.
+  // Runs in a separate fiber, so that a caller waits only for its answer, and no longer than its
+  // deadline.
   void write_questions() {
     for (;;) {
       unsent_.wait();
@@ -119,7 +120,7 @@ class RedisConnection {
       if (redisGetReplyFromReader(context_, &next) != REDIS_OK) return context_->errstr;
       Reply reply(static_cast<redisReply*>(next));
       if (reply == nullptr) return "";
-      if (questions_.empty()) {  // There may be too many clients.
+      if (questions_.empty()) {  // The server may have too many clients.
         return reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer that nobody asked for";
       }
       questions_.front()->reply = std::move(reply);

@@ -1,4 +1,4 @@
-// Redis from fibers: all fibers share one connection, and their questions are sent together.
+// Uses Redis from fibers: all fibers share one connection, and their questions are sent together.
 //
 //   redis-server --port 0 --unixsocket /tmp/redis.sock &
 //   redis_counters --redis /tmp/redis.sock --fibers 100 --rounds 100

@@ -50,7 +50,7 @@ std::string bulk(const std::string* text) {
 }
 std::string failure(const std::string& text) { return "-ERR " + text + "\r\n"; }
 
-// Keys and their values. A lookup removes an expired key.
+// Stores keys and their values. A lookup removes an expired key.
 class Store {
  public:
   std::string set(const Words& words) {
@@ -128,8 +128,8 @@ class Store {
     std::optional<Clock::time_point> end;
   };
 
-  // Returns null if there is no such key, or it has expired. The caller holds the lock, as for the
-  // next function.
+  // Returns null if there is no such key, or the key has expired. The caller holds the lock, as for
+  // the next function.
   Entry* find(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
@@ -146,7 +146,7 @@ class Store {
 };
 
 struct Command {
-  std::size_t least, most;  // Words, the name included.
+  std::size_t least, most;  // The number of words, including the name.
   std::string (*run)(Store& store, const Words& words);
 };
 

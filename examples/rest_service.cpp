@@ -1,5 +1,5 @@
-// A typical production service: HTTP or HTTPS, JSON, a store, a FiberPool as the cap on requests,
-// metrics, and a graceful end.
+// Is a typical production service, with HTTP or HTTPS, JSON, a store, a FiberPool as the cap on
+// requests, metrics, and a graceful end.
 //
 //   rest_service --listen 127.0.0.1:8080 &
 //   curl -d '{"text": "buy milk"}' http://127.0.0.1:8080/notes

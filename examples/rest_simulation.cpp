@@ -3,7 +3,7 @@
 //
 //   rest_simulation [--seeds 200] [--forgets 5]      the store forgets 5 of 100 notes
 //
-// Exit status 1: a seed fails, and the program prints what happened before.
+// If a seed fails, the program prints the events before the failure, and its exit status is 1.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace sim = weft::sim;
 
-// A slow store that sometimes fails, either before or after it has performed a request.
+// Is a slow store that sometimes fails, either before or after it has performed a request.
 class FailingStore final : public NotesStore {
  public:
   explicit FailingStore(std::uint64_t forgets) : forgets_(forgets) {}
@@ -95,7 +95,7 @@ void add_notes(const std::string& name, std::set<std::string>& confirmed) {
   }
 }
 
-// Returns all texts that the service has, once its store answers.
+// Waits until the store answers, and returns all texts that the service has.
 std::set<std::string> read_notes() {
   weft::http::Client client;
   for (;;) {

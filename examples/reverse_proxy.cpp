@@ -1,5 +1,5 @@
-// A reverse proxy: it balances over several servers, checks their health, streams both ways, relays
-// WebSockets, and tries another server if one fails.
+// Is a reverse proxy: it balances over several servers, checks their health, streams both ways,
+// relays WebSockets, and tries another server if one fails.
 //
 //   reverse_proxy --listen 127.0.0.1:8080 --to http://127.0.0.1:9001 http://127.0.0.1:9002
 #include <chrono>

@@ -1,4 +1,4 @@
-// A service with six faults, for practice in finding which tool shows which fault.
+// Is a service with six faults, for practice in finding which tool shows which fault.
 //
 //   sick_service --seconds 60 &
 //   curl http://127.0.0.1:8080/debug/weft/fibers
@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 using weft::http::Request;
 using weft::http::Response;
 
-// Fault 1: a hot function. Each request takes milliseconds of a processor.
+// Fault 1 is a hot function: each request takes milliseconds of processor time.
 [[gnu::noinline]] std::uint64_t grind(std::uint64_t number) {
   for (int i = 0; i < 3'000'000; ++i) number = number * 6364136223846793005U + 1442695040888963407U;
   return number;
@@ -42,21 +42,21 @@ void answer_price(Request& /*request*/, Response& response) {
   (void)response.send(std::to_string(grind(1)) + "\n");
 }
 
-// Fault 2: a leak. Nothing sets the event.
+// Fault 2 is a leak of fibers, because no caller sets the event.
 void remember(weft::Event& never) { never.wait(); }
 void answer_subscribe(weft::Event& never, Response& response) {
   weft::go([&never] { remember(never); });
   (void)response.send("subscribed\n");
 }
 
-// Fault 3: a call that blocks a worker.
+// Fault 3 is a call that blocks a worker.
 [[gnu::noinline]] void ask_old_database() { (void)::poll(nullptr, 0, 3'000); }
 void answer_account(Request& /*request*/, Response& response) {
   ask_old_database();
   (void)response.send("42\n");
 }
 
-// Fault 4: a pool that is too small for the arriving tasks.
+// Fault 4 is a pool that is too small for the arriving tasks.
 void answer_mail(weft::FiberPool& mail, Response& response) {
   const auto accepted = mail.try_submit([] { weft::this_fiber::sleep_for(1s); });
   if (!accepted) response.set_status(503);
@@ -76,7 +76,7 @@ void answer_upload(Request& request, Response& response) {
   (void)response.send(std::to_string(total) + "\n");
 }
 
-// Fault 6: a route that is slow without any work.
+// Fault 6 is a route that is slow although it does no work.
 void answer_search(Request& /*request*/, Response& response) {
   weft::this_fiber::sleep_for(400ms);
   (void)response.send("nothing found\n");

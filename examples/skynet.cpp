@@ -1,6 +1,6 @@
-// A tree of fibers: each starts ten, until there are a million leaves. A leaf sends its number to
-// its parent, and each inner fiber sends the sum of the numbers that it receives. Starting fibers
-// takes most of the time.
+// Runs a tree of fibers: each fiber starts ten fibers, until there are a million leaves. A leaf
+// sends its number to its parent, and each inner fiber sends the sum of the numbers that it
+// receives. Starting fibers takes most of the time.
 //
 //   skynet --leaves 1000000
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// A proxy for SOCKS5 and HTTP on one port, with a balancer: for a configured name, it selects the
-// server with the fewest connections.
+// Is a proxy for SOCKS5 and HTTP on one port, with a balancer: for a configured name, it selects
+// the server with the fewest connections.
 //
 //   socks_proxy --listen 127.0.0.1:1080 --balance web=127.0.0.1:9001 web=127.0.0.1:9002
 //   curl --proxy socks5h://127.0.0.1:1080 http://web/    (SOCKS5, RFC 1928)
@@ -56,7 +56,8 @@ struct Server {
   Deadline rests_until = Deadline::past();
 };
 
-// A connection to a server; the server's count includes it while it lives.
+// Holds a connection to a server. The server's count includes the connection while this object
+// lives.
 struct Connection {
   TcpStream stream;
   std::shared_ptr<Server> counted = {};
@@ -116,7 +117,7 @@ class Balancer {
   }
 
   const std::chrono::duration<double> rest_;
-  weft::Mutex mutex_;  // Guards the counts and rests.
+  weft::Mutex mutex_;  // Guards the counts and rest times.
   std::map<std::string, std::vector<std::shared_ptr<Server>>> names_;
 };
 
@@ -213,7 +214,7 @@ std::optional<Connection> connect_by_http(BufferedReader& reader, TcpStream& cli
 
 void talk(TcpStream& client, Balancer& balancer) {
   BufferedReader reader(client, {.longest = 16'384});
-  // The timeout bounds all waits below without a further argument.
+  // The timeout bounds all waits below, although the calls get no `Until`.
   auto server = weft::with_timeout(kSetup, [&]() -> std::optional<Connection> {
     const auto [first, error] = reader.peek(1);
     if (error) return {};

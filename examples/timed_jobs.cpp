@@ -80,8 +80,8 @@ Outcome run_jobs(const Options& options) {
   return {pool.timings(), display.most_at_once()};
 }
 
-// Checks lower bounds, which hold on a busy machine, too: no job is shorter than its sleep, and a
-// round with one job per worker takes at least as long as one job.
+// Checks lower bounds, which are also true on a busy machine: no job is shorter than its sleep, and
+// a round with one job per worker takes at least as long as one job.
 void check(const Options& options, const Outcome& outcome) {
   const std::chrono::milliseconds job(options.job_milliseconds);
   const unsigned rounds = (options.jobs + options.workers - 1) / options.workers;

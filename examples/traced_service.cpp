@@ -1,5 +1,5 @@
-// A service that calls another service, both in one trace: each request is a span in the JSON form
-// of OpenTelemetry (OTLP), printed as a line on stdout or sent by POST to a collector.
+// Is a service that calls another service, both in one trace. Each request is a span in the JSON
+// form of OpenTelemetry (OTLP), printed as a line on stdout or sent by POST to a collector.
 //
 //   traced_service --listen 127.0.0.1:8080 --collector http://127.0.0.1:4318/v1/traces
 //
@@ -78,7 +78,7 @@ class Exporter {
   weft::JoinHandle<void> sender_;
 };
 
-// Makes each request a span of the client's trace, or of a new one.
+// Makes each request a span of the client's trace, or of a new trace.
 weft::http::Middleware traced(std::string service, Exporter& exporter) {
   return [service = std::move(service), &exporter](Request& request, Response& response,
                                                    const Handler& next) {

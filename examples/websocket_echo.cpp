@@ -1,9 +1,9 @@
-// WebSockets by unmodified Boost.Beast, behind an HTTP server: GET /echo becomes a WebSocket, which
-// sends back what it receives. A browser that requests / gets a page with a client.
+// Serves WebSockets by unmodified Boost.Beast behind an HTTP server: GET /echo becomes a WebSocket,
+// which sends back what it receives. A browser that requests / gets a page with a client.
 //
 //   websocket_echo --listen 127.0.0.1:8080
 //
-// SIGTERM or Ctrl-C ends it.
+// SIGTERM or Ctrl-C ends the server.
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 #include <chrono>
@@ -50,7 +50,7 @@ void echo(const weft::asio::UpgradedStream& stream, const auto& head) {
   socket.accept(head, error);  // Answers 101; or 400 if this is no WebSocket handshake.
   while (!error) {
     boost::beast::flat_buffer message;
-    socket.read(message, error);  // Parks. Pings are answered meanwhile.
+    socket.read(message, error);  // Parks, and answers pings meanwhile.
     if (error) break;
     socket.text(socket.got_text());
     socket.write(message.data(), error);
@@ -59,7 +59,7 @@ void echo(const weft::asio::UpgradedStream& stream, const auto& head) {
 
 void upgrade(Request& request, Response& response) {
   const auto talk = [head = weft::asio::to_beast(request)](const weft::http::Upgraded& upgraded) {
-    // When the server stops, the read ends.
+    // A stop of the server ends the read.
     const std::stop_callback ending(
         upgraded.stop, [&upgraded] { (void)upgraded.stream.shutdown(weft::net::Shutdown::read); });
     echo(weft::asio::UpgradedStream(upgraded), head);

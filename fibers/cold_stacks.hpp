@@ -39,7 +39,7 @@ class ColdStacks {
   };
   [[nodiscard]] Taken take(std::span<std::uint32_t> taken) noexcept;
 
-  // Stacks with consecutive indices.
+  // Describes stacks with consecutive indices.
   struct Run {
     std::size_t first = 0;
     std::size_t count = 0;

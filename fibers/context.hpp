@@ -7,7 +7,7 @@
 //   make_context  Prepares a stack of `size` bytes that grows down from `top`. The first jump there
 //                 calls `entry`, which never returns.
 //   jump          Saves the caller's registers and resumes `to`. It may return on another thread,
-//                 so keep no address of a thread_local across it. The caller may pass a place in
+//                 so keep no address of a thread_local across it. The caller may pass memory in
 //                 its own frame for the saved registers.
 //   jump_on_top   Does the same as jump, but first calls `visitor` on the stack of `to`, as if the
 //                 code that left that stack had called it. The jump of that code then returns

@@ -17,7 +17,7 @@ class Depot {
   // constructor would leak its allocations if it threw.
   Depot() { chains_.reserve(64); }
 
-  // Returns false if no memory is available for the entry; the caller then keeps the chain.
+  // Adds a chain. Returns false if no memory is available; the caller then keeps the chain.
   [[nodiscard]] bool give(T* chain) noexcept {
     try {
       if (!chains_.push(chain)) return false;

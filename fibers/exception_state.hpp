@@ -20,7 +20,7 @@ struct ExceptionState {
   }
 };
 
-// The places of the calling thread's exception globals and its errno. A worker thread finds the two
+// Holds the addresses of a thread's exception globals and its errno. A worker thread finds the two
 // addresses once, because compilers treat them as constant and would keep them across a switch.
 struct ThreadState {
   ExceptionState* exceptions;

@@ -10,18 +10,18 @@
 
 namespace weft::fibers {
 
-// The state of a fiber, and the owner of the fiber in this state. The owner writes the state, and
+// The states of a fiber, each with the owner of the fiber. The owner writes the state, and
 // dumps read it, so a dump may see a stale state.
 enum class FiberState : std::uint8_t {
-  free,  // In a store of records.
+  free,  // The record is in a store of free records.
   // In one run queue, or about to enter it; the queue owns the fiber. A new fiber has no stack yet.
   ready,
-  running,   // On a worker, which owns the fiber.
+  running,   // Runs on a worker, which owns the fiber.
   parked,    // A waker holds the fiber.
   inlining,  // Waits for another fiber, which runs on its stack.
 };
 
-// A small, recycled record that contains the callable. Until a fiber first runs, it has nothing but
+// A small, recycled record that contains the callable. Until a fiber first runs, it uses only
 // this record. Records are in slabs that stay mapped while the runtime exists. So a thief may read
 // a record through a stale pointer, but must not use the values.
 struct Fiber {
@@ -42,7 +42,7 @@ struct Fiber {
   // A digest of task.join_target(), or 0 if that is null. Relaxed: the spawner writes it; for other
   // readers it is a hint.
   detail::Atomic<std::uint8_t> target_digest{0};
-  // Before the fiber is bound: the place where it was spawned, relative to task.image_hint(),
+  // Until the fiber is bound, holds the place where it was spawned, relative to task.image_hint(),
   // because a whole address has no room; see set_up(). The header of the stack has the site
   // afterwards. From then on, this field is the time since which the fiber has been ready, in half
   // ticks; 0: none. Queues that sort by this time need not read the stacks, which are cold.
@@ -63,8 +63,8 @@ struct Fiber {
     return static_cast<std::uint8_t>(wait_reason.load(detail::relaxed) & ~unsigned{kCounted});
   }
 
-  // The spawner, which owns the free record, calls it. `caller` is the return address of the call
-  // of spawn, or null.
+  // Prepares a free record. The spawner, which owns the record, calls it. `caller` is the return
+  // address of the call to spawn, or null.
   void set_up(detail::Task&& new_task, std::uint8_t new_size_class, const void* caller) noexcept {
     task.refill(std::move(new_task));
     size_class = new_size_class;
@@ -76,7 +76,7 @@ struct Fiber {
     // call is in the program.
     site_or_time.store(kept == distance ? static_cast<std::uint32_t>(kept) : 0, detail::relaxed);
   }
-  // The worker that runs the fiber for the first time calls it.
+  // Gives the fiber a stack. The worker that runs the fiber for the first time calls it.
   void bind(Stack& header) noexcept {
     header.site.store(static_cast<std::int32_t>(site_or_time.load(detail::relaxed)),
                       detail::relaxed);

@@ -34,7 +34,7 @@ void FiberStore::reserve_slabs() {
   void* start = mmap(nullptr, 2 * kReservationBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
-  // Cuts the mapping to one reservation that is aligned to its size.
+  // Cuts the mapping down to one reservation that is aligned to its size.
   auto* first = static_cast<char*>(start);
   auto* aligned = reinterpret_cast<char*>(
       (reinterpret_cast<std::uintptr_t>(first) + kReservationBytes - 1) & ~(kReservationBytes - 1));

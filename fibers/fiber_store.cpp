@@ -22,7 +22,7 @@ void FiberStore::open_slab() {
   carved_ = 0;
 }
 
-// Takes the rest of the open slab if the rest is shorter than a chain, because a chain never spans
+// Takes all remaining records of the open slab if these are fewer than a chain. A chain never spans
 // two slabs.
 Fiber* FiberStore::carve_chain() {
   if (carved_ == Slab::kFibers) open_slab();

@@ -18,7 +18,7 @@ namespace weft::fibers {
 
 inline constexpr std::size_t kSlabBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kFibersPerChain = 256;
-// The number of records beyond the limit, because workers may keep unused records in their caches.
+// The store has this many records beyond the limit, because workers may cache unused records.
 inline constexpr std::uint32_t kSpareFibers = 2 * kFibersPerChain;
 
 // A slab is aligned to its size, so that a record's address gives its slab, and the slab gives the
@@ -142,7 +142,7 @@ class FiberStore {
 
   void* const owner_;
   const std::size_t max_fibers_;
-  // Null: an unused entry.
+  // A null entry is unused.
   std::array<const detail::Atomic<std::size_t>*, 2> refusing_{};
   MayGrow may_grow_ = nullptr;  // Null: may always grow.
   void* context_ = nullptr;
@@ -159,7 +159,7 @@ class FiberStore {
   std::size_t carved_ WEFT_GUARDED_BY(mutex_) = Slab::kFibers;
 };
 
-// Contains the free records of one worker.
+// Caches the free records of one worker.
 class FiberCache {
  public:
   explicit FiberCache(FiberStore& store) noexcept : store_(store), magazine_(kFibersPerChain) {}
@@ -167,7 +167,7 @@ class FiberCache {
   FiberCache(const FiberCache&) = delete;
   FiberCache& operator=(const FiberCache&) = delete;
 
-  // Returns null at the limit; throws what FiberStore::take_chain() throws.
+  // Takes a record; returns null at the limit. Throws what FiberStore::take_chain() throws.
   [[nodiscard]] Fiber* take() {
     if (Fiber* fiber = magazine_.take()) [[likely]]
       return fiber;

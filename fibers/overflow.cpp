@@ -57,7 +57,7 @@ Overflow find_overflow(const void* address) noexcept {
     overflow.stack = space->find_overflowed(address, overflow.size);
     if (overflow.stack == nullptr) continue;
     overflow.top = space->find_top(overflow.stack);
-    // Takes the stack of the innermost inlined child, if a child runs inlined.
+    // If a child runs inlined, selects the header of the innermost inlined child.
     while (const Fiber* fiber = overflow.stack->fiber) {
       const Stack* own = fiber->stack.load(relaxed);
       if (own == nullptr || own == overflow.stack) break;

@@ -131,7 +131,7 @@ struct Stack {
   char* lowest = nullptr;               // The end of the memory, just above the guard.
 
   std::uint32_t index = 0;  // Position among the stacks of its size.
-  // The site of the bound fiber, as Fiber::site_or_time was before. Relaxed: for dumps.
+  // The bound fiber's site, copied from Fiber::site_or_time. Relaxed: only dumps read it.
   detail::Atomic<std::int32_t> site{0};
   [[no_unique_address]] SanitizerStack sanitizer;
   // The index of a pinned fiber's worker.

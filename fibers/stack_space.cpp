@@ -32,7 +32,7 @@ constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
 // The size of the first chunk, which has room for 7 400 stacks of the default size.
 constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
-// The limit for the sum of all ranges of a process: half of user space.
+// All ranges of a process together may have at most this size, which is half of user space.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 
@@ -69,7 +69,7 @@ GuardKind probe_guards() noexcept {
 }  // namespace
 
 void give_back_below(const Stack& stack, const void* frame) noexcept {
-  // The bytes of stack that the calls below need.
+  // The calls below need at most this many bytes of stack.
   constexpr std::uintptr_t kRoom = 4096;
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(frame);

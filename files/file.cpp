@@ -23,7 +23,7 @@ using io::result_of;
 
 namespace {
 
-// The largest number of bytes that a thread transfers in one call.
+// A thread transfers at most this many bytes in one call.
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 int flags_of(const OpenOptions& options) noexcept {

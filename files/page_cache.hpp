@@ -1,4 +1,4 @@
-// The parts of files in the system's page cache.
+// Finds out which parts of files are in the system's page cache.
 #pragma once
 
 #include <cstddef>

@@ -122,7 +122,7 @@ std::error_code resize(std::string& text, std::size_t size) noexcept {
 Result<std::string> read_file(std::string path, std::size_t most, const Until& until) {
   auto [file, unopened] = File::open(std::move(path), {}, until);
   if (unopened) return {.error = unopened};
-  // An estimate: files of /proc have no size, and other files grow.
+  // This is an estimate, because files in /proc report a size of 0, and other files may grow.
   const std::uint64_t size = file.size().value;
   std::string text;
   if (const auto full = resize(text, std::min<std::uint64_t>(size, most) + 1)) {

@@ -52,7 +52,7 @@ sigset_t pipe_signal() noexcept {
     return kernel->ready_now(descriptor, events);
   pollfd state{descriptor, events, 0};
   const CallResult result = result_of([&] { return ::poll(&state, 1, 0); });
-  // A poll that fails has no result: the call itself reports the error.
+  // If the poll fails, the later call reports the error.
   if (result.error != 0 || (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return events;
   return state.revents;
 }

@@ -154,7 +154,7 @@ int spawn_process(char* const* words, char* const* environment, const char* fold
   return error;
 }
 
-// Takes the child's end of a pipe, which must block as programs expect it.
+// Takes the child's end of a pipe, and makes it blocking, because programs expect that.
 [[gnu::noinline]] std::error_code take_end(Watch& watch, Descriptor& end) noexcept {
   end = Descriptor(watch.release());
   const CallResult flags = result_of([&] { return ::fcntl(end.get(), F_GETFL); });
@@ -234,7 +234,7 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
   if (reaped.error == 0) return {.value = status_of(end)};
   if (reaped.error != EAGAIN) return {.error = reaped.code()};
   const CallResult opened = open_process(process);
-  // The process has ended since, and the system has reaped it, because the program ignores SIGCHLD.
+  // The process has already ended. The system has reaped it, because the program ignores SIGCHLD.
   if (opened.error == ESRCH) return {.error = std::make_error_code(std::errc::no_child_process)};
   if (opened.error != 0) return {.error = opened.code()};
   auto [watch, refused] = Watch::adopt(static_cast<int>(opened.value));

@@ -34,7 +34,7 @@ class FileKernel {
                                         std::uint64_t offset) noexcept = 0;
   [[nodiscard]] virtual CallResult write(int file, std::span<const std::byte> data,
                                          std::uint64_t offset) noexcept = 0;
-  // It takes virtual time, so it parks.
+  // Writes the file to the disk. Parks, because the sync takes virtual time.
   [[nodiscard]] virtual CallResult sync(int file) noexcept = 0;
   [[nodiscard]] virtual CallResult status(int file, struct stat& found) noexcept = 0;
   [[nodiscard]] virtual CallResult status_of(const std::string& path,
@@ -46,7 +46,7 @@ class FileKernel {
                                                   mode_t mode) noexcept = 0;
   // Removes a file or an empty directory.
   [[nodiscard]] virtual CallResult remove(const std::string& path) noexcept = 0;
-  // Does the same for a path that the library has made; the seed never makes this call fail.
+  // Removes a path that the library has made. The seed never makes this call fail.
   virtual void clean_up(const std::string& path) noexcept = 0;
   // Lists the entries without "." and "..", in no particular order.
   [[nodiscard]] virtual CallResult list(const std::string& path,

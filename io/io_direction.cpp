@@ -20,7 +20,7 @@ constexpr const char* kTwoWaiters =
 
 }  // namespace
 
-// One wait of one caller, on the caller's stack.
+// Records one wait of one caller; it is on the caller's stack.
 struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
@@ -96,8 +96,8 @@ bool IoDirection::tell(detail::IoWatch& watch) noexcept {
   return true;
 }
 
-// The thread that has made the waiter unreachable for all but its own caller calls it. Returns true
-// if it woke a caller.
+// Ends the wait of `entry`, or notifies the watch. The thread that removed `entry` from word_ calls
+// it. Returns true if it woke a caller.
 bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   if ((entry & kWatch) != 0) [[unlikely]] {
     return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));
@@ -140,7 +140,7 @@ bool IoDirection::take_edge() noexcept {
 }
 
 bool IoDirection::worth_trying() noexcept {
-  // Recorded, because the caller may have to give up before it tries.
+  // Records the edge, because the caller may have to give up before it tries.
   if (take_edge()) set_drained(false);
   return !drained_.load(relaxed) || always_worth_trying_.load(relaxed);
 }

@@ -1,4 +1,4 @@
-// One direction of a descriptor, and the caller that waits for it.
+// Holds one direction of a descriptor, and the caller that waits for an edge.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class IoDirection {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // From now on a call is always worth trying: a short read does not show that the next one would
+  // Makes worth_trying() always true, because a short read does not show that the next read would
   // wait. The poller, or the maker of the descriptor, calls it.
   void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
@@ -85,7 +85,7 @@ class IoDirection {
     const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: only a prefetch.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
   }
-  // The thread that takes the record from the free list prepares it for a new descriptor.
+  // Prepares the record for a new descriptor. The thread that takes it from the free list calls it.
   void reset() noexcept {
     // Relaxed: a thread that gets the new descriptor synchronizes with the caller.
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);

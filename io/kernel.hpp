@@ -18,8 +18,8 @@
 
 namespace weft::io {
 
-// The system calls about sockets, as net/system_calls.hpp makes them: non-blocking, with errors as
-// values. The simulation's worker makes them.
+// Replaces the system calls of net/system_calls.hpp. These calls do not block, and return errors as
+// values. Only the simulation's worker makes them.
 class Kernel {
  public:
   Kernel() = default;
@@ -69,7 +69,7 @@ class Kernel {
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel() noexcept {
   return detail::simulated() == nullptr ? nullptr : Kernel::here();
 }
-// Does the same for calls about a descriptor that may be the system's, such as a file's.
+// Returns the kernel that owns the descriptor, or null if the descriptor is the system's.
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel(int descriptor) noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel != nullptr && kernel->owns(descriptor) ? kernel : nullptr;
@@ -80,7 +80,7 @@ class Kernel {
   Kernel* kernel = simulated_kernel();
   return kernel == nullptr ? nullptr : &kernel->files();
 }
-// Does the same for calls about an open file, which may be the system's.
+// Returns the simulation's files if the open file belongs to the simulation, otherwise null.
 [[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files(int file) noexcept {
   Kernel* kernel = simulated_kernel(file);
   return kernel == nullptr ? nullptr : &kernel->files();

@@ -149,13 +149,13 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
     const long count = ::syscall(SYS_epoll_pwait2, epoll_, events, kCapacity,
                                  deadline.is_never() ? nullptr : &timeout, nullptr, std::size_t{0});
     if (count >= 0) return static_cast<std::size_t>(count);
-    // Old kernels lack the call; some sandboxes answer EPERM to calls that they do not allow.
+    // Old kernels lack the call; some sandboxes return EPERM for calls that they do not allow.
     const int error = base::last_error();
     if (error != ENOSYS && error != EPERM) return 0;
     milliseconds_only_.store(true, relaxed);
   }
 #endif
-  // Rounded up: after an early wake, the caller would call again at once.
+  // Rounds up, because after an early wake the caller would call again at once.
   const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX);
   const int count = ::epoll_wait(epoll_, events, kCapacity,
                                  deadline.is_never() ? -1 : static_cast<int>(milliseconds));

@@ -1,4 +1,4 @@
-// Waits for the kernel: watches which descriptors are ready, and which callers wait for them.
+// Waits for events of the kernel, and records which callers wait for which descriptors.
 #pragma once
 
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ namespace weft::io {
 
 class Poller;
 
-// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile. So
+// A registered descriptor. It stays open while a call uses it, even if it is closed meanwhile, so
 // a call never reads from an unrelated file with the same number.
 // Records are never freed before their Poller. At worst, a late event finds a record that serves
 // another descriptor, which is a false alarm.
@@ -95,7 +95,7 @@ class alignas(base::kCacheLine) IoHandle {
   void disown() noexcept;
   std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;
 
-  // Reading, writing and events need the first six fields: one cache line.
+  // Reading, writing and events need the first six fields, which share one cache line.
   IoDirection read_;
   IoDirection write_;
   detail::Atomic<std::uint32_t> state_{kClosing | kGone};

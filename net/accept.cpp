@@ -15,8 +15,8 @@ namespace weft::net {
 
 namespace {
 
-// Returns whether the connection ended, or its network failed, before it was accepted. That is not
-// the listener's fault, and the next connection may succeed.
+// Returns whether the connection ended, or its network failed, before it was accepted. The
+// listener still works in this case, and the next connection may succeed.
 bool concerns_one_connection(int error) noexcept {
   switch (error) {
     case ECONNABORTED:
@@ -35,7 +35,7 @@ bool concerns_one_connection(int error) noexcept {
   }
 }
 
-// A rule that refuses the call may stay in place, whereas a shortage passes.
+// Returns whether a rule forbids the call. A rule may stay in force, whereas a shortage passes.
 bool is_forbidden(std::error_code error) noexcept {
   return error == std::errc::operation_not_permitted || error == std::errc::operation_not_supported;
 }
@@ -48,7 +48,7 @@ void report_refusals(std::error_code error) noexcept {
   if (reported.exchange(error.value(), detail::relaxed) == error.value()) return;
   const char* limits = base::limits_behind(error);
   char text[128];
-  // The message of a std::error_code would take memory.
+  // std::error_code::message() would allocate memory.
   const char* reason = ::strerror_r(error.value(), text, sizeof text);
   (void)std::fprintf(
       stderr,

@@ -16,7 +16,7 @@ namespace weft::net {
 // connections that failed before they were accepted. It returns errors of the listener, and
 // temporary errors.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
-// Does the same for a listener that may be closed, and waits until temporary errors have passed. If
+// Accepts from a listener that may be closed, and waits until temporary errors have passed. If
 // a rule forbids the call (EPERM, EOPNOTSUPP), it returns that error after kRefusalsToReport tries.
 // It then also reports a shortage.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
@@ -41,7 +41,7 @@ class Pauses {
     return pause;
   }
   void reset() noexcept { *this = {}; }
-  // Pauses since the last reset.
+  // Returns the number of pauses since the last reset.
   [[nodiscard]] unsigned count() const noexcept { return count_; }
 
  private:
@@ -51,8 +51,8 @@ class Pauses {
   unsigned count_ = 0;
 };
 
-// A descriptor in reserve. If no other descriptor is free, releasing this one allows a connection
-// to be accepted and refused.
+// Holds a descriptor in reserve. If no other descriptor is free, the server releases this one, so
+// that it can accept a connection and refuse it.
 class ReserveDescriptor {
  public:
   ReserveDescriptor() noexcept { (void)take(); }
@@ -60,8 +60,8 @@ class ReserveDescriptor {
   ReserveDescriptor(const ReserveDescriptor&) = delete;
   ReserveDescriptor& operator=(const ReserveDescriptor&) = delete;
 
-  // Takes the descriptor, unless it is held. Returns false if the system has none left. Where
-  // /dev/null does not exist, a program works without the reserve.
+  // Takes the descriptor, unless it is held. Returns false if the system has no free descriptor. A
+  // program works without the reserve if /dev/null does not exist.
   [[nodiscard]] bool take() noexcept;
   // Returns the descriptor to the system. Returns false if it was not held.
   bool give() noexcept;

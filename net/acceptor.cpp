@@ -38,7 +38,7 @@ std::error_code Acceptor::error() const noexcept {
   return first != errors_.end() ? *first : std::error_code();
 }
 
-// Returns a connection, with a place for it if places are limited.
+// Returns the next connection. If places are limited, it has taken a place for the connection.
 Result<Socket> Acceptor::next_connection(const AnyListener& listener, const Until& until) {
   const bool waits = at_limit_ == AtLimit::wait;
   if (waits && !take_place(until)) return {.error = Errc::cancelled};
@@ -112,7 +112,7 @@ void Acceptor::wait_out(const AnyListener& listener, std::error_code error, Paus
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
   if (pauses.count() == kRefusalsToReport) report_refusals(error);
-  // A burst passes in a moment. A client that would wait longer is refused.
+  // A burst passes within the first pauses. A client that would wait longer is refused.
   if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
   (void)this_fiber::sleep_for(pauses.next(), stop_.get_token());
 }

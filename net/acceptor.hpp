@@ -37,7 +37,8 @@ class Acceptor {
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return accepting_.wait_until(until);
   }
-  // The first error that ended a listener; valid once no fiber accepts. Empty after a close.
+  // Returns the first error that ended a listener, or no error after a close. Valid only once no
+  // fiber accepts.
   [[nodiscard]] std::error_code error() const noexcept;
 
  protected:

@@ -13,11 +13,11 @@ namespace weft::net {
 
 namespace {
 
-// The number of pieces in one system call.
+// One system call transfers at most this many pieces.
 constexpr std::size_t kPieces = 64;
 using Pieces = std::array<iovec, kPieces>;
 
-// Reads once, at most `size` bytes, by `take`, a function that returns a CallResult. The caller has
+// Reads at most `size` bytes with one call to `take`, which returns a CallResult. The caller has
 // entered the handle.
 template <class Take>
 Result<std::size_t> read_once(io::IoHandle& handle, std::size_t size, const Until& until,
@@ -52,7 +52,7 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-// The pieces after the first `done` bytes, as many as one system call accepts.
+// Returns the pieces after the first `done` bytes, but at most as many as one system call accepts.
 std::span<iovec> rest_of(std::span<const std::span<const std::byte>> pieces, std::size_t done,
                          Pieces& room) noexcept {
   std::size_t count = 0;

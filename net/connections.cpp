@@ -37,7 +37,7 @@ detail::Waker ConnectionRecord::start_fiber(IoWatch& watch) noexcept {
   return static_cast<ConnectionRecord&>(watch).fiber_;
 }
 
-// Streams that were collected under the lock and are used without it. Each stream counts as a call
+// Holds streams that are collected under the lock and used without it. Each stream counts as a call
 // in progress, so its descriptor stays the same even if the connection ends.
 class Connections::Batch {
  public:

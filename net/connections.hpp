@@ -146,8 +146,8 @@ class Connections {
   // Records that the caller, which serves the connection, shuts the server down: no shutdown in a
   // handler waits for this connection.
   void excuse(ConnectionRecord& connection) noexcept;
-  // Both functions wait until there are no connections; the second ignores excused connections.
-  // They return false if `until` ended the wait.
+  // The next two functions wait until there are no connections. wait_for_others() ignores excused
+  // connections. Both functions return false if `until` ended the wait.
   [[nodiscard]] bool wait_for_all(const Until& until) noexcept { return open_.wait_until(until); }
   [[nodiscard]] bool wait_for_others(const Until& until) noexcept {
     return others_.wait_until(until);

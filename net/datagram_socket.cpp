@@ -13,10 +13,10 @@ namespace weft::net {
 
 namespace {
 
-// The number of datagrams in one system call.
+// One system call transfers at most this many datagrams.
 constexpr std::size_t kBatch = 64;
 
-// The records that the system reads and fills in for a batch of datagrams; on the caller's stack.
+// Holds, on the caller's stack, the records that the system reads and fills in for a batch.
 template <std::size_t N>
 struct Batch {
   std::array<mmsghdr, N> headers;
@@ -68,7 +68,7 @@ Result<std::size_t> send_some(io::IoHandle& handle, std::span<mmsghdr> messages,
                     [&]() noexcept { return send_messages(handle.descriptor(), messages); });
 }
 
-// Does the same for an unconnected Unix socket. The system does not report when the receiver has
+// Sends likewise from an unconnected Unix socket. The system does not report when the receiver has
 // room again, so this tries again after pauses of 1 ms to 50 ms.
 Result<std::size_t> send_some_patiently(io::IoHandle& handle, std::span<mmsghdr> messages,
                                         const Until& until) noexcept {

@@ -91,7 +91,7 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
   return mixed;
 }
 
-// The attempts and lookups of a dial, which run concurrently, each in a fiber.
+// Runs the connection attempts and the lookups of a dial concurrently, each in its own fiber.
 class Race {
  public:
   // A stream from an attempt, more addresses from a lookup, or an exception from either.
@@ -118,8 +118,8 @@ class Race {
     ++running_;
   }
   [[nodiscard]] std::size_t running() const noexcept { return running_; }
-  // Returns the next outcome, or nothing if `until` ended the wait. Throws the exception of a
-  // runner.
+  // Returns the next outcome, or nothing if `until` ended the wait. Throws an exception that a
+  // fiber of the race has thrown.
   std::optional<Outcome> next(const Until& until) {
     std::optional<Outcome> outcome;
     if (outcomes_.receive_until(outcome, until) != ChannelStatus::ok) return outcome;
@@ -134,7 +134,7 @@ class Race {
   std::stop_source stop_;
   Channel<Outcome> outcomes_;
   std::size_t running_ = 0;
-  // Declared last, so joined first: runners use the members above.
+  // Declared last, and therefore joined first, because the fibers use the members above.
   std::vector<JoinHandle<void>> runners_;
 };
 

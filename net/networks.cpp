@@ -11,7 +11,7 @@ namespace weft::net {
 
 namespace {
 
-// The bits that all IPv4 addresses share in the form of IPv6.
+// IPv4 addresses that are mapped to IPv6 share a prefix of this many bits.
 constexpr std::size_t kMappedBits = 96;
 
 Result<void> no_network() noexcept { return std::make_error_code(std::errc::invalid_argument); }

@@ -20,7 +20,7 @@ constexpr std::size_t kShortest = 15;
 
 std::error_code wrong_header() noexcept { return std::make_error_code(std::errc::protocol_error); }
 
-// Appends `count` bytes of the stream.
+// Reads `count` bytes from the stream, and appends them to `text`.
 std::error_code append(ByteStream& stream, std::size_t count, std::string& text,
                        const Until& until) {
   const std::size_t before = text.size();
@@ -134,7 +134,7 @@ Result<ProxyHeader> parse_block(unsigned char family, std::string_view block) {
   ProxyHeader& header = result.value;
   const unsigned kind = family >> 4U;
   const bool is_known = kind < kSizes.size() && (family & 0xfU) <= 2;
-  // If the family is unspecified, the rest has no defined meaning.
+  // If the family is unspecified, the remaining bytes have no defined meaning.
   if (is_known && kind == 0) return result;
   if (!is_known || block.size() < kSizes.at(kind)) return {.error = wrong_header()};
   if (kind == kV4) {

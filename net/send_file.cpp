@@ -8,7 +8,7 @@ namespace weft::net {
 
 Result<std::uint64_t> ByteStream::send_file(int file, std::uint64_t offset, std::uint64_t size,
                                             const Until& until) {
-  // Bytes of a file that are checked and sent at a time.
+  // Each step checks and sends at most this many bytes of the file.
   constexpr std::uint64_t kPart = 256 * 1024;
   const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};

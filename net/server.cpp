@@ -30,8 +30,8 @@ Result<Address> peer_address_of(const Connection::AnyStream& stream) noexcept {
   return {.error = std::make_error_code(std::errc::address_family_not_supported)};
 }
 
-// The service of a connection, as a task. If the task is destroyed before it has run, it refuses
-// the connection.
+// The task that serves a connection. If the task is destroyed before it has run, it refuses the
+// connection.
 class Start {
  public:
   explicit Start(Served& connection) noexcept : connection_(&connection) {}
@@ -164,7 +164,7 @@ void Server::Core::refuse(Served& connection) noexcept {
   finish(connection);
 }
 
-// Handles a connection for which there is no place.
+// Counts a connection for which there is no place as refused, and passes it to on_refused.
 void Server::Core::turn_away(ByteStream&& stream) noexcept {
   counts_.accepted.fetch_add(1, relaxed);
   counts_.refused.fetch_add(1, relaxed);
@@ -299,7 +299,7 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   return error();
 }
 
-// A connection that begins later is refused; so it is after close_others().
+// Connections that begin after close_all() or close_others() are refused.
 void Server::Core::close_all() noexcept {
   refuse_rest();
   counts_.closed_late.fetch_add(connections_.close_all(), relaxed);

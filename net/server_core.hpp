@@ -20,7 +20,7 @@
 
 namespace weft::net {
 
-// One connection.
+// The server's record of one connection.
 struct Served : ConnectionRecord {
   Served(Server::Core& server, Connection::AnyStream&& connected) noexcept
       : ConnectionRecord(kBusy), core(server), stream(std::move(connected)) {}
@@ -48,7 +48,7 @@ class Server::Core final : private Acceptor {
   bool shutdown(Deadline grace);
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // The fiber of a connection calls the handler until the connection ends or is idle.
+  // Calls the handler, in the connection's fiber, until the connection ends or is idle.
   void serve(Served& connection);
   // Refuses the connection instead of serving it.
   void refuse(Served& connection) noexcept;

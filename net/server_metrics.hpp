@@ -9,7 +9,7 @@
 
 namespace weft::net {
 
-// While it exists, each reading of the metrics includes the result of `stats`. Null without a name.
+// While the result exists, readings of the metrics include `stats()`. Returns null without a name.
 // Throws std::system_error, std::bad_alloc.
 [[nodiscard]] std::unique_ptr<detail::MetricsSource> make_metrics(
     const std::string& name, std::function<ServerStats()> stats);

@@ -31,7 +31,7 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kJson = "application/json";
 // A page has at most this many groups; /fibers has the rest.
 constexpr std::size_t kMostGroups = 100;
-constexpr std::size_t kMostRequests = 50;  // The limit applies to each server.
+constexpr std::size_t kMostRequests = 50;  // For each server.
 
 std::vector<FiberGroup> groups_now() { return group_fibers(observe::list_fibers()); }
 
@@ -154,7 +154,7 @@ bool is_loopback(std::string_view host) {
   return !address.error && is_loopback(address.value);
 }
 
-// A path, and a query that may be empty.
+// Holds a path, and a query that may be empty.
 struct Target {
   explicit Target(std::string_view text)
       : path(text.substr(0, text.find('?'))),

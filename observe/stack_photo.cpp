@@ -60,7 +60,7 @@ void write_all(int descriptor, const void* data, std::size_t size) noexcept {
   while (size > 0) {
     const ssize_t written = ::write(descriptor, next, size);
     if (written < 0 && base::last_error() == EINTR) continue;
-    if (written <= 0) ::_exit(1);  // The reader is gone.
+    if (written <= 0) ::_exit(1);  // The reader no longer exists.
     next += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -132,7 +132,7 @@ void receive(std::vector<ParkedStack>& stacks, int descriptor) {
   }
 }
 
-// The child has reported everything, or never will.
+// The child has reported everything, or will report nothing more.
 void end_child(pid_t child) noexcept {
   (void)::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && base::last_error() == EINTR) {

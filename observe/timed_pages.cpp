@@ -52,7 +52,7 @@ std::optional<std::chrono::nanoseconds> duration_of(std::string_view query) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (error != std::errc() || end != text.data() + text.size()) return {};
   }
-  // The comparison also refuses NaN.
+  // The comparison also rejects NaN.
   if (!(seconds >= kLeastSeconds && seconds <= kMostSeconds)) return {};
   return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }

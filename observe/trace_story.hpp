@@ -12,7 +12,7 @@
 
 namespace weft::observe {
 
-// One item to show. Times are in nanoseconds since the start of the trace.
+// An item that the trace shows. Times are in nanoseconds since the start of the trace.
 struct Slice {
   std::size_t track = 0;
   std::int64_t start = 0;
@@ -76,7 +76,7 @@ class TraceStory {
     Slice slice;
     bool is_asleep = false;
     std::int64_t asleep_since = 0;
-    std::int64_t last = 0;  // The end of the items so far.
+    std::int64_t last = 0;  // When the last item so far ends.
   };
   struct Task {
     std::size_t track = 0;

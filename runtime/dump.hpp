@@ -32,7 +32,7 @@ struct RequestText {
 // Does the same as dump(), with the calls of each parked or ready fiber, and its own heading. Call
 // it only when no fiber can run during the call.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
-// Does the same without that heading.
+// Returns the same text without that heading.
 [[nodiscard]] std::string describe_calls(scheduler::Scheduler& scheduler);
 // Returns one fiber's line of a dump.
 [[nodiscard]] std::string describe_fiber(const fibers::Fiber& fiber);
@@ -61,7 +61,7 @@ void write_to_stderr(std::string_view text) noexcept;
 // stack.
 void write_all_to_stderr() noexcept;
 
-// From now on a failed WEFT_CHECK lists all fibers before it ends the process.
+// Makes a failed WEFT_CHECK list all fibers before it ends the process.
 void install_panic_dump() noexcept;
 
 }  // namespace weft::runtime

@@ -53,7 +53,7 @@ constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 detail::Atomic<int> handler_descriptor{-1};
 detail::Atomic<std::uint32_t> handlers_running{0};
 
-// The state that all users share.
+// Holds the state that all users share.
 struct Shared {
   detail::ThreadMutex mutex;
   unsigned users WEFT_GUARDED_BY(mutex) = 0;

@@ -1,4 +1,4 @@
-// The announcement that a runtime ends.
+// Announces that a runtime ends.
 #pragma once
 
 namespace weft::runtime {

@@ -1,4 +1,4 @@
-// The format of pprof: github.com/google/pprof/blob/main/proto/profile.proto.
+// Writes the format of pprof: github.com/google/pprof/blob/main/proto/profile.proto.
 #include <link.h>
 #include <unistd.h>
 

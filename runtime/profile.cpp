@@ -115,7 +115,7 @@ Profile collect_waits(const std::stop_token& end, scheduler::WaitReasons reasons
   return profile;
 }
 
-// A thread that collects until finish() or the destructor ends the collection.
+// Runs a thread that collects until finish() or the destructor ends the collection.
 class Collection {
  public:
   using Collect = Profile (*)(const std::stop_token&);

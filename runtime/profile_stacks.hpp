@@ -1,4 +1,4 @@
-// The counts of a profile, stack by stack.
+// Counts the samples of a profile, stack by stack.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace weft::runtime {
 
-// A fiber, and the calls that it is in.
+// Describes a fiber and its call stack.
 struct ProfileStack {
   std::string fiber;                     // Its name; empty: none.
   const std::type_info* type = nullptr;  // The type of its callable; null: unknown.

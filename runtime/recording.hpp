@@ -1,4 +1,4 @@
-// The common part of the recordings of a page.
+// Contains the code that all recordings of a page share.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The counts of one runtime.
+// Collects the counts of one runtime.
 #pragma once
 
 #include <weft/runtime.hpp>

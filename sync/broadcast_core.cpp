@@ -20,7 +20,7 @@ namespace weft::detail {
 
 namespace {
 
-// The number of waiters that are woken before the lock is taken again.
+// At most this many waiters are woken before the lock is taken again.
 constexpr std::size_t kPortion = 64;
 
 std::size_t checked_capacity(std::size_t capacity) {

@@ -29,7 +29,7 @@ void Once::finish() noexcept {
   detail::wake_chain(waiters);
 }
 
-// The function has thrown: the next waiter runs its own function.
+// The function has thrown, so the next waiter runs its own function.
 void Once::pass_on() noexcept {
   lock_.lock();
   Waiter* next = waiters_.claim_front();

@@ -22,7 +22,7 @@ namespace weft::detail {
 
 namespace {
 
-// An array of one element per case: on the stack for small selects.
+// An array with one element per case, which is on the stack for small selects.
 template <class T>
 class PerCase {
  public:
@@ -47,7 +47,7 @@ std::size_t random_below(std::size_t bound) noexcept {
 
 }  // namespace
 
-// The cases of a select, in random order.
+// Holds the cases of a select in random order.
 class Order {
  public:
   explicit Order(std::span<SelectCase* const> cases) : cases_(cases), order_(cases.size()) {
@@ -73,7 +73,7 @@ class Order {
   PerCase<std::uint32_t> order_;
 };
 
-// A select none of whose cases was ready at the first attempt.
+// A select in which no case was ready at the first attempt.
 class Selection {
  public:
   explicit Selection(Order& order)
@@ -153,7 +153,7 @@ class Selection {
   }
   void unlock_all() noexcept WEFT_NOT_ANALYZED {
     for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->unlock();
-    // The last access: until here a caller that may have been woken waits for the gate.
+    // The last access. A caller that has been woken waits for the gate until this point.
     gate_.unlock();
   }
 

@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-// The product of two numbers up to this bound does not overflow.
+// The product of two numbers up to this bound cannot overflow.
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 void check_option(bool is_good, const char* name, std::int64_t value) {

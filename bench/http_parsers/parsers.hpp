@@ -1,4 +1,4 @@
-// The input of the parsers that are compared, and their answers.
+// Declares the input of the compared parsers, and their results.
 #pragma once
 
 #include <string_view>

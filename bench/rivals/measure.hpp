@@ -1,4 +1,4 @@
-// The parts of a measured program besides fibers: request, clocks, kernel figures, checks.
+// Contains what a measured program needs besides fibers: request, clocks, kernel figures, checks.
 #pragma once
 
 #include <algorithm>

@@ -49,7 +49,7 @@ std::atomic<bool> is_open{false};
 std::atomic_flag is_locked = ATOMIC_FLAG_INIT;
 std::unique_ptr<Book> book;
 
-// A lock for one entry. It is no mutex of the library, because the library's locks are counted.
+// Locks one entry. It does not use the library's mutex, whose accesses are counted.
 class Guard {
  public:
   Guard() {

@@ -1,4 +1,4 @@
-// All accesses to the library's atomics, by cache line and by place in the source.
+// Records all accesses to the library's atomics, by cache line and by place in the source.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace weft::counting {
 
-// The accesses by one place in the source, or to one cache line.
+// Counts the accesses by one place in the source, or to one cache line.
 struct Counts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;
@@ -23,7 +23,7 @@ struct Counts {
 
 struct Site {
   std::string place;     // file:line
-  std::string function;  // The function it was inlined into, if known.
+  std::string function;  // The function into which the place was inlined, if known.
   Counts counts;
 };
 struct LineUse {
@@ -32,7 +32,7 @@ struct LineUse {
   std::vector<std::string> places;  // Each with its offset in the line.
 };
 
-// The accesses between start() and stop(). Only one record may run at a time.
+// Records the accesses between start() and stop(). Only one recording may run at a time.
 class Ledger {
  public:
   static void start();

@@ -8,7 +8,7 @@ namespace weft::fibers {
 
 namespace {
 
-// The bytes of stack for an unwinder; no unwinder needs more.
+// An unwinder needs at most this many bytes of stack.
 constexpr std::ptrdiff_t kUnwinderBytes = 8 << 10;
 
 _Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {

@@ -31,8 +31,8 @@ class Walk {
 
   Backtrace run() noexcept {
     Backtrace trace;
-    // A report prints the instruction before each address. So the innermost frame gets the address
-    // after its current instruction, like a call.
+    // A report prints the instruction before each address. The innermost frame thus gets the
+    // address after its current instruction, like a call.
     add(trace, registers_.program_counter + 1);
     bool is_call = false;
     while (trace.count < Backtrace::kMostFrames) {

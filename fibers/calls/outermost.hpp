@@ -1,4 +1,4 @@
-// Makes the outermost frame of a fiber's calls.
+// Calls a fiber's function in the outermost frame of the fiber.
 #pragma once
 
 #if defined(__x86_64__) || defined(__aarch64__)

@@ -78,7 +78,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// Finds the call stack of a running thread.
+// Requests the call stack of a running thread by a signal. Returns false if it cannot be found.
 bool ask_by_signal(const StackSpace& space, int thread) noexcept {
   if (!base::install_own_signal_handler(kSignal, &on_signal)) return false;
   shared.space = &space;
@@ -104,7 +104,7 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
 
 enum class Whereabouts : std::uint8_t { in_call, running, unknown };
 
-// Returns the places of the stack and of the next instruction of a waiting thread, as the kernel
+// Returns a waiting thread's stack pointer and the address of its next instruction, as the kernel
 // reports them.
 Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   char text[256];
@@ -116,7 +116,7 @@ Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   if (length <= 0) return Whereabouts::unknown;
   text[length] = '\0';
   if (std::strncmp(text, "running", 7) == 0) return Whereabouts::running;
-  // Takes the last two words. The number and the arguments of a system call may precede them.
+  // Reads the last two words. The number and the arguments of a system call may precede these.
   const char* program_counter = std::strrchr(text, ' ');
   if (program_counter == nullptr || program_counter == text) return Whereabouts::unknown;
   const char* stack_pointer = program_counter - 1;

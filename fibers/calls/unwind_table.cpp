@@ -28,7 +28,7 @@ std::size_t encoded_bytes(std::uint8_t encoding) noexcept {
   }
 }
 
-// Executes a table's instructions up to an address.
+// Executes the instructions of an unwind table up to an address.
 class Interpreter {
  public:
   Interpreter(const UnwindTable& table, Word address) noexcept

@@ -78,7 +78,7 @@ struct UnwindRules {
   bool ends_here = false;  // The return address is marked as undefined.
 };
 
-// The head of a table, before its instructions.
+// The fields of an unwind table that precede its instructions.
 struct UnwindTable {
   TableReader common{nullptr, nullptr};
   TableReader own{nullptr, nullptr};

@@ -154,8 +154,8 @@ class SignalSet {
   // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one of the signals;
   // invalid_argument for a signal that cannot have a handler (SIGKILL); errors of the system.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
-  // Parks until a signal has arrived since the last wait. Returns the smallest signal that arrived.
-  // Only one caller may wait at a time.
+  // Parks until there is a signal that no wait has returned yet, and returns the smallest such
+  // signal. Only one caller may wait at a time.
   // Errors: Errc::timed_out, cancelled.
   Result<int> wait(const Until& until = Until::ambient());
 

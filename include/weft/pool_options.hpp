@@ -55,8 +55,8 @@ struct Tick {
 
 namespace detail {
 
-// Returns how many processors the process may use, by its affinity and its cgroup's quota. The
-// function reads them only once. This is the default number of workers of a Runtime.
+// Returns how many processors the process may use, by its affinity and its cgroup's quota. Both are
+// read only once. Without WEFT_WORKERS, a Runtime has this number of workers by default.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail

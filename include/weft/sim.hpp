@@ -137,7 +137,7 @@ class Network {
 
 // Selects the faults that World::disturb() injects at random moments.
 struct Disturbance {
-  // The largest number of faults of each kind, at random moments in [0, within) from now.
+  // The largest number of faults of each kind, at random moments in [0, within] from now.
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes; a restart follows each crash.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.

@@ -259,7 +259,7 @@ class Question {
 
   const std::chrono::nanoseconds delay_;
   io::WatchSet set_;
-  std::error_code refused_;  // The error if a socket could not be watched.
+  std::error_code refused_;  // Set if a socket could not be watched.
   DnsAnswer v6_;
   DnsAnswer v4_;
   Channel channel_;  // It is destroyed first, and then reports to the other members.
@@ -294,7 +294,7 @@ net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host
   // No name server of the system has the hosts of a simulation.
   if (detail::is_simulated()) return net::resolve(host, port, until);
   auto result = look_up_in_hosts(options_, host, port);
-  // A name found there has no other addresses.
+  // A name that is found there has no further addresses.
   if (result.error || !result.value.empty()) return result;
   Question question(options_, result.error);
   if (!result.error) result.error = question.ask(host, until);

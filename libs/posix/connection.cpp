@@ -40,8 +40,8 @@ int wait_for_connection(FiberState& state, const Call& call, int fd, const socka
   return real_connect(fd, address, length);
 }
 
-// Guards a readiness check and the accept after it: the accept would block if another caller came
-// in between. Listeners share a few locks by inode number, which is the same for duplicates.
+// Guards a readiness check and the accept after it. A caller that accepted in between would make
+// the accept block. Listeners share a few locks by inode number, which is the same for duplicates.
 std::mutex& lock_of(int fd) noexcept {
   static constinit std::array<std::mutex, 16> locks;
   struct stat status {};

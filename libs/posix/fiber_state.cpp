@@ -14,7 +14,7 @@ namespace {
 // load. Relaxed: a fiber that needs the key has stored or loaded it itself.
 constinit detail::Atomic<std::uint64_t> state_key{0};
 
-// The states by fiber, which monitors look up.
+// Maps each fiber to its state. Monitors look up states here.
 struct Shard {
   detail::SpinLock lock;
   FiberState* first WEFT_GUARDED_BY(lock) = nullptr;

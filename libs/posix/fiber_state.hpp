@@ -52,7 +52,7 @@ struct FiberState : detail::LocalNode {
 // Returns the state of the calling fiber if the fiber is in a Scope and outside of weft's own
 // calls. Returns null otherwise, and on plain threads.
 [[nodiscard]] FiberState* current_scope() noexcept;
-// Does the same, but does not change the diagnostic mode of the thread.
+// Returns the same state, but does not change the diagnostic mode of the thread.
 [[nodiscard]] FiberState* find_scope() noexcept;
 // Returns the state of the calling fiber, which the first call creates. Only fibers may call it.
 // Throws std::bad_alloc.

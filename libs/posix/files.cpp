@@ -34,7 +34,7 @@ mode_t mode_of(int flags, std::va_list rest) noexcept {
   return has_mode(flags) ? va_arg(rest, mode_t) : 0;
 }
 
-// Returns whether the kernel opens the file from memory. /proc/thread-self is the calling thread's.
+// Returns whether the kernel opens the file from memory. /proc/thread-self refers to the caller.
 [[gnu::noinline]] bool is_in_memory(const char* path) noexcept {
   if (path == nullptr) return true;
   const std::string_view name(path);

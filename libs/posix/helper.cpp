@@ -1,5 +1,5 @@
-// Calls without a descriptor to wait on, which a helper thread makes; and waitpid, which has a
-// descriptor.
+// A helper thread makes the calls that have no descriptor to wait on. The exception is waitpid(),
+// which waits on a descriptor.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/syscall.h>

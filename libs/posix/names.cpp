@@ -37,7 +37,7 @@ struct Storage {
   std::size_t size;
 };
 
-// Calls `find`, which takes a Storage and the place of the result, until the storage is large
+// Calls `find`, which takes a Storage and a pointer to the result, until the storage is large
 // enough. Throws std::bad_alloc.
 template <class Entry, class Find>
 Entry* find_entry(FiberState& state, const Call& call, Function function, Find find) {
@@ -52,7 +52,7 @@ Entry* find_entry(FiberState& state, const Call& call, Function function, Find f
   }
 }
 
-// `find` also takes the place of h_errno.
+// `find` also takes a pointer to the variable that replaces h_errno.
 template <class Find>
 hostent* find_host(FiberState& state, const Call& call, Function function, Find find) {
   int host_error = 0;
@@ -83,8 +83,8 @@ servent* find_service(FiberState& state, const Call& call, Function function, Fi
   }
 }
 
-// Calls `plain`, which takes the place of h_errno. Other fibers of the thread may change h_errno,
-// to which `error` may point, until this fiber runs again.
+// Calls `plain` with a pointer that replaces h_errno. Until this fiber runs again, other fibers of
+// the thread may change h_errno, to which `error` may point.
 template <class Plain>
 int find_host_here(const Call& call, int* error, Plain plain) {
   FiberState* state = current_scope();

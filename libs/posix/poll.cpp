@@ -88,7 +88,7 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
   }
 }
 
-// Also returns nothing if memory is short: a helper thread needs less memory.
+// Also returns nothing if memory runs out, because a helper thread needs less memory.
 std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled, Deadline limit) {
   try {
     const OwnCalls own(state);
@@ -99,7 +99,7 @@ std::optional<int> wait_for_several(FiberState& state, std::span<pollfd> polled,
   return std::nullopt;
 }
 
-// Does the same by io_uring requests, for which no duplicates are needed.
+// Does the same with io_uring requests, which need no duplicates.
 std::optional<int> request_poll(FiberState& state, std::span<pollfd> polled,
                                 Deadline limit) noexcept {
   const Requested ended = make_request(

@@ -1,5 +1,5 @@
-// The allocator of programs that link the simulation. It is the C library's, except that some
-// calls fail. Its functions are weak, so that a program may define its own allocator.
+// The allocator of programs that link the simulation. It calls the C library's allocator, but
+// some calls fail. Its functions are weak, so that a program may define its own allocator.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 
 using Hook = bool (*)() noexcept;
 
-// Relaxed: the thread of the simulation sets it, for its own allocations.
+// Relaxed: the simulation's thread sets the hook, which affects only its own allocations.
 constinit detail::Atomic<Hook> hook{nullptr};
 thread_local constinit bool was_called = false;
 

@@ -6,7 +6,7 @@
 namespace weft::sim {
 
 // A splitmix64 generator, for which every seed is equally good. The streams of one seed are
-// independent, so that one more decision of a kind changes no decision of another kind.
+// independent, so an additional decision of one kind changes no decision of another kind.
 class Chance {
  public:
   Chance(std::uint64_t seed, std::uint64_t stream) noexcept

@@ -48,7 +48,7 @@ void demand_closed_descriptors(RunState& run, const Wires& wires, const Disks& d
            " has opened are open after its end");
 }
 
-// Does the same for each host without fibers, because no fiber is left to close its descriptors.
+// Fails the run if a host without fibers has open descriptors, because no fiber can close them.
 void demand_closed_descriptors_of_ended_hosts(RunState& run, const Wires& wires,
                                               const Disks& disks) {
   for (std::uint32_t number = 1; number < run.hosts().size(); ++number) {
@@ -72,7 +72,7 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
   schedule_.begin(seed, plan);
 }
 
-// The plain thread destroys here what the worker's fibers have used.
+// The plain thread runs this destructor, which destroys objects that the worker's fibers used.
 Core::~Core() {
   begin_unwatched();
   kernel_.reset();
@@ -110,7 +110,7 @@ void Core::run(const std::function<void(World&)>& body) {
   running_core = nullptr;
 }
 
-// A fiber that computes forever keeps a world from ending; only this function reports such a fiber.
+// If a fiber computes forever, its world does not end. Only this function reports such a fiber.
 void Core::wait_for_end() {
   for (std::uint64_t before = 0; !state_.ends_within(options_.patience);) {
     const std::uint64_t now = turns();

@@ -1,4 +1,4 @@
-// One world.
+// The core of a simulated world.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class CallFaultsKernel;
 class Disks;
 class Wires;
 
-// Makes all decisions of a world: the Simulation that its Stage obeys. Only the stage's worker uses
-// it, unless a comment says otherwise. The plain thread that made the core waits in run() until the
-// body has returned or the run has failed. From then on no fiber runs.
+// Makes all decisions of a world, whose Stage calls this class through the Simulation interface.
+// Only the stage's worker uses it, unless a comment names another user. The plain thread that made
+// the core waits in run() until the body returns or the run fails. After that, no fiber runs.
 class Core final : public detail::Simulation, private Timekeeper {
  public:
   Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule);
@@ -77,8 +77,8 @@ class Core final : public detail::Simulation, private Timekeeper {
   // Parks the caller, which never runs again.
   [[noreturn]] static void leave_for_ever() noexcept;
   void settle();
-  // Waits until the fibers of the host have ended; for the world, until all except the caller have.
-  // Fails the run if fibers are left after Options::grace, or if descriptors are still open.
+  // Waits until all fibers of the host have ended. For the world, it does not wait for the caller.
+  // Fails the run if fibers still exist after Options::grace, or if descriptors are still open.
   void demand_end(std::uint32_t number);
   // Throws std::invalid_argument, std::logic_error.
   void fail_calls(std::uint32_t number, const CallFaults& faults);
@@ -125,7 +125,7 @@ class Core final : public detail::Simulation, private Timekeeper {
   TurnWatch watch_;
   detail::Waker settler_{};
   DecisionLog decisions_;
-  // Relaxed: the queue that brings the fiber publishes it.
+  // Relaxed: the queue through which the fiber arrives publishes the fiber.
   detail::Atomic<fibers::Fiber*> woken_from_outside_{nullptr};
   std::unique_ptr<Disks> disks_;
   std::unique_ptr<Wires> wires_;

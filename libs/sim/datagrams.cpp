@@ -16,7 +16,7 @@ using io::CallResult;
 
 namespace {
 
-// The number of datagrams that a socket keeps; further datagrams are lost.
+// A socket keeps at most this many datagrams. Further datagrams are lost.
 constexpr std::size_t kMostWaiting = 256;
 constexpr std::size_t kLargest = 65507;
 

@@ -22,7 +22,7 @@ class DecisionLog {
  public:
   void keep() noexcept { keeps_ = true; }
   [[nodiscard]] std::vector<Decision> take() noexcept { return std::move(decisions_); }
-  // Compares from now on. The decisions outlive the log.
+  // Compares all later decisions with `decisions`, which must outlive the log.
   void expect(const std::vector<Decision>& decisions) noexcept { expected_ = &decisions; }
   // Adds the next decision. Returns in words how the decision differs from the expected decision.
   [[nodiscard]] std::optional<std::string> add(Decision decision) {

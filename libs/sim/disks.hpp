@@ -22,7 +22,7 @@ class RunState;
 // The size in bytes of a page, which a power cut keeps or loses as a whole.
 inline constexpr std::size_t kPage = 4096;
 
-// A regular file, as processes see it and as it is on the disk; or a directory that was made.
+// Holds a regular file, as processes see it and as the disk has it, or a directory that was made.
 struct Inode {
   std::uint64_t number = 0;
   std::string bytes;
@@ -35,7 +35,7 @@ struct Inode {
 
 using Names = std::map<std::string, std::shared_ptr<Inode>>;
 
-// A change of names or of a size. The journal brings the changes to the disk in their order.
+// A change of names or of a size. The journal writes changes to the disk in their order.
 struct Change {
   enum class Kind : std::uint8_t { link, unlink, rename, move_directory, truncate };
   Kind kind;
@@ -54,14 +54,14 @@ struct Change {
 struct Disk {
   Disk(std::uint64_t seed, std::uint64_t stream) : chance(seed, stream) {}
 
-  // Makes the change visible now; commit() brings it to the disk later.
+  // Makes the change visible now; commit() writes it to the disk later.
   void make(Change change);
-  // Brings the first `count` changes to the disk.
+  // Writes the first `count` changes of the journal to the disk.
   void commit(std::size_t count);
-  // Brings the file to the disk, with all changes up to the last change of that file.
+  // Writes the file to the disk, and all changes up to the last change of that file.
   void sync(Inode& inode);
-  // Loses a part of the data that was not synced. The journal keeps its beginning, and each file
-  // keeps dirty pages by chance. Returns how many files and changes have lost something.
+  // Loses a random part of the unsynced data: the last changes of the journal, and some dirty pages
+  // of each file. Returns how many changes were lost plus how many files lost pages.
   std::size_t lose_power();
   [[nodiscard]] std::uint64_t size() const;
 

@@ -23,7 +23,7 @@ struct Fault {
   bool is_left_out;  // The plan omits the fault.
 };
 
-// Draws faults by the seed, and changes them by the plan.
+// Draws faults from the seed, and changes them as the plan requires.
 class Disturbances {
  public:
   Disturbances(std::uint64_t seed, const Plan& plan) noexcept
@@ -35,7 +35,7 @@ class Disturbances {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:
-  // The number of the stream of a seed; core.cpp has the numbers of other streams.
+  // Disturbances draw from the seed's stream with this number. core.cpp has the other numbers.
   static constexpr std::uint64_t kStream = 3;
 
   [[nodiscard]] Fault draw_one(Fault::Kind kind, const Disturbance& wanted, std::size_t hosts);

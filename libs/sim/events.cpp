@@ -17,7 +17,7 @@ namespace weft::sim {
 
 namespace {
 
-// The real time of a wait for the system's descriptors before each step of the virtual time.
+// Before each step of the virtual time, wait at most this long for the system's descriptors.
 constexpr std::chrono::milliseconds kRealWait{1};
 
 // Returns the name that the system gives a descriptor, such as "pipe:[123]".

@@ -60,7 +60,7 @@ class Events final : public io::Poller, private SystemWatch {
   int control_system(int operation, int descriptor, epoll_event& event) noexcept;
   int watch_system(int descriptor, epoll_event event) noexcept override;
   void unwatch_system(int descriptor) noexcept override;
-  // `link` is that of a descriptor in /proc/self/fd.
+  // `link` is the target of a descriptor's link in /proc/self/fd.
   [[nodiscard]] bool lets_in(std::string_view link) const noexcept;
   std::size_t look() noexcept;
   // Waits in real time for events that World::let_in() admits, or only checks for them. Returns how

@@ -65,14 +65,13 @@ std::string kind_of(const std::string& reason) {
   return kind;
 }
 
-// Removes from a failing run what it does not need in order to fail in the same way.
+// Reduces a failing run to what it needs to fail in the same way.
 class Shrinker {
  public:
   Shrinker(const Options& options, std::uint64_t seed, const Body& body, Outcome& outcome)
       : options_(options), seed_(seed), body_(body), outcome_(outcome) {}
 
-  // Returns a description of the shortened run. Afterwards the outcome is that of the shortened
-  // run.
+  // Returns a description of the shortened run. Afterwards `outcome_` describes that run.
   std::string shrink() {
     const std::uint64_t faults = outcome_.faults;
     std::string text;

@@ -39,7 +39,7 @@ class FileFaults final : public io::FileKernel {
                       std::vector<io::DirectoryEntry>& entries) noexcept override;
 
  private:
-  // Returns the error by which the call fails; 0 if it does not fail.
+  // Returns the error with which the call fails, or 0 if the call does not fail.
   [[nodiscard]] int draw(const char* call, int error) noexcept;
   // Returns whether the call must transfer only a part of its bytes.
   [[nodiscard]] bool draws_part(const char* call) noexcept;
@@ -78,7 +78,7 @@ class CallFaultsKernel final : public io::Kernel {
   int look_up(const std::string& host, std::vector<std::uint32_t>& addresses) override;
 
  private:
-  // Returns the element of `errors` by which the call fails; 0 if it does not fail.
+  // Returns the element of `errors` with which the call fails, or 0 if the call does not fail.
   [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
   [[nodiscard]] bool has_datagrams(int descriptor) noexcept;
   // Returns whether the socket is connected to a real host.

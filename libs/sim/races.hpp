@@ -23,7 +23,7 @@ namespace weft::sim {
 inline constexpr std::string_view kRaceFound =
     "the thread sanitizer has reported a data race; see its report above";
 
-// The sanitizer calls it for each report.
+// Counts a report. The sanitizer's callback calls it for each report.
 void count_race_report() noexcept;
 // Returns the number of reports in this process; 0 in builds without the sanitizer.
 [[nodiscard]] std::uint64_t race_reports() noexcept;

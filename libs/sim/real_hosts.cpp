@@ -57,7 +57,7 @@ std::string literal_of(const sockaddr* address) {
   return text.data();
 }
 
-// Both families have the port at the same place.
+// IPv4 and IPv6 addresses store the port at the same offset.
 in_port_t port_of(const sockaddr* address) noexcept {
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   return read_as<sockaddr_in>(address).sin_port;

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <weft/detail/atomic.hpp>
 
-// The thread sanitizer's function, which orders threads by their sockets. Null without it.
+// The thread sanitizer's function, which orders threads by their sockets. Null in other builds.
 extern "C" [[gnu::weak]] int __interceptor_socket(int family, int type, int protocol) noexcept;
 
 namespace weft::sim {

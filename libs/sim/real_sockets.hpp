@@ -3,8 +3,8 @@
 
 namespace weft::sim {
 
-// Makes each call to socket() fail with ENOSYS for which `refuses(family)` returns true. Null: no
-// call fails. Other threads may call socket() at the same time.
+// Makes a call to socket() fail with ENOSYS if `refuses(family)` returns true. Null: no call
+// fails. Other threads may call socket() at the same time.
 void set_socket_hook(bool (*refuses)(int family) noexcept) noexcept;
 
 }  // namespace weft::sim

@@ -10,9 +10,9 @@ namespace weft::sim {
 
 namespace {
 
-// The number of the first stream of a seed for hosts; core.cpp has the numbers of other streams.
+// Hosts use the seed's streams from this number on. core.cpp has the numbers of other streams.
 constexpr std::uint64_t kFirstHostStream = 1000;
-// The number of the first stream for failing calls, above the streams of the network and of disks.
+// Failing calls use streams from this number on, above the streams of the network and the disks.
 constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;
 
 }  // namespace

@@ -28,7 +28,7 @@ enum class HostState : std::uint8_t { down, up, stopped };
 struct HostClock {
   std::int64_t own_base;      // This clock's time when the present rate began.
   std::int64_t machine_base;  // The simulation's time at that moment.
-  std::int64_t drift = 0;     // Nanoseconds a second by which this clock runs too fast.
+  std::int64_t drift = 0;     // Nanoseconds per second by which this clock runs too fast.
   std::int64_t wall_offset = 0;
 
   [[nodiscard]] std::int64_t at(std::int64_t machine) const noexcept;
@@ -53,7 +53,7 @@ struct Host {
 
 // The hosts and their clocks, the host of the running fiber, the story, the failing calls, and the
 // end of the run. The network, the disks and the system calls refer to it, and it refers to none of
-// them. Only the stage's worker uses it, unless a comment says otherwise.
+// them. Only the stage's worker uses it, unless a comment names another user.
 class RunState {
  public:
   RunState(const Options& options, std::uint64_t seed, const Plan& plan,
@@ -102,17 +102,17 @@ class RunState {
 
   // --- The end ---
 
-  // Returns whether this call has begun the run.
+  // Begins the run. Returns false if an earlier call has already begun it.
   bool begin() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return phase_ == Phase::running; }
-  // Fails the run; the present turn is the last. Only the first reason counts.
+  // Fails the run, which ends after the present turn. Later calls do not change the reason.
   void fail(std::string reason) noexcept;
   void end() noexcept;
-  // The plain thread waits in this function. Returns whether the run has ended within `patience`.
+  // Waits for the end of the run, on the plain thread. Returns false if `patience` passes first.
   [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience) {
     return over_.try_acquire_for(patience);
   }
-  // The plain thread calls it after the end of the run.
+  // Returns the reason of a failure. The plain thread calls it after the end of the run.
   [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
 
   // --- Calls that fail ---

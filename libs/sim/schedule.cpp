@@ -7,7 +7,7 @@ namespace weft::sim {
 
 namespace {
 
-// The number of a stream of a seed; core.cpp has the numbers of other streams.
+// Schedules use the seed's stream with this number. core.cpp has the numbers of other streams.
 constexpr std::uint64_t kScheduleStream = 1;
 
 // Returns the index of the fiber that could continue to run, or -1.
@@ -70,8 +70,8 @@ class PrioritySchedule final : public Schedule {
   void begin(std::uint64_t seed, const Plan& plan) override {
     constexpr std::array<std::uint64_t, 4> kLengths{30, 300, 3'000, 30'000};
     chance_ = Chance(seed, kScheduleStream);
-    // The length of the run is unknown. So the seed draws one of these lengths, and the places
-    // within it.
+    // The length of the run is unknown. The seed therefore draws one of these lengths, and the
+    // turns within that length at which priorities change.
     const std::uint64_t length = kLengths[chance_.below(kLengths.size())];
     turn_ = 0;
     lowest_ = kLowest;

@@ -33,12 +33,12 @@ struct Actor {
 struct Candidate {
   fibers::Fiber* fiber;
   Actor* actor;
-  bool goes_on;  // Ran last and could continue: the choice of another fiber is a preemption.
+  bool goes_on;              // Ran last and could continue, so another choice is a preemption.
   std::int64_t ready_since;  // Nanoseconds by the simulation's clock.
 };
 
-// A strategy. It lives as long as the exploration, so that a run may build on earlier runs. One
-// thread at a time calls it.
+// Chooses the fiber that runs next. A schedule lives as long as the exploration, so that a run may
+// build on earlier runs. One thread at a time calls it.
 class Schedule {
  public:
   Schedule() = default;

@@ -8,8 +8,8 @@ namespace weft::sim {
 
 // Marks a scope in which the simulation itself works. The simulation injects no allocation failures
 // into the scope, because it cannot continue without memory. The thread sanitizer ignores what
-// happens in the scope (races.hpp). The scope has no switch; any thread may use it. Null means that
-// there is no run.
+// happens in the scope (races.hpp). The fiber must not park in the scope. Any thread may use it. A
+// null run is allowed.
 class Shelter {
  public:
   explicit Shelter(RunState* run) noexcept : run_(run) {

@@ -48,7 +48,7 @@ CallResult Wires::bind(int descriptor, const sockaddr* address) noexcept {
   if (!to_place(address, socket->host, place) || place.host != socket->host) {
     return {0, EADDRNOTAVAIL};
   }
-  // A socket that is bound to all addresses is bound to the address of its host.
+  // A socket that is bound to all addresses counts as bound to the address of its host.
   place.is_loopback = place.is_loopback && !place.path.empty();
   if (!occupy(*socket, std::move(place))) return {0, EADDRINUSE};
   socket->state = Socket::State::bound;

@@ -10,7 +10,7 @@
 
 namespace weft::sim {
 
-// Keeps the last rows. A row is a moment, a host and a text; the table has a column for each host.
+// Keeps the last rows. A row has a time, a host and a text; the table has a column for each host.
 // The table has no address, thread or real time, so that a seed gives the same table in every run.
 class Story {
  public:

@@ -171,7 +171,7 @@ void Wires::arrive(const std::shared_ptr<SimulatedConnection>& connection, std::
                    Segment segment) {
   Socket* socket = connection->ends[to];
   if (socket == nullptr) {
-    // The system answers for a process that has ended.
+    // For a process that has ended, the system answers.
     if (segment.kind == Segment::Kind::data && connection->ends[1 - to] != nullptr) {
       transmit(connection, 1 - to, Segment::Kind::reset, {});
     }
@@ -237,7 +237,7 @@ CallResult Wires::receive_bytes(Socket& socket, msghdr& message) {
     return {0, socket.error != 0 ? std::exchange(socket.error, 0) : ENOTCONN};
   }
   Pipe& in = socket.in();
-  // A read is sometimes short, as if the rest arrived just after it. The rest has its own edge.
+  // A read is sometimes short, as if more bytes arrived just after it, with another edge.
   const std::size_t unread = in.unread();
   Chance& chance = this->chance(socket.host | kReads, socket.peer.host);
   const bool is_short = unread > 1 && chance.below(16) == 0;

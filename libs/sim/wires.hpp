@@ -31,10 +31,10 @@ struct Weather {
   std::int64_t most_latency = 2'000'000;
   double loss = 0;
   double duplication = 0;
-  std::uint64_t bandwidth = 0;  // Bytes a second; 0 is no bound.
+  std::uint64_t bandwidth = 0;  // Bytes per second; 0 is no bound.
 };
 
-// The name of one end. Unix sockets have a path, and other sockets a port.
+// The address of a socket. Unix sockets have a path, and other sockets have a port.
 struct Place {
   std::uint32_t host = 0;
   std::uint16_t port = 0;

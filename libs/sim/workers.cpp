@@ -7,7 +7,7 @@ namespace weft::sim {
 
 namespace {
 
-// The time after which a fiber must give up its worker, in nanoseconds.
+// A fiber must give up its worker after this time, in nanoseconds.
 constexpr std::int64_t kTurn = 10'000'000;
 
 }  // namespace

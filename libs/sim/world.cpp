@@ -159,7 +159,7 @@ void World::let_in_host(std::string_view name, std::string_view address,
 
 namespace {
 
-// An omitted fault takes the same time, so that everything else remains as it was.
+// Causes the fault, or only waits for the same time if the plan omits it. So nothing else changes.
 void bring_about(World& world, const Fault& fault, const std::string& one,
                  const std::string& other) {
   this_fiber::sleep_for(fault.at);

@@ -63,7 +63,7 @@ std::error_code use_certificate(SSL_CTX& context, const std::string& certificate
   const bool used = SSL_CTX_use_certificate_chain_file(&context, certificate.c_str()) == 1 &&
                     SSL_CTX_use_PrivateKey_file(&context, key.c_str(), SSL_FILETYPE_PEM) == 1 &&
                     SSL_CTX_check_private_key(&context) == 1;
-  // From now on no password is requested.
+  // OpenSSL requests no password after this call.
   SSL_CTX_set_default_passwd_cb_userdata(&context, nullptr);
   if (used) return {};
   const std::error_code error = take_error();
@@ -77,7 +77,7 @@ net::Result<ContextPtr> make_context(const SSL_METHOD& method, const std::string
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // A stream could write nothing during a renegotiation.
+  // Disabled, because a stream could not write during a renegotiation.
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   const char* const list = ciphers.empty() ? kGoodCiphers : ciphers.c_str();
   if (SSL_CTX_set_cipher_list(context.get(), list) != 1) return {.error = take_error()};

@@ -21,7 +21,7 @@ class ContextState {
 
   std::error_code read_files();
   [[nodiscard]] bool is_server() const noexcept { return options_.index() == 0; }
-  // The limit of a server's context.
+  // Returns the limit of handshakes in a server's context.
   [[nodiscard]] HandshakeLimit& handshakes() noexcept { return handshakes_; }
   // The caller owns the result; null if there is no memory.
   [[nodiscard]] SslPtr make_ssl() const;

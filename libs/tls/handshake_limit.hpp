@@ -61,7 +61,7 @@ class HandshakeLimit {
   std::uint64_t dropped_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
-// One handshake counted against the limit.
+// Counts one handshake against the limit.
 class HandshakeTurn {
  public:
   // `caller` must outlive the object.

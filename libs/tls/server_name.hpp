@@ -1,4 +1,4 @@
-// The name of the server that a client expects.
+// Sets the server name that a client expects.
 #pragma once
 
 #include <string>

@@ -205,7 +205,7 @@ std::error_code StreamState::handshake(const Until& until) {
   for (;;) {
     std::error_code failure;
     const Needs needs = attempt([&] { return SSL_do_handshake(ssl_.get()); }, failure);
-    // An alert that gives the reason is sent, too.
+    // The peer also receives an alert with the reason.
     const std::error_code error = flush(until);
     if (needs == Needs::failure) return failure;
     if (error) return error;
@@ -255,7 +255,7 @@ bool StreamState::knows_of_nothing() const noexcept {
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
                                                  const Until& until) {
-  // The rest of an earlier call is written first; then this call encrypts only the bytes that it
+  // Bytes left by an earlier call are written first; then this call encrypts only the bytes that it
   // reports as written.
   if (const auto error = flush(until)) return {.error = error};
   if (data.empty()) return {};
@@ -330,7 +330,7 @@ net::Result<std::size_t> Stream::write_all(std::span<const std::byte> data, cons
     if (error) return {.value = done, .error = error};
     done += count;
   }
-  // The last part must have reached the kernel, not only the stream's buffer.
+  // The last bytes must have reached the kernel, not only the stream's buffer.
   const auto [none, error] = write_some({}, until);
   return {.value = done, .error = error};
 }

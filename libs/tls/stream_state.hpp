@@ -1,4 +1,4 @@
-// One TLS connection.
+// Implements a TLS connection.
 #pragma once
 
 #include <cstddef>

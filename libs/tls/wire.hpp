@@ -1,4 +1,4 @@
-// The buffers that OpenSSL reads and writes.
+// Defines the buffers that OpenSSL reads and writes.
 #pragma once
 
 #include <openssl/bio.h>

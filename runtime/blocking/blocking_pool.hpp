@@ -1,4 +1,4 @@
-// The threads that make blocking calls for parked fibers.
+// Manages the threads that make blocking calls for parked fibers.
 #pragma once
 
 #include <chrono>

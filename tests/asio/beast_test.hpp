@@ -1,4 +1,4 @@
-// The common parts of the tests with Boost.Beast.
+// Declares what the tests with Boost.Beast share.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -13,7 +13,7 @@ namespace weft::test {
   return true;
 }();
 
-// Beast's calls have buffers on the stack.
+// Beast's calls keep buffers on the stack, so their fibers need a large stack.
 inline constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
 
 }  // namespace weft::test

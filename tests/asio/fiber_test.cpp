@@ -67,7 +67,7 @@ namespace lib = asio::lib;
 using lib::steady_timer;
 namespace error = lib::error;
 
-// A user-defined asynchronous operation on `executor`, which passes its handler to `begin`.
+// Starts a user-defined asynchronous operation on `executor`, which passes its handler to `begin`.
 template <class Signature, class Executor, class Begin>
 struct Operation {
   using executor_type = Executor;
@@ -85,7 +85,7 @@ auto start(const Executor& executor, Begin begin, const Token& token) {
       Operation<Signature, Executor, Begin>{executor, begin}, token);
 }
 
-// Waits for `timer`; sets `begun` when only the end of the timer is missing.
+// Waits for `timer`; sets `begun` when the operation has begun.
 void wait_for(steady_timer& timer, Event& begun, ErrorCode& error) {
   const auto begin = [&](auto handler) {
     timer.async_wait(std::move(handler));
@@ -198,11 +198,11 @@ FIBER_TEST_CASE(
   timer.async_wait(use_fiber(source.get_token())[seen]);
   CHECK(seen == error::operation_aborted);
   CHECK(std::get<0>(timer.async_wait(lib::as_tuple(use_fiber(1ms)))) == error::timed_out);
-  // redirect_error takes the error before the token gets it.
+  // redirect_error stores the error, so the token does not throw it.
   timer.async_wait(lib::redirect_error(use_fiber(1ms), seen));
   CHECK(seen == error::operation_aborted);
 #endif
-  // An operation that has a result keeps the result.
+  // An operation that has already completed keeps its result.
   const auto late = [](auto handler) { handler(ErrorCode(), 5); };
   CHECK(start<void(ErrorCode, int)>(context.get_executor(), late,
                                     use_fiber(source.get_token(), [] {})) == 5);
@@ -212,7 +212,7 @@ FIBER_TEST_CASE("a wait whose cancel function throws ends only when the operatio
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   bool ended = false;
-  // The operation ends only after its cancel has failed.
+  // The operation completes only after an attempt to cancel it has failed.
   const auto begin = [&](auto handler) {
     timer.async_wait([&, handler = std::move(handler)](ErrorCode) mutable {
       ended = true;

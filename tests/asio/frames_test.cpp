@@ -20,10 +20,10 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kUpgrade =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-// A text frame as a server sends it.
+// A text frame in the form that servers send.
 constexpr std::string_view kFrame = "\x81\x02hi";
 
-// The server's end of a connection, for use by one caller.
+// Holds the server's end of a connection, which one caller uses.
 struct Talk {
   explicit Talk(http::Upgraded& upgraded) : connection(upgraded) {
     stream.stream().resume(upgraded);
@@ -50,7 +50,7 @@ struct Talk {
   boost::system::error_code error;
 };
 
-// Waits for a frame until the limit, and then gets the frame in two parts.
+// Waits for a frame until a deadline passes, and then receives the frame in two parts.
 void wait_for_frame(http::Upgraded& upgraded) {
   Talk talk(upgraded);
   talk.read_too_late();

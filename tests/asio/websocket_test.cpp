@@ -68,7 +68,7 @@ void chat(http::Request& request, http::Response& response) {
   if (!is_upgraded) response.set_status(426);
 }
 
-// An echo that is idle between two messages.
+// Sends messages back, and occupies no fiber between two messages.
 void chat_or_idle(http::Request& request, http::Response& response) {
   using Socket = websocket::stream<asio::IdleStream>;
   const auto talk = [head = asio::to_beast(request),
@@ -100,7 +100,7 @@ constexpr std::string_view kHandshake =
     "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-// Makes a frame as a client sends it, masked with zeros.
+// Makes a frame in the form that clients send, masked with zeros.
 std::string frame(int kind, std::string_view payload, bool is_last = true) {
   std::string bytes(1, static_cast<char>((is_last ? 0x80 : 0) | kind));
   const std::size_t size = payload.size();
@@ -250,7 +250,7 @@ struct Secrets {
   }
 };
 
-// Talks to a server that has `handler` behind TLS.
+// Talks over TLS to a server that calls `handler`.
 void talk_securely(http::Handler handler) {
   const Secrets secrets;
   const HttpServer server(std::move(handler), {.secure = tls::server_layer(secrets.server)});

@@ -12,7 +12,7 @@ namespace {
 using weft::base::Cgroups;
 using weft::base::parse_cpu_quota;
 
-// A folder with files that replace the system's files; the destructor removes it.
+// Makes a folder with files that replace the system's files; the destructor removes the folder.
 class Tree {
  public:
   Tree() {
@@ -30,15 +30,15 @@ class Tree {
     std::ofstream(file) << text << '\n';
     return *this;
   }
-  // The memberships and mounts of a system with version 2 at /sys/fs/cgroup.
+  // Writes the memberships and mounts of a system with cgroups version 2 at /sys/fs/cgroup.
   Tree& unified(const std::string& group) {
     return put("/proc/self/cgroup", "0::" + group)
         .put("/proc/self/mountinfo",
              "22 1 8:1 / / rw - ext4 /dev/root rw\n"
              "31 22 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate");
   }
-  // Does the same with the controllers of processors and memory in version 1. If `mounted` is not
-  // "/", the files look as in a container without a separate namespace.
+  // Writes the memberships and mounts of a system with the two controllers in version 1. If
+  // `mounted` is not "/", the files look as in a container without a separate namespace.
   Tree& hybrid(const std::string& group, const std::string& mounted = "/") {
     return put("/proc/self/cgroup",
                "4:memory:" + group + "\n2:cpu,cpuacct:" + group + "\n1:cpuset:/\n0::/")
@@ -85,7 +85,8 @@ TEST_CASE("a missing or malformed CPU quota sets no limit on processors") {
 
 TEST_CASE("a huge CPU quota does not overflow into a small number of processors") {
   CHECK(parse_cpu_quota("9223372036854775807 1") != 1);
-  // A quota that does not fit means no limit, but must not wrap around to a few processors.
+  // A quota that does not fit into the type means no limit; it must not wrap around to a few
+  // processors.
   const unsigned processors = parse_cpu_quota("4294967297 1");
   CHECK((processors == 0 || processors > 1'000'000));
 }

@@ -61,7 +61,8 @@ TEST_CASE(
   }
 }
 
-// The oracle is a vector, used as a LIFO. The surplus must be the `size` oldest held items.
+// The oracle is a vector, used as a LIFO. The magazine must return the `size` oldest held items as
+// its surplus.
 TEST_CASE("a magazine returns the same items as a std::vector under random operations") {
   weft::test::Random random(1);
   for (int round = 0; round < 300; ++round) {

@@ -5,7 +5,8 @@
 
 namespace weft::test {
 
-// The allocations of this thread: the thread that watches the test also makes some.
+// Counts the allocations of this thread alone, because the thread that watches the test also
+// allocates.
 extern thread_local std::uint64_t allocations;
 
 // Returns how many allocations `use` makes, after one call to warm up.

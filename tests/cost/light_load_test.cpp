@@ -28,7 +28,8 @@ using namespace std::chrono_literals;
 constexpr int kConnections = 8;
 constexpr int kRequests = 200;
 constexpr int kTicks = 50;
-// If the machine preempts the worker, other workers take over, so the best of some rounds counts.
+// If the machine preempts the worker, other workers take over, so the test uses the best of several
+// rounds.
 constexpr int kRounds = 10;
 // The limit per request or tick. A single worker sleeps once, and wakes no other worker.
 constexpr double kMostSleeps = 1.2;
@@ -49,8 +50,8 @@ void serve(int descriptor) {
   }
 }
 
-// The two blocking ends of a TCP connection. (With a Unix socket, each read at one end is an event
-// at the other end.)
+// Opens a TCP connection with two blocking ends. (With a Unix socket, each read at one end is an
+// event at the other end.)
 struct Ends {
   int client = -1;
   int server = -1;
@@ -78,14 +79,14 @@ struct Costs {
   double wakes = 1e9;
 };
 
-// Returns the costs per request or tick since `before`, for `count` of them.
+// Returns the average costs since `before` of `count` requests or ticks.
 Costs costs_since(const weft::RuntimeStats& before, const weft::Runtime& runtime, int count) {
   const weft::RuntimeStats after = runtime.stats();
   return {static_cast<double>(after.worker_sleeps - before.worker_sleeps) / count,
           static_cast<double>(after.worker_wakeups - before.worker_wakeups) / count};
 }
 
-// Checks that the least costs of some rounds are within the bounds.
+// Checks that the lowest costs of several rounds are within the bounds.
 template <class Round>
 void check_costs(Round measure_round) {
   Costs best;

@@ -67,8 +67,8 @@ PoolOptions options(OnFull when_full) {
 // Uses one worker, so that "warm" means the same each time.
 #define COST_TEST_CASE(sentence) FIBER_TEST_CASE_WITH(sentence, {.workers = {1}})
 
-// Runs before main(): the first wait of the process, which a destructor may make when memory is
-// short.
+// Counts the allocations of the first wait of the process, before main(). A destructor may make
+// this wait when memory is short.
 const std::uint64_t allocations_of_first_wait = [] {
   weft::Runtime runtime({.workers = 1});
   return runtime.run([] {

@@ -1,4 +1,4 @@
-// Fibers of a warm worker make no allocation.
+// Tests that fibers of a warm worker make no allocation.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -48,7 +48,7 @@ COST_TEST_CASE("a fiber with a large result makes one allocation") {
   CHECK(allocations_of([] { (void)weft::spawn([] { return Large{}; }).join(); }) == 1);
 }
 
-// Sleeps, and returns the place of its frame.
+// Sleeps, and stores the address of its frame in `frame`.
 [[gnu::noinline, maybe_unused]] void sleep_below(const char*& frame) {
   frame = static_cast<const char*>(__builtin_frame_address(0));
   weft::this_fiber::sleep_for(std::chrono::milliseconds(1));

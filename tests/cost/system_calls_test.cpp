@@ -1,4 +1,4 @@
-// Fibers of a warm worker make no system calls.
+// Tests that fibers of a warm worker make no system calls.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>

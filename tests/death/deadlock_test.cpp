@@ -28,13 +28,14 @@ void channel(unsigned workers) {
   });
 }
 
-// Does the same without random decisions, so that the receiver runs on the stack of its joiner.
+// Causes the same deadlock without random decisions, so that the receiver runs on the stack of its
+// joiner.
 void in_place(unsigned workers) {
   const weft::base::shake::Still still;
   channel(workers);
 }
 
-// Does the same with a receiver that has started on a separate stack.
+// Causes the same deadlock with a receiver that has started on a separate stack.
 void handle(unsigned workers) {
   weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Channel<int> channel;
@@ -86,7 +87,7 @@ void only_a_signal_wakes() {
   std::abort();
 }
 
-// A deadlock whose handler makes a forbidden wait.
+// Causes a deadlock whose handler makes a forbidden wait.
 void with_handler(void (*wait)()) {
   weft::run({.workers = 2, .on_deadlock = [wait](std::string_view) { wait(); }}, [] {
     weft::Channel<int> channel;
@@ -96,7 +97,7 @@ void with_handler(void (*wait)()) {
 
 TEST_SUITE_BEGIN("death/deadlock");
 
-// The thread sanitizer has a thread, and weft cannot rule out that this thread wakes a fiber.
+// The thread sanitizer starts a thread, and weft cannot rule out that this thread wakes a fiber.
 #ifdef WEFT_TEST_TSAN
 #define DEADLOCK_TEST_CASE(sentence, text, ...)            \
   TEST_CASE(sentence) { MESSAGE(weft::test::kNoVerdict); } \

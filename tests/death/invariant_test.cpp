@@ -1,4 +1,4 @@
-// Invariants that are checked at run time.
+// Tests invariants that are checked at run time.
 #include <weft/detail/invariant.hpp>
 
 #include "tests/support/death_test.hpp"

@@ -1,4 +1,4 @@
-// Misuse ends the program with a sentence that describes it.
+// Tests that misuse ends the program with a sentence that describes the misuse.
 #include <unistd.h>
 #include <cstring>
 #include <mutex>

@@ -1,4 +1,5 @@
-// The system gives no more stacks: a caller gets the error, or the process reports it and ends.
+// Tests what happens when the system gives no more stacks: a caller gets the error, or the process
+// reports the error and ends.
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// Stack overflows are reported by name; other faults go to the previous handler.
+// Tests stack overflows, whose report has a name, and other faults, which the previous handler
+// gets.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// A failed check shows all fibers before it ends the process.
+// Tests that a failed check lists all fibers before it ends the process.
 #include <sstream>
 #include <string>
 #include <thread>
@@ -39,7 +39,8 @@ void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
 
 TEST_SUITE_BEGIN("death/panic_dump");
 
-// The id is not 0, which means a plain thread. That process has had no fiber before.
+// The id is not 0, which means a plain thread. The new process of this test has had no fiber
+// before.
 DEATH_TEST_CASE("the first fiber of a process has the id 1", "this is fiber 1 ") {
   weft::run({.workers = 1}, [] {
     const std::string sentence = "this is fiber " + std::to_string(weft::this_fiber::id());

@@ -1,4 +1,4 @@
-// Places where a fiber must not leave its thread.
+// Tests places where a fiber must not leave its thread.
 #include <mutex>
 #include <shared_mutex>
 #include <weft/channel.hpp>

@@ -92,7 +92,7 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
   return answer;
 }
 
-// A name server on loopback, by UDP and TCP.
+// Runs a name server on loopback, over UDP and TCP.
 class NameServer {
  public:
   NameServer() {
@@ -115,7 +115,7 @@ class NameServer {
   }
 
   [[nodiscard]] Address address() const { return tcp_.local_address().value; }
-  // The questions that have been asked.
+  // The questions that the server has received.
   Channel<Question> asked{1000};
 
  private:
@@ -162,7 +162,7 @@ bool has(const std::vector<Address>& all, const Address& one) {
 }
 Address address(std::string_view text) { return Address::parse(text).value; }
 
-// Returns options with which no answer of this server is late, however slow the machine is.
+// Returns options with timeouts so long that no answer is late, however slow the machine is.
 dns::ResolverOptions patient(std::vector<Address> servers) {
   return {.servers = std::move(servers), .attempt_time = 5min, .resolution_delay = 5min};
 }

@@ -136,11 +136,11 @@ bool has_children() {
   return ::waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-// A started program has ended when the call returns, whatever has failed.
+// Checks that a started program has ended when the call returns, whatever has failed.
 void run(const std::vector<std::string>& arguments) {
   std::error_code error;
   weft::io::CommandResult result;
-  // This check itself must not fail.
+  // Injected faults must not reach this check.
   const auto demand_none_left = [] {
     (void)weft::test::disarm();
     demand(!has_children(), "no program is left behind");

@@ -41,8 +41,8 @@ using weft::test::sweep_in_runtime;
 
 constexpr int kMany = 100;  // Addresses of long.test: too many for a datagram.
 
-// A name server without faults: a thread of the process that starts the failing processes. Each
-// name has the loopback device's addresses of both kinds, except none.test and long.test.
+// Runs a name server without faults, as a thread of the process that starts the failing processes.
+// Each name except none.test and long.test has the loopback device's IPv4 and IPv6 addresses.
 class NameServer {
  public:
   NameServer() {
@@ -150,7 +150,7 @@ class NameServer {
   std::thread thread_;
 };
 
-// The process with the server sets it.
+// The process that runs the name server sets this port.
 std::uint16_t server_port = 0;
 
 // The timeouts are long, so that a slow server does not count as lost.
@@ -223,7 +223,7 @@ TEST_CASE("the c-ares resolver returns the addresses or an error when an allocat
   }
 }
 
-// The first two addresses refuse; the third accepts.
+// Dials three addresses: the first two refuse; the third accepts.
 void dial_all() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);
@@ -233,7 +233,7 @@ void dial_all() {
   auto [stream, error] = weft::net::dial(all, Deadline::after(20s));
   expect_none(error);
 }
-// Does the same, but the resolver returns the address with a server later.
+// Dials several addresses; the resolver returns the only address with a server later.
 void dial_late() {
   struct Late final : weft::net::AnyResolver {
     explicit Late(const Address& address) : here(address) {}
@@ -257,7 +257,7 @@ void dial_late() {
       weft::net::dial("host.test:1", {.resolver = &resolver}, Deadline::after(20s));
   expect_none(error);
 }
-// Does the same, after a lookup of a name.
+// Dials a name, after a lookup of its addresses.
 void dial_name() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);

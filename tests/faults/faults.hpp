@@ -75,8 +75,8 @@ struct Fault {
   unsigned stride = 1;  // Tries only each `stride`-th number, for very frequent calls.
 };
 
-// Counts the calls from now on, beginning with 1; the call with that number fails. Only one fault
-// can be armed at a time.
+// Counts the calls from now on, beginning with 1. The call with `number` fails. Only one fault can
+// be armed at a time.
 void arm(const Fault& fault, std::uint64_t number) noexcept;
 // From now on, each call fails by chance, once in `one_in` calls, with one of the usual errors of
 // its kind. Calls that a runtime makes only at its start do not fail.
@@ -84,7 +84,7 @@ void arm_by_chance(std::uint64_t one_in) noexcept;
 // Ends the injection, and returns whether a call has failed.
 bool disarm() noexcept;
 
-// The resources held through the replaced calls, without the C library's own.
+// Counts the resources that the replaced calls hold, without the C library's own.
 struct Held {
   std::int64_t blocks = 0;        // operator new allocates these.
   std::int64_t blocks_below = 0;  // OpenSSL and c-ares allocate these.

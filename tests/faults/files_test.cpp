@@ -25,7 +25,8 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 
-// A folder to work in, whose own calls never fail. The scenario has a separate process.
+// Provides a folder to work in, whose own calls never fail. The scenario runs in a separate
+// process.
 class Folder {
  public:
   Folder() { demand(::mkdtemp(path_) != nullptr && ::chdir(path_) == 0, "there is a folder"); }
@@ -87,7 +88,7 @@ TEST_CASE("a file call returns an error when an allocation fails or no thread ca
   sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
-// A reader finds the old text or the new one.
+// Checks that a reader finds the old text or the new text.
 void replace() {
   const Folder folder;
   const std::string old = "old";
@@ -116,7 +117,7 @@ TEST_CASE("a file is replaced completely or stays unchanged when a system call f
                    {std::make_error_code(std::errc::not_enough_memory)});
 }
 
-// A directory to which a link in a removed directory leads.
+// Creates a directory, and a link to it in a directory that the test removes.
 class Linked {
  public:
   Linked() {

@@ -1,5 +1,5 @@
-// Tests guards if the kernel has no lightweight guards, as on Linux before 6.13, and under filters
-// of system calls.
+// Tests guards on kernels without lightweight guards, as before Linux 6.13, and under system call
+// filters.
 #include <doctest/doctest.h>
 #include <unistd.h>
 

@@ -66,7 +66,7 @@ const std::string& text_of_file() {
 
 enum class What : std::uint8_t { bodies, file, idle };
 
-// The client keeps two connections, and closes one after the other when no request needs them.
+// Makes the client keep two connections, and close one after the other when no request needs them.
 void let_two_be_idle(const std::string& url, const weft::http::Server& server) {
   weft::http::Client client({.idle = 10ms});
   auto [one, failed] = client.get(url, Deadline::after(20s));

@@ -29,7 +29,7 @@ std::atomic<bool> armed{false};
 std::atomic<bool> came{false};
 std::atomic<std::uint64_t> calls{0};
 Fault fault{};
-// Like `fault`, it is written before `armed`.
+// As with `fault`, arm() writes it before `armed`.
 std::uint64_t first = 0;
 std::uint64_t chances = 0;  // One call in `chances` fails; 0: call number `first` fails.
 
@@ -134,7 +134,7 @@ void arm(const Fault& wanted, std::uint64_t number) noexcept {
   armed.store(true);
 }
 
-// The numbers continue, so that different calls fail each time.
+// The count of calls continues after the last pause, so that different calls fail each time.
 void arm_by_chance(std::uint64_t one_in) noexcept {
   (void)test_seed();  // Reads the seed now, because that makes calls.
   chances = one_in;

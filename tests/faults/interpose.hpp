@@ -13,8 +13,8 @@ namespace weft::test {
 
 // Returns the error with which this call must fail, or 0.
 int fault_of(Call call) noexcept;
-// Returns one of the usual errors of its kind, once in `one_in` calls; otherwise 0. The call's
-// number and the test's seed decide.
+// Returns one of the usual errors of this kind of call, once in `one_in` calls; otherwise 0. The
+// call's number and the test's seed decide.
 int error_by_chance(Call call, std::uint64_t number, std::uint64_t one_in) noexcept;
 // Returns whether this call must fail, and then sets errno.
 bool fails(Call call) noexcept;
@@ -35,8 +35,8 @@ void release_below(void* memory) noexcept;
 void count_answers(int difference) noexcept;
 
 // Imitates the kernel's further effects: a broken connection is broken for both sides. After EAGAIN
-// or a partial transfer, the caller gets an edge, as if data came later: registering the descriptor
-// again makes the kernel report its state.
+// or a partial transfer, registers the descriptor again. The kernel then reports its state, as if
+// data had come later.
 void follow_up(int descriptor, long moved) noexcept;
 
 }  // namespace weft::test

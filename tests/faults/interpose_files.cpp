@@ -30,7 +30,7 @@ int open(const char* path, int flags, ...) {
 FILE* fopen(const char* path, const char* mode) {
   return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
 }
-// The function above is fopen64 in programs with large files.
+// In programs with large files, the function above is fopen64, so this one replaces fopen.
 FILE* open_stream(const char* path, const char* mode) asm("fopen");
 FILE* open_stream(const char* path, const char* mode) {
   return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
@@ -102,7 +102,7 @@ int unlinkat(int folder, const char* path, int flags) noexcept {
 int mkdir(const char* path, mode_t mode) noexcept {
   return fails(Call::make_directory) ? -1 : real<decltype(mkdir)>("mkdir")(path, mode);
 }
-// Only directories are opened in this way, without a mode.
+// The callers open only directories in this way, and pass no mode.
 int openat(int folder, const char* path, int flags, ...) {
   using Function = int(int, const char*, int, ...);
   return fails(Call::open_directory) ? -1 : real<Function>("openat")(folder, path, flags);

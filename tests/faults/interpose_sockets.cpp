@@ -17,8 +17,8 @@
 namespace weft::test {
 namespace {
 
-// Returns false if the call must fail. If it must be short, `piece` replaces the pieces of the
-// message.
+// Returns false if the call must fail. If the call must move fewer bytes, `piece` replaces the
+// pieces of the message.
 bool may_move(Call call, msghdr& message, iovec& piece) noexcept {
   const int error = fault_of(call);
   if (error > 0) errno = error;
@@ -35,7 +35,7 @@ bool holds = false;
 int held_count = 0;
 std::condition_variable held_changed;
 
-// Waits for a while if the name is a held one; returns whether it is.
+// Waits for a while if a test holds lookups of this name; returns whether it does.
 bool wait_if_held(const char* host) {
   if (host == nullptr || std::string_view(host) != "held.test") return false;
   std::unique_lock lock(held_mutex);

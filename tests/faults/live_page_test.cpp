@@ -44,7 +44,7 @@ std::string ask(const Address& address, const std::string& path) {
   }
 }
 
-// Each answer is whole or absent: a shortage of memory truncates none.
+// Checks that each answer is whole or absent: a shortage of memory must truncate none.
 void read_all_pages() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);

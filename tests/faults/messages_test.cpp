@@ -151,7 +151,7 @@ TEST_CASE(
                    kOtherEnd);
 }
 
-// Does the same with a file whose bytes must come from the disk.
+// Sends bytes in pieces, and then a file that the system must read from the disk.
 void pieces_from_disk() {
   (void)weft::files::list_directory(".");  // Makes the objects that files/ keeps forever.
   pieces();

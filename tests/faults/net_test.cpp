@@ -45,8 +45,8 @@ void echo(weft::net::TcpStream& stream) {
 }
 
 // Serves the clients one after the other, and retries after errors of the process (EMFILE), as a
-// server does. An error of the listener ends the loop, and all connections that are not accepted
-// yet.
+// server does. An error of the listener ends the loop, and closes all connections that are not
+// accepted yet.
 void serve(weft::net::TcpListener& listener) {
   std::vector<weft::JoinHandle<void>> connections;
   const CloseAtEnd close_at_end{listener};

@@ -1,4 +1,4 @@
-// The common parts of scenarios with sockets.
+// Declares what scenarios with sockets share.
 #pragma once
 
 #include <cerrno>
@@ -24,7 +24,7 @@ inline Documented of_other_side(std::initializer_list<std::error_code> more) {
   return errors;
 }
 
-// Closes the listener: without a server, no client may wait in its queue.
+// Closes the listener at the end of a server, so that no client waits in its queue in vain.
 struct CloseAtEnd {
   net::TcpListener& listener;
   ~CloseAtEnd() { listener.close(); }

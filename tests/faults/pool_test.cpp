@@ -99,7 +99,7 @@ TEST_CASE("async() and run() return their results or throw when an allocation fa
   sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-// Each call of the pool is the first one on its fiber, or needs a new worker.
+// Makes calls of the pool that are each the first on their fiber, or need a new worker.
 template <unsigned kWorkers>
 void call_function() {
   weft::Runtime runtime({.workers = kWorkers});
@@ -152,7 +152,7 @@ void submit_with_options() {
     demand(done.load() == accepted, "what was accepted has run");
   });
 }
-// The group has room for the first exception.
+// Checks that a group keeps the first exception, which needs no allocation.
 void throw_in_group() {
   weft::Runtime runtime({.workers = 2});
   runtime.run([] {
@@ -176,7 +176,7 @@ TEST_CASE("a task with a key and a priority runs or is refused when an allocatio
   sweep(&submit_with_options, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-// A sub-pool waits in the queue of a pool that itself has to wait.
+// Lets a sub-pool wait in the queue of a pool that itself waits.
 void wait_in_line_of_lines() {
   weft::Runtime runtime({.workers = 1});
   runtime.run([] {

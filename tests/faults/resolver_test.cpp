@@ -1,4 +1,4 @@
-// Lookups through the system's resolver, while it does not answer.
+// Tests lookups through the system's resolver, while it does not answer.
 #include <netdb.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ FIBER_TEST_CASE(
     const HeldLookUps held;
     auto asked = weft::spawn([&] { return look_up(resolver, source.get_token()); });
     weft::blocking([&] { held.await(1); });
-    // There is only one thread.
+    // The resolver has only one thread, so a second lookup waits for it in the queue.
     CHECK(look_up(resolver, Deadline::after(2ms)) == Errc::timed_out);
     auto stopped = weft::spawn([&] { return look_up(resolver, source.get_token()); });
     patient = weft::spawn([&] { return look_up(resolver, {}); });
@@ -51,10 +51,10 @@ FIBER_TEST_CASE(
     CHECK(stopped.join() == Errc::cancelled);
   }
   CHECK(patient.join() == std::error_code(EAI_NONAME, weft::net::resolver_category()));
-  // Questions that were abandoned in the queue were never asked.
+  // The resolver never started the lookups that their callers abandoned in the queue.
   CHECK(resolver.stats().finished == 2);
   CHECK(!resolver.resolve("localhost", 80).value.empty());
-  // The shared resolver does the same.
+  // The shared resolver behaves in the same way.
   const HeldLookUps held;
   CHECK(weft::net::resolve("held.test", 80, Deadline::after(2ms)).error == Errc::timed_out);
   CHECK(weft::net::resolve("held.test", 80, source.get_token()).error == Errc::cancelled);

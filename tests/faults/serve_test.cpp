@@ -43,7 +43,7 @@ using weft::test::sweep_in_runtime;
 const Documented kOtherSide =
     weft::test::of_other_side({std::error_code(ECONNREFUSED, std::system_category())});
 
-// Sends two questions over a connection that has no fiber between them.
+// Sends two questions over a connection that occupies no fiber between the questions.
 void ask(const Address& address) {
   auto [stream, refused] = TcpStream::connect(address, Deadline::after(20s));
   expect_none(refused);
@@ -54,7 +54,7 @@ void ask(const Address& address) {
   }
 }
 
-// A fault of one connection does not affect others: a later client is served.
+// Checks that a fault of one connection does not affect others: the server serves a later client.
 void serve_with(weft::net::ServerOptions options) {
   options.grace = 1s;
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));

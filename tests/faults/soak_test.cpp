@@ -1,4 +1,4 @@
-// A service continues while many calls fail by chance.
+// Tests that a service continues while many calls fail by chance.
 #include <unistd.h>
 
 #include <array>
@@ -46,17 +46,17 @@ using weft::test::Random;
 
 constexpr std::uint64_t kChances = 50;
 constexpr auto kLong = 20s;
-// The longest time in seconds until the next pause; each caller's limit is a part of it.
+// The longest time in seconds until the next pause. The deadlines of all callers are shorter.
 constexpr unsigned kPatience = 120;
 
-// Seconds with faults: WEFT_SOAK_SECONDS, or a few.
+// Returns for how long faults happen: WEFT_SOAK_SECONDS, or a few seconds.
 std::chrono::seconds length_of_soak() {
   const char* text = std::getenv("WEFT_SOAK_SECONDS");
   return std::chrono::seconds(text != nullptr ? std::strtol(text, nullptr, 10) : 3);
 }
 
-// An echo server whose handlers run in a pool, an HTTP server, and the pool. They start and end
-// without faults.
+// Runs an echo server whose handlers run in a pool, an HTTP server, and the pool. All three start
+// and end without faults.
 class Service {
  public:
   Service() {
@@ -135,7 +135,7 @@ void ask(weft::http::Client& client, const std::string& url, Random& random) {
   expect_none(failed);
   const auto [text, broken] = reply.read_all(Deadline::after(kLong));
   expect_none(broken);
-  // 400: the server could not read the body.
+  // The server answers 400 if it could not read the body.
   if (reply.status() == 500 || reply.status() == 503 || reply.status() == 400) {
     expect_none(std::make_error_code(std::errc::resource_unavailable_try_again));
   }
@@ -173,7 +173,7 @@ void run_command() {
   demand(result.output == "said\n", "what a program writes is read");
 }
 
-// Fibers that repeat an action, with pauses without faults.
+// Runs fibers that repeat an action, and pauses in which no faults happen.
 class Work {
  public:
   explicit Work(Service& service) : service_(service) {

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::test::Call;
 
-// The only worker's fiber computes until the stall is reported.
+// Computes in the only worker's fiber until the monitor reports the stall.
 void tell_of_stall() {
   std::atomic<std::size_t> told{0};
   weft::Runtime runtime({.workers = 1, .stall = 1ms, .on_stall = [&told](const auto& report) {

@@ -23,9 +23,9 @@
 namespace weft::test {
 namespace {
 
-// Seconds for the three runs of one process.
+// The time limit, in seconds, for the three runs of one process.
 constexpr unsigned kPatience = 120;
-// A scenario with more calls of a kind is too large for a run per call.
+// If a scenario makes more calls of a kind, a run for each call would take too long.
 constexpr std::uint64_t kMostCalls = 3000;
 
 // A scenario to run, with all permitted effects of a fault.
@@ -34,7 +34,7 @@ struct Play {
   bool in_runtime;
   const Documented& documented;
 
-  // Calls `begin` first; faults begin there.
+  // Calls `begin` first, which starts the faults.
   template <class Begin>
   void run(Begin begin) const {
     if (!in_runtime) {
@@ -63,7 +63,7 @@ enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
 
 void on_alarm(int) {
   (void)disarm();
-  alarm(3);  // The list may wait for a lock forever.
+  alarm(3);  // Printing the list may wait for a lock forever.
   signal(SIGALRM, SIG_DFL);
   std::cerr << "it hangs; its fibers:" << std::endl;
   dump_fibers(std::cerr);
@@ -94,7 +94,7 @@ struct Books {
 };
 
 Books read_books() {
-  // The kernel forgets a joined thread a moment later.
+  // The kernel still counts a joined thread for a moment.
   std::size_t threads = TestGuard::count_threads();
   for (int tries = 0; threads > 1 && tries < 2000; ++tries) {
     usleep(1000);
@@ -125,7 +125,7 @@ std::string growth(const Books& before, const Books& after, const Fault* fault) 
   return text.str();
 }
 
-// `when` describes the moment.
+// `when` describes the moment of the check for the message.
 void demand_nothing_left(const Books& before, const Fault* fault, const char* when = "") {
   if (const std::string left = growth(before, read_books(), fault); !left.empty()) {
     fail("left behind" + std::string(when) + ": " + left);
@@ -172,7 +172,7 @@ void play_with_fault(const Play& play, const Fault& fault, std::uint64_t number)
   _exit(came ? kPassed : kNoFault);
 }
 
-// A process that runs a scenario and then ends.
+// Starts a process that runs a scenario and then ends.
 class Child {
  public:
   template <class Body>
@@ -192,13 +192,13 @@ class Child {
       body();
     }
   }
-  // Waits for its end; call it once.
+  // Waits for the end of the process; call it once.
   [[nodiscard]] int status() const {
     int status = 0;
     waitpid(process_, &status, 0);
     return status;
   }
-  // Returns its output; call it once, after its end.
+  // Returns the output of the process; call it once, after the process has ended.
   [[nodiscard]] std::string output() const {
     std::string text;
     std::rewind(output_);

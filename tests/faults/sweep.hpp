@@ -19,8 +19,8 @@ namespace weft::test {
 
 using Scenario = void (*)();
 
-// The ends that a scenario may have, besides its return: std::bad_alloc, and a std::system_error
-// whose code is in here or stands for the fault's own number.
+// The errors with which a scenario may end instead of returning. It may also throw std::bad_alloc,
+// or a std::system_error with the fault's own number.
 using Documented = std::vector<std::error_code>;
 
 void sweep(Scenario scenario, std::initializer_list<Fault> faults,
@@ -41,7 +41,7 @@ void still_alive(unsigned seconds) noexcept;
 
 // Ends a scenario with the error, which must be documented.
 void expect_none(std::error_code error);
-// A condition that must hold in every run; the process ends otherwise.
+// Checks a condition that must be true in every run; otherwise ends the process.
 void demand(bool condition, const char* sentence);
 
 }  // namespace weft::test

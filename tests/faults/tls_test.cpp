@@ -36,7 +36,7 @@ using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 namespace tls = weft::tls;
 
-// The process that starts the child processes makes them first.
+// The parent process creates the certificates before it starts the child processes.
 const Certificates& certificates() {
   static const Certificates* const made = [] {
     static Certificates all;
@@ -47,7 +47,7 @@ const Certificates& certificates() {
   return *made;
 }
 
-// The place of the fault determines which of OpenSSL's errors comes. OpenSSL allocates some ten
+// OpenSSL reports a different error for each place of the fault. OpenSSL allocates some ten
 // thousand times to read a few files.
 constexpr unsigned kStride = 61;
 
@@ -102,7 +102,7 @@ std::string text_of(std::size_t size) {
   return text;
 }
 
-// Sends back what comes, until the end of the stream.
+// Sends back all bytes that arrive, until the end of the stream.
 std::error_code echo(TcpStream tcp, const tls::Context& context) {
   auto [stream, refused] = tls::Stream::accept(std::move(tcp), context, Deadline::after(20s));
   if (refused) return refused;
@@ -157,7 +157,7 @@ void visit(const Contexts& contexts) {
     error = talk(std::move(connected), contexts.client);
   } catch (...) {
     thrown = std::current_exception();
-    connected = {};  // Closes it if it was not accepted.
+    connected = {};  // Closes it if the server did not accept it.
   }
   const std::error_code of_server = server.join();
   if (thrown) std::rethrow_exception(thrown);

@@ -1,4 +1,4 @@
-// A visit to a parked stack finds the calls of its fiber, and does not change the stack.
+// Tests that a visit to a parked stack finds the calls of its fiber, and does not change the stack.
 #include "fibers/calls/backtrace.hpp"
 
 #include <doctest/doctest.h>

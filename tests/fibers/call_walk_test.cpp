@@ -18,7 +18,7 @@ using weft::fibers::ThreadImage;
 
 TEST_SUITE_BEGIN("fibers/call_walk");
 
-// Copies this much of the caller's stack, beginning here.
+// The number of bytes that take_image() copies from the stack, upward from its own frame.
 constexpr std::size_t kBytes = 4096;
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
@@ -33,7 +33,7 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
   image.copy_stack(frame + kBytes);
 }
 
-// Returns the address of a finished call, which may remain on the stack.
+// Returns its return address, which may remain on the stack after the call.
 [[gnu::noinline]] const void* here() { return __builtin_return_address(0); }
 [[gnu::noinline]] const void* earlier_call() {
   // The walk would not accept a call in the first few bytes of a function.

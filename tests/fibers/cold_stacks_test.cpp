@@ -76,7 +76,7 @@ TEST_CASE("after a sort, free stacks with guards are taken before free stacks wi
   CHECK(cold.bare() == kBlock);
 }
 
-// Compares the stacks with sets.
+// Compares the recorded stacks with std::set objects.
 TEST_CASE(
     "the set of free stacks loses, duplicates or mislabels no stack under random operations") {
   weft::test::Random random;

@@ -20,7 +20,7 @@ constexpr bool kAssembly = false;
 #else
 constexpr bool kAssembly = true;
 #endif
-// True if a jump saves the floating-point control registers of its caller.
+// Is true if a jump saves the floating-point control registers of its caller.
 #if defined(WEFT_CONTEXT_BOOST) && defined(__x86_64__)
 constexpr bool kSavesRounding = true;
 #else
@@ -30,7 +30,7 @@ constexpr bool kSavesRounding = false;
 // Switches notify the sanitizers, but bare jumps do not.
 #define BARE_TEST_CASE(sentence) TEST_CASE(sentence* doctest::skip(weft::fibers::kSanitized))
 
-// A separate stack for `entry`, until the test ends.
+// Runs `entry` on a separate stack, which lives until the test ends.
 class Partner {
  public:
   explicit Partner(void (*entry)(Arrival))
@@ -236,7 +236,7 @@ double third() {
   }
 }
 
-// The rule of docs/getting_started.md.
+// Tests the rule of docs/getting_started.md.
 BARE_TEST_CASE(
     "a fiber that restores the rounding mode before it waits does not change the mode elsewhere") {
   Partner partner(&round_upward_for_a_while);

@@ -32,7 +32,7 @@ TEST_CASE("the time at which a fiber became ready is stored to within one tick")
   Fiber fiber;
   Stack stack;
   fiber.bind(stack);
-  // Tests a day around each of some moments, including moments at which the ticks wrap around.
+  // Tests one day around each of several moments, including moments at which the ticks wrap around.
   constexpr std::int64_t kDay = std::int64_t{24} * 3'600 * 1'000'000'000;
   for (const std::int64_t moment : {std::int64_t{0}, kTick << 31, kTick << 32, 1'000 * kDay}) {
     for (const std::int64_t distance : {-kDay, -kTick, std::int64_t{0}, kTick, kDay}) {

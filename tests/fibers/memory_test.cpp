@@ -1,5 +1,5 @@
-// The numbers in docs/memory.md. Only this file and the document have them: a change of a field
-// must change both.
+// Checks the numbers in docs/memory.md. If a field changes, the numbers in this file and in the
+// document must change, too.
 #include <doctest/doctest.h>
 
 #include <cstddef>

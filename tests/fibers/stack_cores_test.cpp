@@ -43,7 +43,7 @@ TEST_CASE("core files contain the stacks in use, and no free or unused stacks") 
   const bool has_guards = space.guard_kind() == weft::fibers::GuardKind::lightweight;
   const std::size_t in_core = has_guards ? stride : stride - kGuardBytes;
   const char* const first = lowest - kGuardBytes;
-  // The rest of the last block, and some stacks that have never been taken.
+  // The range includes the rest of the last block, and some stacks that were never taken.
   const char* const last = first + (kTaken + 2 * kBlock) * stride;
   CHECK(bytes_in_core(first, last) == kTaken * in_core);
 
@@ -68,7 +68,7 @@ TEST_CASE("core files contain the stacks in use, and no free or unused stacks") 
 TEST_CASE(
     "core files omit the unused parts of as many stacks as the limit on memory mappings allows") {
   if (!shows_flags_of_mappings()) return;
-  constexpr std::size_t kParked = 32;  // The number that is taken at once.
+  constexpr std::size_t kParked = 32;  // The number of stacks that one take() returns.
   constexpr std::size_t kCut = 7;
   StackSpace space(&Coroutine::entry);
   Stack* const all = take_stacks(space, kParked);

@@ -1,4 +1,4 @@
-// Stacks without a scheduler, for tests that run a function on one.
+// Provides stacks without a scheduler, for tests that run a function on such a stack.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ struct ThreadStack {
   return mine;
 }
 
-// A body that runs on a separate stack, one resume() at a time.
+// Runs a body on a separate stack, one resume() at a time.
 class Coroutine {
  public:
   explicit Coroutine(fibers::Stack* its_stack) : stack(its_stack) {}
@@ -42,7 +42,7 @@ class Coroutine {
     starting() = this;
     fibers::switch_to(mine.state, mine.stack, *stack, &nothing, nullptr);
   }
-  // The body calls it to return to the thread that has resumed it.
+  // The body calls suspend() to return to the thread that called resume().
   void suspend() { fibers::switch_to(this_thread().state, *stack, *caller_, &nothing, nullptr); }
   // The entry function of the stacks, for StackSpace.
   static void entry(fibers::Arrival arrival) {

@@ -254,7 +254,7 @@ TEST_CASE("a task reports its callable's type even after the callable is destroy
   CHECK(known_while_running);
   CHECK(!task);
   CHECK(*task.type_hint() == typeid(Callable));
-  // The variable is reused: its former content is not destroyed a second time.
+  // The test reuses the variable, and its former content is not destroyed a second time.
   task = Task(Wrapping{});
   CHECK(*task.type_hint() == typeid(int));
 }

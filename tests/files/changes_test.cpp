@@ -107,7 +107,7 @@ TEST_CASE("a ChangeWatch reports changes as lost when the system has dropped the
     MESSAGE("not tried: the queue of changes is long");
     return;
   }
-  // Equal consecutive changes are reported once.
+  // The watch reports equal consecutive changes once.
   std::ofstream first(path + "a");
   std::ofstream second(path + "b");
   for (std::size_t i = 0; i <= most; ++i) ((i % 2 == 0 ? first : second) << 'x').flush();

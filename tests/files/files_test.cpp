@@ -104,7 +104,7 @@ FIBER_TEST_CASE("data written to a file is read back, as a whole and in parts at
     CHECK(file.write_all(bytes("x"), far).error == std::errc::file_too_large);
   }
   CHECK(file.size().value == 100 + text.size());
-  // Files of /proc, which have no size.
+  // Files in /proc report a size of 0.
   CHECK(files::read_file("/proc/self/stat").value.starts_with(std::to_string(::getpid())));
 }
 
@@ -283,7 +283,7 @@ FIBER_TEST_CASE(
   files::Walk walk(folder.path());
   CHECK(walk.next(stop.get_token()).error == Errc::cancelled);
   CHECK(walk.next(Deadline::past()).error == Errc::timed_out);
-  // Not every file system reports what it has in memory.
+  // Not every file system reports which bytes it has in memory.
   if (is_immediate) {
     std::string text(9, '\0');
     const auto read = [&, &opened = file] {
@@ -318,12 +318,12 @@ FIBER_TEST_CASE("a read of a partly cached range of a file uses a thread") {
   const auto holds = [&](std::uint64_t offset) {
     return !files::read_now(file.get(), byte, offset).would_wait();
   };
-  // File systems may hold more, or not report it.
+  // File systems may hold more bytes in memory, or may not report which.
   if (holds(0) && holds(kSize - 1) && !holds(kSize / 2)) {
     CHECK(!files::is_cached_hint(file.get(), 0, kSize));
   }
   CHECK(!files::bring_in(file.get(), 0, kSize, {}));
-  // Repeats if the system has dropped some of it from memory meanwhile.
+  // Repeats if the system has dropped some bytes from memory meanwhile.
   while (holds(0) && !files::is_cached_hint(file.get(), 0, kSize)) {
     CHECK(!files::bring_in(file.get(), 0, kSize, {}));
   }

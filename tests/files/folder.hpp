@@ -1,4 +1,4 @@
-// A folder for the files of a test.
+// Makes a folder for the files of a test.
 #pragma once
 
 #include <doctest/doctest.h>

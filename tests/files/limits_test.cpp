@@ -26,7 +26,7 @@ TEST_SUITE_BEGIN("files/limits");
 
 namespace {
 
-// While it lives, no thread of the group is free.
+// Occupies all threads of the group while this object lives.
 class TakenThreads {
  public:
   TakenThreads() {
@@ -66,7 +66,7 @@ bool needs_thread(Call call) {
   return files::file_group().stats().finished != before;
 }
 
-// Checks that each call ends at the limit `until`, with `expected`.
+// Checks that `until` ends each call, with the error `expected`.
 template <class Error>
 void give_up(const Folder& folder, const Until& until, Error expected) {
   auto [file, unopened] = File::open(folder / "there", kNew);

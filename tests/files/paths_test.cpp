@@ -119,7 +119,7 @@ FIBER_TEST_CASE("remove_all() stays inside the tree when a directory becomes a l
       if (::renameat2(AT_FDCWD, inner.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE) == 0) {
         ++exchanges;
       } else if (errno == EINVAL || errno == ENOSYS) {
-        exchanges += 1000;  // The file system does not support it.
+        exchanges += 1000;  // The file system cannot exchange them.
       }
     }
   });

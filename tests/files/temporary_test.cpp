@@ -93,7 +93,8 @@ FIBER_TEST_CASE("a temporary file is removed even if the caller's context has en
 
 FIBER_TEST_CASE("no temporary file remains when a deadline ends the file's creation") {
   const Folder folder;
-  // The limit comes at any moment: before the thread begins, while it makes the file, or after.
+  // The deadline passes at any moment: before the thread begins, while it makes the file, or
+  // afterwards.
   for (int i = 0; i < 100; ++i) {
     const auto limit = std::chrono::microseconds(2 * i);
     const auto file = TemporaryFile::create({.folder = folder.path()}, Deadline::after(limit));

@@ -1,5 +1,5 @@
-// Chunked bodies: the data must be the same however the bytes are split, and however little a
-// caller requests at a time.
+// Fuzzes chunked bodies: the data must be the same however the bytes are split, and however few
+// bytes a caller requests at a time.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

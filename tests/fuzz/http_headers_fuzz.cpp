@@ -1,4 +1,4 @@
-// Values of headers that the server parses: lists, qualities, dates.
+// Fuzzes values of headers that the server parses: lists, qualities, dates.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Heads of requests: for any bytes, the parser must find the same lines however the bytes are
-// split. An accepted head must obey the rules that all readers must interpret alike.
+// Fuzzes heads of requests: for any bytes, the parser must find the same lines however the bytes
+// are split. An accepted head must obey the rules that all readers must interpret alike.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

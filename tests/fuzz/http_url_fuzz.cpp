@@ -1,5 +1,5 @@
-// URLs, references and dates: an accepted text can be put into a request unchanged, and is parsed
-// to the same value again.
+// Fuzzes URLs, references and dates. An accepted text must fit into a request unchanged, and a
+// second parse must give the same value.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -15,7 +15,7 @@
 
 namespace {
 
-// Keeps its worker. It is not inlined.
+// Keeps its worker busy forever. The function is not inlined.
 [[gnu::noinline]] void blocks_for_ever() {
   while (true) ::pause();
 }
@@ -43,7 +43,8 @@ int main(int argc, char**) {
     mutex.lock();
     weft::go({.name = "receiver"}, [&] { (void)receives_at_depth(channel, 3); });
     weft::go({.name = "wants mutex"}, [&] { mutex.lock(); });
-    // It has no name, so the list shows the type of its callable: a lambda nested in a lambda.
+    // This fiber has no name, so the list shows the type of its callable: a lambda nested in a
+    // lambda.
     auto nested = weft::spawn([&] { event.wait(); });
     auto parent = weft::spawn({.name = "parent"}, [&] {
       auto child = weft::spawn([&] { event.wait(); });

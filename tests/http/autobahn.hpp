@@ -21,7 +21,7 @@
 
 namespace weft::test {
 
-// The divisor of the suite's sizes and counts.
+// The number by which the tests divide the suite's sizes and counts.
 inline constexpr std::size_t kPart = kSanitized || kEmulated ? 64 : 16;
 
 inline void echo(http::WebSocket& socket) {
@@ -45,7 +45,7 @@ inline std::string binary(std::string_view payload) { return "binary=" + shown(p
 inline std::string pong(std::string_view payload) { return "pong=" + shown(payload) + " "; }
 inline std::string closed(unsigned code) { return "close=" + std::to_string(code) + " "; }
 
-// A client that sends any bytes, and reads frames.
+// Is a client that sends any bytes, and reads frames.
 class Peer {
  public:
   explicit Peer(const HttpServer& server, const std::string& more = {})
@@ -117,7 +117,7 @@ class Peer {
   std::string input_;
 };
 
-// Runs cases, and counts their numbers.
+// Runs cases, and counts them.
 class Suite {
  public:
   explicit Suite(const http::WebSocketOptions& options)
@@ -143,7 +143,7 @@ class Suite {
     CAPTURE(number);
     CHECK(peer.receive_words() == answer);
   }
-  // Does the same, and the client closes; the answer includes that to the close.
+  // Checks a case in which the client also closes. The answer includes the answer to the close.
   void check_well(const std::string& number, const std::string& bytes, const std::string& answer,
                   std::size_t chop = 0) {
     check(number, {bytes + close_frame(1000)}, answer + closed(1000), chop);
@@ -175,7 +175,7 @@ inline std::string fragments(unsigned opcode, std::string_view payload, std::siz
   return bytes;
 }
 
-// Calls run() for 1 to the number of values, with each value.
+// Calls run() with each value and its number, which starts at 1.
 template <class T>
 inline void for_each_numbered(std::initializer_list<T> values,
                               const std::function<void(std::size_t, const T&)>& run) {

@@ -1,4 +1,4 @@
-// The cases 12 and 13 of Autobahn: compressed messages, with all parameters of permessage-deflate.
+// Tests Autobahn's cases 12 and 13: compressed messages, with all parameters of permessage-deflate.
 // Counts, and sizes above 8 KiB, are a fraction of the suite's.
 #include <algorithm>
 #include <cstdint>
@@ -42,7 +42,7 @@ std::string make_data(std::size_t kind) {
 struct Compression {
   std::string offer;
   std::string answer;
-  http::DeflateContext server;  // The client assumes this state.
+  http::DeflateContext server;  // The client assumes that the server has this state.
   http::DeflateContext client;
 };
 

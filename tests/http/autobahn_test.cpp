@@ -1,5 +1,5 @@
-// Autobahn's cases 1 to 5, 7, 9 and 10, by their numbers, with the required answers. The sizes in
-// cases 9 are a fraction of the suite's.
+// Tests Autobahn's cases 1 to 5, 7, 9 and 10, by their numbers, with the required answers. The
+// sizes in cases 9 are a fraction of the suite's.
 #include <string>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Autobahn's cases 6: valid and invalid UTF-8 texts.
+// Tests Autobahn's cases 6: valid and invalid UTF-8 texts.
 #include <array>
 #include <set>
 #include <string>

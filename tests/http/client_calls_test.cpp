@@ -70,7 +70,7 @@ FIBER_TEST_CASE("a CONNECT request has a host and a port, and its answer has no 
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-// A server for one request; `talk` reads and writes.
+// Runs a server for one request; `talk` reads the request and writes the answer.
 class Once {
  public:
   explicit Once(std::function<void(net::TcpStream&)> talk)
@@ -200,7 +200,7 @@ FIBER_TEST_CASE(
     "a client repeats a call once without the Expect header when the server refuses with 417") {
   const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
   Script script({refused, kGood, refused, refused});
-  // One connection at a time: the refusal must not keep the only place.
+  // The client may have only one connection, so the refused call must not keep it.
   http::Client client({.max_per_host = 1, .continue_wait = kNever});
   http::Call call{.method = "PUT",
                   .url = script.url(),

@@ -107,7 +107,7 @@ FIBER_TEST_CASE("a client sends a request for an https URL through a tunnel of i
 }
 
 FIBER_TEST_CASE("a request fails when the client's proxy opens no tunnel") {
-  const HttpServer refusing(&tell);  // It does not support CONNECT.
+  const HttpServer refusing(&tell);  // This server does not support CONNECT.
   const auto error_of = [](const std::string& url) {
     http::Client client({.secure = &make_clear_layer, .proxy = url});
     return client.get("https://example.test/").error;

@@ -1,4 +1,4 @@
-// Tests where redirects lead a client, and what the client sends along.
+// Tests where redirects lead a client, and which headers and bodies the client sends there.
 #include <string>
 #include <utility>
 #include <vector>

@@ -14,7 +14,7 @@ using namespace weft::test;
 
 using http::Cookie;
 
-// A jar; shows what it sends to one URL after headers from other URLs.
+// Holds a jar, and shows which cookies it sends to one URL after headers from other URLs.
 struct Jar {
   http::CookieJar jar;
   explicit Jar(http::CookieJarOptions options = {}) : jar(options) {}

@@ -10,7 +10,7 @@ namespace weft::test {
 
 namespace {
 
-// One or more bytes, or the alternatives in braces.
+// Holds one text, or the alternatives in braces.
 using Choices = std::vector<std::string>;
 
 class LineReader {

@@ -74,7 +74,7 @@ FIBER_TEST_CASE(
     net::TcpStream stream = server.connect();
     const std::size_t half = one.bytes.size() / 2;
     send_text(stream, std::string_view(one.bytes).substr(0, half));
-    detail::yield();  // It waits for nothing: both orders are right.
+    detail::yield();  // The yield waits for no event, because both orders are correct.
     send_text(stream, std::string_view(one.bytes).substr(half));
     (void)stream.shutdown(net::Shutdown::write);
     std::string text = receive_all(stream);

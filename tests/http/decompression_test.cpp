@@ -31,7 +31,7 @@ std::string gzipped(std::string_view text) {
   return all;
 }
 
-// A server whose answers claim that their bytes are compressed.
+// Runs a server whose answers claim that their bytes are compressed.
 class CodedServer {
  public:
   explicit CodedServer(const std::string& body, int status = 200)

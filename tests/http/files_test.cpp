@@ -15,7 +15,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// A server for a folder with some files. The destructor removes the folder.
+// Runs a server for a folder with some files. The destructor removes the folder.
 class Site {
  public:
   Site() : folder_(make_folder()) {

@@ -292,7 +292,7 @@ FIBER_TEST_CASE("a connection stays usable after a handler has used the request 
   }
   std::string pipelined;
   for (int i = 0; i < 20; ++i) pipelined += kGet;
-  send_text(stream, pipelined);  // It stays open: a client that ends its side counts as gone.
+  send_text(stream, pipelined);  // It stays open: a client that closes its side counts as gone.
   for (int i = 0; i < 20; ++i) CHECK(receive_answer(stream).status == 200);
 }
 
@@ -306,7 +306,7 @@ SIM_TEST_CASE("the context of a request ends when the request's deadline has pas
         (void)response.send({});
       },
       options);
-  // A client that ends its side counts as gone.
+  // The server treats a client that closes its side as gone.
   net::TcpStream stream = server.connect();
   send_text(stream, kGet);
   CHECK(receive_answer(stream).status == 504);

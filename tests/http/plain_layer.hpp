@@ -1,4 +1,4 @@
-// A layer of a connection for tests.
+// Declares a layer of a connection for tests.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-// A layer that changes nothing.
+// Passes all bytes through unchanged.
 class PlainLayer final : public http::Layer {
  public:
   explicit PlainLayer(net::TcpStream& stream) : stream_(stream) {}

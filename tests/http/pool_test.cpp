@@ -30,7 +30,7 @@ FIBER_TEST_CASE(
     CHECK(answer.status == 503);
     CHECK_FALSE(answer.has("Connection: close"));
   }
-  // A body that is too large to be read and dropped.
+  // The body is too large for the server to read and drop it.
   const Answer answer =
       ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
   CHECK(answer.status == 503);

@@ -1,5 +1,5 @@
-// Tests limits of progress: a slow but steady client is served, and a client below the minimum rate
-// is dropped.
+// Tests limits of progress: a server serves a slow but steady client, and drops a client below the
+// minimum rate.
 #include <weft/clock.hpp>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>

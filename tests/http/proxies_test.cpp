@@ -34,7 +34,8 @@ void say_client(http::Request& request, http::Response& response) {
   (void)response.send(text.substr(0, text.rfind(':')) + " " + std::string(request.scheme()));
 }
 
-// Keeps the connection until the answer has come: a client that ends its half counts as gone.
+// Keeps the connection until the answer has come: the server treats a client that closes its side
+// as gone.
 Answer ask_kept(const HttpServer& server, std::string_view request) {
   net::TcpStream stream = server.connect();
   return ask_once(stream, request);
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("a server uses only X-Forwarded-For entries that trusted proxies
   CHECK(seen("X-Forwarded-For: 192.0.2.1, unknown\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: fe80::1%1\r\n") == "unknown http");
   CHECK(seen("X-Forwarded-For: \", 203.0.113.5\r\n") == "203.0.113.5 http");
-  // The scheme is that at the position of the address, or the last one.
+  // The server takes the scheme at the position of the address, or the last scheme.
   CHECK(seen("X-Forwarded-For: 9.9.9.9, 192.0.2.1, 10.0.0.2\r\n"
              "X-Forwarded-Proto: http, https, http\r\n") == "192.0.2.1 https");
   CHECK(seen("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http, https\r\n") ==

@@ -74,8 +74,8 @@ SIM_TEST_CASE("a client that connected just before the stop may still send a req
   CHECK(stopped.join());
 }
 
-// Takes half a second of real time, which the other cases about the patience of a stop do not
-// check.
+// Takes half a second of real time. The other cases about the delay of a stop do not check real
+// time.
 FIBER_TEST_CASE_WITH("a client that sends no request delays a stop only briefly",
                      {.workers = {2}}) {
   HttpServer server(say_hello);

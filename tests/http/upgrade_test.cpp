@@ -77,7 +77,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
     send_text(clients.back(), "a\n");
     CHECK(receive_until(clients.back(), "\n") == "1 a\n");
   }
-  // A talk that has answered is about to be idle.
+  // A handler that has answered is about to become idle.
   while (fibers_without_stack() < kClients) this_fiber::yield();
   CHECK(server.server().stats().connections == kClients);
   const std::size_t before = talks;
@@ -248,7 +248,7 @@ SIM_TEST_CASE("a reverse proxy limits its wait for an upgrade and for 100 Contin
   CHECK(ask_through_proxy(silent, upgrade).starts_with("HTTP/1.1 504 "));
   CHECK(ask_through_proxy(silent, post).starts_with("HTTP/1.1 504 "));
   CHECK(world.now() - began < 5s);
-  // The limit ends with the head of a refusal.
+  // The time limit no longer applies after the head of a refusal.
   const std::string refusal = ask_through_proxy(slow, upgrade);
   CHECK(refusal.starts_with("HTTP/1.1 401 "));
   CHECK(refusal.ends_with("\r\n3\r\nsal\r\n0\r\n\r\n"));

@@ -1,4 +1,4 @@
-// A WebSocket client that sends and receives raw bytes.
+// Provides a WebSocket client that sends and receives raw bytes.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Frames as a WebSocket client sends them.
+// Makes frames in the form that WebSocket clients send.
 #pragma once
 
 #include <cstdint>

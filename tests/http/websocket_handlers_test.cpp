@@ -21,7 +21,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-// A server that answers each message, and records what its handlers get.
+// Runs a server that answers each message, and records what its handlers get.
 struct Answering {
   std::atomic<int> opened = 0;
   std::atomic<int> closed = 0;
@@ -41,7 +41,7 @@ struct Answering {
       CHECK(socket.send_text("late") == weft::Errc::closed);
       ++closed;
     };
-    // No timeouts, so only the connection can have a fiber without a stack.
+    // There are no timeouts, so only the connection can have a fiber without a stack.
     (void)http::accept_websocket(request, response,
                                  {.on_open = open, .on_message = pass, .on_close = close},
                                  {.ping = kNever, .message = kNever, .compress = false});
@@ -89,7 +89,7 @@ FIBER_TEST_CASE("a WebSocket with handlers has no stack while it waits for a mes
   CHECK(receive_frame(stream) ==
         "\x81"
         "answer");
-  // A close by another fiber waits for that of the connection, which needs the peer's close frame.
+  // A close by another fiber waits for the connection's fiber, which needs the peer's close frame.
   wait_until_idle();
   auto closing = spawn([&] { return answering.newest->close(4000); });
   CHECK(receive_frame(stream) == server_close(4000));

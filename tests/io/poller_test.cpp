@@ -32,7 +32,7 @@ TEST_SUITE_BEGIN("io/poller");
 
 namespace {
 
-// A socket pair, one end of which a poller watches.
+// Opens a socket pair, one end of which a poller watches.
 class Watched {
  public:
   explicit Watched(Poller& poller) {
@@ -48,7 +48,7 @@ class Watched {
     ::close(other_end_);
   }
   IoHandle* operator->() const noexcept { return handle_; }
-  // Writes a byte; waits until there is room for it.
+  // Writes a byte, after a wait for room if there is none.
   void feed() const {
     while (::write(other_end_, "x", 1) != 1) std::this_thread::yield();
   }
@@ -62,7 +62,7 @@ class Watched {
   int other_end_ = -1;
 };
 
-// A plain thread that polls as a sleeping worker does.
+// Runs a plain thread that polls as a sleeping worker does.
 class PollingThread {
  public:
   explicit PollingThread(Poller& poller)
@@ -186,7 +186,7 @@ TEST_CASE(
   watched.feed();
   CHECK(poller.wait(Deadline::past()) == 0);
   CHECK(watched->read().worth_trying());
-  // The edge is consumed, but no fiber has tried a call yet.
+  // The poller has delivered the edge, but no fiber has tried a call yet.
   CHECK(watched->read().worth_trying());
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }
@@ -314,7 +314,8 @@ TEST_CASE(
   const PollingThread polling_too(poller);
   std::vector<const IoHandle*> seen;
   for (unsigned i = 0; i < rounds; ++i) {
-    // Events for this descriptor may be pending when the next one gets the same record and number.
+    // Events for this descriptor may be pending when the next descriptor gets the same record and
+    // number.
     {
       const Watched early(poller);
       early.feed();

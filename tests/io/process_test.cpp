@@ -44,7 +44,7 @@ void send_signal(int number) {
 
 TEST_SUITE_BEGIN("io/process");
 
-FIBER_TEST_CASE("a watched signal ends a wait for that signal instead of the process") {
+FIBER_TEST_CASE("a watched signal ends a wait for that signal and does not end the process") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1, SIGUSR2});
   REQUIRE(error == std::error_code{});
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);

@@ -1,4 +1,4 @@
-// Tests the requests of parked fibers to the kernel, by io_uring.
+// Tests the requests that parked fibers make to the kernel through io_uring.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -131,7 +131,7 @@ FIBER_TEST_CASE(
 
 // The kernel notes work after it has queued it. A call that does the work in between does not clear
 // the note, and neither does a later call. A worker that repeated the call until the note was
-// cleared never ended.
+// cleared would never end.
 FIBER_TEST_CASE_WITH(
     "a pending-task-work flag in the io_uring ring does not keep a worker in a loop",
     {.workers = {1}}) {
@@ -189,7 +189,7 @@ FIBER_TEST_CASE("a wait for several io_uring requests ends when any of them has 
   char byte = 0;
   CHECK(::recv(second->ends[1], &byte, 1, MSG_DONTWAIT) == 0);
   second->ends[0] = -1;
-  // All requests that have ended count.
+  // The result counts all requests that have ended.
   const Sockets third;
   third.feed();
   polled = both(first, third);

@@ -31,7 +31,7 @@ TEST_SUITE_BEGIN("io/watch");
 
 namespace {
 
-// A blocking socket pair, as of a library that does not use fibers.
+// Opens a blocking socket pair, like that of a library that does not use fibers.
 class Foreign {
  public:
   Foreign() { CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == 0); }
@@ -84,7 +84,7 @@ FIBER_TEST_CASE(
   REQUIRE(error == std::error_code{});
   CHECK(watch.wait_for_edge(Ready::read).value == Ready::read);
   CHECK(watch.wait_for_edge(Ready::write).value == Ready::write);
-  // There are unread bytes, but no new ones.
+  // There are unread bytes, but no new bytes.
   CHECK(watch.wait_for_edge(Ready::read, Deadline::after(100us)).error == Errc::timed_out);
   CHECK(watch.wait_for_edge(Ready::either).value == Ready::either);
   auto waiter = spawn([&waited = watch] { return waited.wait_for_edge(Ready::read); });

@@ -40,8 +40,8 @@ enum Fault {
 };
 
 // Replaces std::stop_source and the stop_callback of one park, which the checker cannot inspect. A
-// request runs the callback while it is registered; its removal waits for a running callback.
-// BoundedPark also makes a real callback, for a source without stop requests.
+// request runs the callback if it is registered; the removal of a running callback waits for its
+// end. BoundedPark also makes a real callback, for a source without stop requests.
 class StopCallback {
  public:
   void add(BoundedPark& park) {

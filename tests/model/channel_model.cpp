@@ -24,7 +24,8 @@ using weft::model::World;
 
 enum Fault { kNone, kSendsTwice, kLosesValue, kNobodyCloses };
 
-// A value whose moves the checker follows: from one stack to another, through the buffer or not.
+// Holds a value whose moves the checker follows: from one stack to another, through the buffer or
+// directly.
 class Tracked {
  public:
   explicit Tracked(int number) : number_(number) {}

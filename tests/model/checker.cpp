@@ -11,7 +11,7 @@ namespace {
 const Test* explored = nullptr;
 void* place = nullptr;
 
-// The checker's suite for any test with this many threads.
+// Adapts a test with this number of threads to the suite type of the checker.
 template <rl::thread_id_t kThreads>
 struct AnyTest : rl::test_suite<AnyTest<kThreads>, kThreads> {
   AnyTest() { explored->make(place); }

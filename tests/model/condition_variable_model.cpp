@@ -1,5 +1,5 @@
 // sync/condition_variable.cpp: no notify is lost, whether it comes before or after its waiter has
-// parked. A notified waiter sees earlier writes. The last caller may destroy it at once.
+// parked. A notified waiter sees earlier writes. The last caller may destroy the variable at once.
 #include "sync/condition_variable.cpp"
 
 #include <optional>
@@ -23,7 +23,7 @@ enum Fault { kNone, kUnlocksBefore, kForgetsOne, kDestroysEarly };
 
 enum Kind { kAll, kOne, kThreads, kTimed };
 
-// A user's lock, whose unlock() takes a time that explorations vary.
+// Imitates a user's lock, whose unlock() takes a time that explorations vary.
 struct SlowLock {
   Mutex mutex;
   bool is_unlocked_before = false;

@@ -23,7 +23,7 @@
 
 namespace weft::model {
 
-// A plain variable. The checker reports accesses that no synchronization orders, and accesses
+// Holds a plain variable. The checker reports accesses that no synchronization orders, and accesses
 // after its destruction.
 template <class T>
 class Data {
@@ -76,7 +76,7 @@ inline int fault = 0;
 
 // --- Time ----------------------------------------------------------------------------------------
 
-// The time is first early, and late from a moment that explorations vary. kSoon is in between.
+// The time is first kEarly, and kLate from a moment that explorations vary. kSoon is in between.
 inline constexpr std::int64_t kEarly = std::int64_t{1} << 30;
 inline constexpr std::int64_t kSoon = std::int64_t{1} << 31;
 inline constexpr std::int64_t kLate = std::int64_t{1} << 32;
@@ -206,8 +206,8 @@ class Program {
     return true;
   }
 
-  // Returns whether an exploration fails, and stores which one in `where`. Some exploration finds
-  // most bugs soon, so each random search begins before any search continues.
+  // Returns whether an exploration fails, and stores its name in `where`. Most bugs are found soon
+  // by one of the explorations, so each random search begins before any search continues.
   bool is_found(std::string& where) {
     for (const unsigned most : {kBeginning, kAll}) {
       for (const Exploration& exploration : explorations_) {

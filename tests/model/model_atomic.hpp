@@ -18,7 +18,8 @@
 #include <string>
 #include <type_traits>
 
-// relacy.hpp redefines words of the language and of headers; their meaning is restored after it.
+// relacy.hpp redefines words of the language and of headers; the code after it restores their
+// meaning.
 #pragma push_macro("assert")
 #pragma push_macro("calloc")
 #pragma push_macro("delete")
@@ -66,8 +67,8 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// How the memory model is weakened, to check that an exploration notices it. These are plain
-// globals, because they change only between explorations.
+// Selects how the memory model is weakened, to check that an exploration notices the change. These
+// are plain globals, because they change only between explorations.
 struct Weakening {
   bool orders = false;         // Every order is relaxed.
   bool fences = false;         // full_fence() does nothing.
@@ -125,13 +126,13 @@ inline rl::memory_order success_order(std::memory_order success, std::memory_ord
   return checker_order(success, where);
 }
 
-// The sleepers on a 32-bit value in the kernel. Unlike the checker's own futex, it orders no
-// memory, because the library does not rely on the kernel for ordering.
+// The threads that sleep in the kernel on a 32-bit value. Unlike the checker's own futex, it orders
+// no memory, because the library does not rely on the kernel for ordering.
 using Sleepers = rl::waitset<16>;
 struct NoSleepers {};
 
-// A variable of the checker. The checker detects a destroyed variable by values that the destructor
-// stores, which compilers treat as dead stores.
+// Holds a variable of the checker. The checker detects a destroyed variable by values that the
+// destructor stores, which compilers treat as dead stores.
 template <class V>
 union Mortal {
   template <class T>
@@ -194,7 +195,7 @@ class Atomic {
     return reinterpret_cast<std::uint32_t*>(this);
   }
 
-  // Returns the newest value, for checks and for the kernel. It is no step of the modelled program.
+  // Returns the newest value, for checks and the kernel. It is no step of the modelled program.
   [[nodiscard]] T newest() const { return value_.value.debug_value(); }
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
 

@@ -1,5 +1,5 @@
-// The kernel's futex, for production source that calls it. Include it before that source, between
-// #define syscall weft::model::futex_syscall and #undef syscall.
+// Replaces the kernel's futex, for production source that calls it. Include it before that source,
+// between #define syscall weft::model::futex_syscall and #undef syscall.
 #pragma once
 
 #include <linux/futex.h>
@@ -45,7 +45,8 @@ inline long futex_syscall(long number, std::uint32_t* address, int operation, st
   return 0;
 }
 
-// Another way to sleep: epoll_wait with its eventfd, which keeps an interrupt for the next wait.
+// Imitates another way to sleep: epoll_wait with an eventfd, which keeps an interrupt for the next
+// wait.
 class Elsewhere {
  public:
   void wait(bool timed) {

@@ -1,4 +1,4 @@
-// Stacks that no thread may touch once their owner has left them.
+// Provides stacks that no thread may touch once their owner has left them.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// std::stop_token for models: the same calls, with the model checker's atomics.
+// Replaces std::stop_token in models: it has the same calls, but uses the model checker's atomics.
 //
 // Include it before all headers of the library. The checker cannot see the real class. Besides,
 // that class identifies callers by their thread, and a model has a single thread. So it would never
@@ -124,7 +124,7 @@ class StopCallback {
 
 }  // namespace weft::model
 
-namespace std {  // The library's headers find it from here on.
+namespace std {  // The library's headers find these classes from here on.
 using ModelStopToken = weft::model::StopState::Token;
 template <class Callback>
 using ModelStopCallback = weft::model::StopCallback<Callback>;

@@ -1,4 +1,4 @@
-// The waist for models of the layers above it: callers that park and wake, and a clock.
+// Replaces the waist in models of the layers above it: callers that park and wake, and a clock.
 #pragma once
 
 #include <weft/detail/turn.hpp>
@@ -112,7 +112,8 @@ class World {
   void await_parked(unsigned count) const {
     for (int i = 0; i < 60 && parked() < count; ++i) let_others_run();
   }
-  // Does the same until the clock has woken every parked caller, and for some further steps.
+  // Lets other threads run until the clock has woken every parked caller, and for some further
+  // steps.
   void await_timeouts() const {
     for (int i = 0; i < 60 && (!is_late || parked() > 0); ++i) let_others_run();
     for (unsigned i = rl::rand(24); i > 0; --i) let_others_run();

@@ -36,7 +36,7 @@ enum Fault {
 
 const Deadline kDeadline = Deadline::at_nanoseconds(weft::model::kSoon);
 
-// The smallest primitive: waiters are in a list until a notifier removes one.
+// Is the smallest primitive: waiters stay in a list until a notifier removes them.
 class Row {
  public:
   // Returns false if the deadline passed.

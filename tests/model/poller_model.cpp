@@ -46,11 +46,11 @@ using weft::model::World;
 
 enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly, kWatchesOnce, kLeavesDrained };
 
-// A socket in the kernel and the epoll instance that watches it. Each access represents a section
-// under the socket's lock, which every call on a socket takes.
+// Imitates a socket in the kernel and the epoll instance that watches it. Each access represents a
+// section under the socket's lock, which every call on a socket takes.
 class Kernel {
  public:
-  // A byte arrives and causes an edge.
+  // Adds a byte that has arrived, and causes an edge.
   void feed() {
     bytes_.fetch_add(1, acq_rel);
     edges_.fetch_add(1, acq_rel);
@@ -76,12 +76,12 @@ class Kernel {
   Atomic<std::uint32_t> edges_{0};
 };
 
-// A socket that one caller reads.
+// Imitates a socket that one caller reads.
 struct Stream {
   Kernel kernel;
   IoDirection direction;
 
-  // Does the same as Poller::wait, for this descriptor.
+  // Imitates Poller::wait for this descriptor.
   void poll() {
     if (fault == kForgetsToFetch || !kernel.fetch()) return;
     (void)direction.notify();

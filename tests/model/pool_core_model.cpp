@@ -1,6 +1,6 @@
 // pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, which destroys
 // the pool as soon as the pool is joined. An accepted task runs once, or a close drops and reports
-// it. No caller waits forever, and no caller touches the pool after its end.
+// it. No caller waits forever, and no caller accesses the pool after its destruction.
 #include <cstdlib>
 #include <stop_token>  // Precedes the checker, which redefines words of it.
 
@@ -27,7 +27,7 @@ class PlainAtomic {
 
 #include "tests/model/model_waist.hpp"
 
-// Nothing is traced, because the flag would belong to no interleaving.
+// The model traces nothing, because the trace flag would belong to no interleaving.
 #include <weft/detail/trace_event.hpp>
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }

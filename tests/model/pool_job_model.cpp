@@ -44,7 +44,7 @@ enum Fault { kNone, kLooksInsteadOfWaiting, kDoesNotWait, kLeavesTwice, kRunsWit
 // The pointer is never dereferenced.
 alignas(std::max_align_t) unsigned char no_pool[1];
 
-// Counts what happens to the callables. Not part of the modelled program.
+// Counts how often callables run and are dropped. Not part of the modelled program.
 struct Count {
   int runs = 0;
   int drops = 0;

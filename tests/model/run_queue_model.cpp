@@ -5,7 +5,7 @@
 #include "tests/model/model.hpp"
 
 namespace weft::fibers {
-// An item of a queue: data written before the push, and a count of how often it was taken.
+// Is an item of a queue, with data written before the push, and a count of how often it was taken.
 struct Fiber {
   model::Data<int> written{0};
   int taken = 0;  // Not part of the modelled program: the checker runs one thread at a time.
@@ -77,7 +77,8 @@ struct Thieves : rl::test_suite<Thieves<kThieves, kFibers, kRobThieves>, kThieve
   }
 };
 
-// The owner takes its newest fibers back, perhaps from between others, while thieves steal.
+// Lets the owner take its newest fibers back, perhaps from between other fibers, while thieves
+// steal.
 template <int kThieves, int kFibers>
 struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1> {
   Aligned<RunQueue> queues[kThieves + 1];
@@ -119,8 +120,8 @@ struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1
   }
 };
 
-// A full queue: the owner makes room by a spill or a pop, and overwrites slots that a thief may be
-// reading.
+// Fills the queue: the owner makes room by a spill or a pop, and overwrites slots that a thief may
+// be reading.
 struct Full : rl::test_suite<Full, 2> {
   static constexpr std::uint32_t kMore = 3;
   static constexpr std::uint32_t kFibers = RunQueue::kCapacity + kMore;
@@ -141,7 +142,7 @@ struct Full : rl::test_suite<Full, 2> {
     for (std::uint32_t i = RunQueue::kCapacity; i < kFibers; ++i) push(fibers[i]);
   }
 
-  // Does the same as LocalQueue::push_new and LocalQueue::spill.
+  // Imitates LocalQueue::push_new and LocalQueue::spill.
   void push(Fiber& fiber) {
     while (!queue->push(fiber)) {
       RunQueue::Batch batch;

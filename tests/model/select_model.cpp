@@ -36,7 +36,7 @@ using weft::model::World;
 
 enum Fault { kNone, kNeverLooksAgain, kForgetsWhatWasDone, kNobodyCloses, kNobodyStops };
 
-// A value whose moves the checker follows.
+// Holds a value whose moves the checker follows.
 class Tracked {
  public:
   explicit Tracked(int number) : number_(number) {}
@@ -53,7 +53,7 @@ class Tracked {
 };
 using Source = Channel<Tracked>;
 
-// A receive that breaks the rules of a case in broken runs.
+// Is a receive that, in broken runs, breaks the rules of a case.
 class BreakableReceive final : public weft::SelectCase {
  public:
   explicit BreakableReceive(Source& source)
@@ -239,7 +239,7 @@ struct SendsClosed : Selects<SendsClosed, 3> {
       select(on_send(*b, Tracked(number), sends), on_send(*a, Tracked(number), sends));
     });
   }
-  // Ends the wait of a receiver that has no sender left.
+  // Ends the wait of a receiver for which no sender remains.
   void interfere() {
     (void)b->close();
     if (fault != kNobodyCloses) (void)a->close();

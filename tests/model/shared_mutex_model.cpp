@@ -1,6 +1,6 @@
 // sync/shared_mutex.cpp: a writer is alone, and readers see what earlier writers wrote. No waiter
 // is lost, even if waiters before it give up. No caller waits twice for one lock. A caller may
-// destroy the mutex after all others have locked and unlocked it.
+// destroy the mutex after all other callers have locked and unlocked it.
 #include "sync/shared_mutex.cpp"
 
 #include <optional>
@@ -103,7 +103,8 @@ struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
     call_on_own_stack([&] { mutex->unlock_shared(); });
     look_back();
     if (!is_last) return;
-    // Other readers may not have begun their unlock yet: a writer comes after them.
+    // Other readers may not have begun their unlock yet, so this caller locks as a writer after
+    // them.
     call_on_own_stack([&] { mutex->lock(); });
     expect(sum.get() == written, "a write under the mutex was lost");
     call_on_own_stack([&] { mutex->unlock(); });

@@ -1,6 +1,6 @@
 // scheduler/sleep/sleep_protocol.hpp, with idle_set and watch. Work from outside does not wait
-// while all workers sleep, and a burst of it wakes one searcher. An idle worker sees events of the
-// kernel and the clock, whether other workers compute or sleep.
+// while all workers sleep, and a burst of such work wakes one searcher. An idle worker sees events
+// of the kernel and the clock, whether other workers compute or sleep.
 //
 // The workers here have no stacks, fibers or descriptors; all steps of the protocol are the
 // library's own code.
@@ -36,8 +36,8 @@ using weft::model::perhaps;
 using weft::scheduler::IdleSet;
 using weft::scheduler::Watch;
 
-// Fibers made runnable from outside, of which only the number matters. This is the weakest queue
-// that the protocol permits: a look may be stale, and a push orders nothing else.
+// Counts fibers made runnable from outside, of which only the number matters. This is the weakest
+// queue that the protocol permits: a look may be stale, and a push orders nothing else.
 class Injected {
  public:
   void push() { count_.fetch_add(1, release); }
@@ -56,7 +56,7 @@ class Injected {
 
 struct Worker;
 
-// The state that workers share: the part of Shared that concerns sleeping.
+// Holds the state that workers share: the part of Shared that concerns sleeping.
 class Shared {
  public:
   Shared(Worker* first, unsigned count, unsigned fibers)
@@ -74,7 +74,7 @@ class Shared {
     return watches.load(relaxed) != 0 || timer.load(relaxed) != 0;
   }
 
-  // Does the same as Shared::make_ready_from_outside.
+  // Imitates Shared::make_ready_from_outside.
   void make_ready_from_outside() {
     injected.push();
     if (fault == kAdderWithoutFence) return weft::scheduler::wake_one(*this);
@@ -88,10 +88,10 @@ class Shared {
   // Call it before any work is added, as Scheduler::call_workers does.
   void let_leave(unsigned worker);
   void bring_event() {
-    event.store(1, release);  // The kernel's part.
+    event.store(1, release);  // The kernel does this.
     poller.interrupt();
   }
-  // The worker that runs the last fiber calls it. Does the same as Shared::stop.
+  // The worker that runs the last fiber calls this function, which imitates Shared::stop.
   void stop();
 
   Injected injected;
@@ -106,7 +106,7 @@ class Shared {
   Kind kind = kUntimed;
   Worker* event_fetched_by = nullptr;
   Atomic<std::uint32_t> last_runs{0};
-  int woken_searchers = 0;  // Woken for work, and still counted as searching.
+  int woken_searchers = 0;  // Workers that were woken and still search.
 
  private:
   Aligned<IdleSet> idle_;
@@ -117,7 +117,7 @@ class Shared {
 };
 
 struct Worker {
-  // Does the same as Loop::run.
+  // Imitates Loop::run.
   void run() {
     while (find_work()) {
       leave_search();
@@ -130,7 +130,7 @@ struct Worker {
       if (!is_event) prepare_event(kind);
     }
   }
-  // A fiber calls it, whose worker may sleep afterwards.
+  // Call it from a fiber; its worker may sleep afterwards.
   void prepare_event(Kind kind) {
     Shared& shared = *shared_;
     if (kind == kClockOfSleeper || kind == kClockOfLeaver || kind == kPinned)
@@ -167,7 +167,7 @@ struct Worker {
       weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
   }
-  // Does the same as Loop::find_work, which also examines the worker's queue from which others may
+  // Imitates Loop::find_work, which also examines the worker's queue from which other workers may
   // steal.
   [[nodiscard]] bool find_work() {
     for (;;) {
@@ -182,7 +182,7 @@ struct Worker {
     }
   }
 
-  // Does the same as Loop::rest; nothing calls the worker back.
+  // Imitates Loop::rest, but no event calls the worker back.
   void leave() {
     if (shared_->event_fetched_by == this) {
       shared_->event_fetched_by = nullptr;
@@ -199,7 +199,7 @@ struct Worker {
   [[nodiscard]] unsigned index() const { return index_; }
   [[nodiscard]] bool& searching() { return searching_; }
   [[nodiscard]] bool search_for_a_while() { return run_event() || shared_->injected.pop(); }
-  // Explorations vary the result.
+  // Returns a result that explorations vary.
   [[nodiscard]] bool is_search_worthwhile() const { return perhaps(); }
   void begin_idling() { leave_search(); }
   void note_sleep() { has_dozed_ = false; }
@@ -232,7 +232,7 @@ struct Worker {
     }
     return true;
   }
-  // Does the same as Desks::send_home.
+  // Imitates Desks::send_home.
   void send_home(Worker& home) {
     home.pinned_.store(1, release);
     if (&home != this) home.unpark();
@@ -242,7 +242,7 @@ struct Worker {
     has_dozed_ = true;
     return parker_.park_until(limit);
   }
-  // Does the same as Loop::wait_for_events.
+  // Imitates Loop::wait_for_events.
   [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
     if (fault == kToldIsForgotten) {
       limit = earliest_event(Deadline::never());
@@ -352,7 +352,7 @@ int main(int count, char** arguments) {
   return weft::model::Program(
              "sleep",
              {bounded_search<Outside<1, 1, 1>>("one worker", 2),
-              // First, because only these tests find faults of a worker that leaves.
+              // This test comes first, because only such tests find faults of a worker that leaves.
               random_search<Outside<2, 1, 1, kLeaver>>("one leaves", 10'000),
               random_search<Outside<3, 1, 1, kLeaver>>("three workers, one leaves", 10'000),
               random_search<Outside<3, 1, 1, kClockOfLeaver>>("one leaves a timer", 10'000),

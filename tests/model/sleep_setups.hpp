@@ -1,4 +1,4 @@
-// The setups of sleep_model.cpp, and the ways in which it breaks the protocol.
+// Lists the setups of sleep_model.cpp, and the ways in which the model breaks the protocol.
 #pragma once
 
 namespace weft::model::sleep {
@@ -18,7 +18,7 @@ enum Fault {
   kPinnedOverlooked,
 };
 
-// The setup of a test.
+// Selects the setup of a test.
 enum Kind {
   kUntimed,
   kFibersMeet,  // Two fibers need two workers at the same time.

@@ -64,7 +64,7 @@ struct Waits : rl::test_suite<Waits<kWaiters, kDoers, kKind>,
 
   void wait_in_some_way() {
     if (kIsTimed) {
-      // First a wait that may be given up, then a wait without a limit.
+      // The first wait may be given up; the second wait has no deadline.
       for (int i = 0; i < (kKind == kGivenUp ? 1 : 2); ++i) {
         if (group->wait_until(Deadline::at_nanoseconds(weft::model::kSoon))) return;
       }

@@ -22,7 +22,7 @@ TEST_SUITE_BEGIN("net/buffered");
 
 namespace {
 
-// A stream that returns one of these pieces per read, and accepts `room` bytes in total.
+// Is a stream that returns one of the pieces per read, and accepts `room` bytes in total.
 struct Script {
   std::deque<std::string> pieces;
   std::size_t room = 1000;

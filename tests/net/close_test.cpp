@@ -160,7 +160,7 @@ FIBER_TEST_CASE_WITH(
   }
 }
 
-// No CHECK from here on: the process that must die has no test framework.
+// The code from here on uses no CHECK: the process that must die has no test framework.
 DEATH_TEST_CASE("two concurrent reads of one stream end the process",
                 "two callers wait for the same direction of one descriptor") {
   run([] {

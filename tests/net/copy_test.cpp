@@ -27,7 +27,7 @@ net::UnixStreamPair make_pair() {
   return std::move(pair);
 }
 
-// A stream without a descriptor that the kernel could splice.
+// Wraps a stream, and has no descriptor that the kernel could splice.
 struct Wrapped {
   net::ByteStream& stream;
 

@@ -130,7 +130,7 @@ std::vector<std::string> receive_all(net::DatagramSocket<Where>& socket, std::si
 
 template <class Where>
 void exchange_batches() {
-  constexpr std::size_t kCount = 100;  // More than a receiving Unix socket has room for.
+  constexpr std::size_t kCount = 100;  // A receiving Unix socket has no room for this many.
   auto sender = bound<Where>();
   auto receiver = bound<Where>();
   const Where here = sender.local_address().value;

@@ -25,10 +25,10 @@ TEST_SUITE_BEGIN("net/dial");
 
 namespace {
 
-// Returns a port without a listener.
+// Returns a port on which no server listens.
 std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
 
-// A listener with a full queue that never accepts: a connection hangs.
+// Is a listener that never accepts, and whose queue is full, so new connections hang.
 class FullListener {
  public:
   FullListener() : listener_(listen_anywhere({.backlog = 0})) {
@@ -164,7 +164,8 @@ SIM_TEST_CASE(
   auto [stream, error] = dialled.join();
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == alive);
-  // A dial that has a connection does not wait for late addresses; a dial without one does.
+  // A dial that has a connection does not wait for late addresses; a dial without a connection
+  // does.
   LateResolver never(alive, full.address());
   CHECK_FALSE(dial(never).error);
   CHECK(never.ended == Errc::cancelled);

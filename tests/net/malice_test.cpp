@@ -22,7 +22,7 @@ namespace {
 
 const int kMany = 300 / static_cast<int>(kSlowdown);
 
-// Checks at the end that a server works as before.
+// Checks at the end of a test that the server still works.
 void check_that_it_lives(const Serving& serving) {
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "alive") == "alive");
@@ -39,8 +39,8 @@ FIBER_TEST_CASE("a burst of connection resets ends only the reset connections") 
       for (int round = 0; round < kMany / 10; ++round) {
         TcpStream stream = serving.connect();
         CHECK(stream.set_reset_on_close(true));
-        // The client leaves before its first byte, with an unanswered request, in the middle of
-        // several requests, and when idle.
+        // Clients leave before their first byte, with an unanswered request, in the middle of
+        // several requests, or when idle.
         if ((i + round) % 4 >= 1) CHECK(!stream.write_all(bytes("request")).error);
         if ((i + round) % 4 >= 2) CHECK(read_text(stream, 7) == "request");
         if ((i + round) % 4 == 2) (void)stream.write_all(bytes("request"));

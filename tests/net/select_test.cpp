@@ -54,7 +54,7 @@ FIBER_TEST_CASE("a select finds a stream writable at once, and readable when byt
   CHECK(select(on_writable(client), otherwise()) == 0);
   CHECK(select(on_readable(client), otherwise()) == 1);
   write_text(server, "hello");
-  // The byte is in transit on this machine: no other event ends this select.
+  // The byte is still in transit on this machine. No other event can end this select.
   int handled = 0;
   CHECK(select(on_readable(client, [&] { ++handled; })) == 0);
   CHECK(handled == 1);
@@ -264,7 +264,7 @@ FIBER_TEST_CASE("no byte is lost when timeouts of 0 to 2 us race with data, read
   for (bool open = true; open;) {
     const auto wait = std::chrono::nanoseconds(random.below(2000));
     const bool readable = select(on_readable(client), on_timeout(wait)) == 0;
-    // Sometimes a plain read comes in between, and has to wait.
+    // Sometimes a plain read comes between two selects, and has to wait.
     if (!readable && random.below(8) != 0) continue;
     std::array<std::byte, 8> buffer{};
     const auto [count, error] =

@@ -28,7 +28,7 @@ TEST_SUITE_BEGIN("net/serve_drain");
 
 namespace {
 
-// Reads until the peer, or the server, ends the connection.
+// Reads until the peer or the server closes the connection.
 void read_on(TcpStream& stream) {
   std::array<std::byte, 8> buffer;
   while (!stream.read_some(buffer).error) {
@@ -148,7 +148,7 @@ FIBER_TEST_CASE(
   TcpStream stream = serving.connect();
   begun.wait();
   auto stopped = spawn([&] { return serving->shutdown(Deadline::never()); });
-  await_parked(runtime, "wait group", 2);  // serve() waits, too: shutdown() has the grace.
+  await_parked(runtime, "wait group", 2);  // serve() also waits. shutdown() sets the grace period.
   CHECK(serving->stats().closed_late == 0);
   goes_on.set();
   CHECK(stopped.join());
@@ -244,7 +244,7 @@ SIM_TEST_CASE(
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;
     if (connection.bytes().read_exactly(any).error) return;
-    CHECK(server->shutdown(Deadline::after(1min)));  // The other client has no place yet.
+    CHECK(server->shutdown(Deadline::after(1min)));  // The other client still waits.
   });
   server = serving.operator->();
   TcpStream first = serving.connect();

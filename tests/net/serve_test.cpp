@@ -142,7 +142,7 @@ FIBER_TEST_CASE("a server that drains answers a request that has already arrived
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "first") == "first");
   CHECK(!stream.write_all(bytes("second")).error);
-  // A client that has connected, but perhaps has not been accepted.
+  // This client has connected, but the server may not have accepted it.
   TcpStream late = serving.connect();
   CHECK(!late.write_all(bytes("late")).error);
   // A busy system delivers bytes and connections later than it reports them.

@@ -1,4 +1,4 @@
-// A server in the same process, and functions for its clients and handlers.
+// Runs a server in the same process, and provides functions for its clients and handlers.
 #pragma once
 
 #include <linux/sockios.h>

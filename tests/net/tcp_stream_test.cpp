@@ -184,14 +184,14 @@ FIBER_TEST_CASE("shutting down the reading side ends a waiting read") {
   Event has_read;
   auto reader = spawn([&stream = client, &has_read] {
     std::array<std::byte, 16> buffer;
-    // A first, short read: the second one then waits before it tries.
+    // The first read is short, so the second read waits before its first attempt.
     CHECK(stream.read_some(buffer).value == 1);
     has_read.set();
     return stream.read_some(buffer).error;
   });
   CHECK(server.write_all(bytes("x")).value == 1);
   has_read.wait();
-  // Whether the reader waits already or not, it must see the end.
+  // The reader must see the end, whether it already waits or not.
   CHECK(client.shutdown(net::Shutdown::read));
   CHECK(reader.join() == Errc::end_of_stream);
 }
@@ -249,7 +249,7 @@ static void send_noise(TcpStream& stream, std::span<const std::byte> noise, std:
   CHECK(stream.shutdown(net::Shutdown::write));
 }
 
-// Returns how many bytes have arrived before the first wrong one.
+// Returns how many bytes have arrived before the first wrong byte.
 static std::size_t receive_noise(TcpStream& stream, std::span<const std::byte> noise) {
   std::vector<std::byte> block(16'384);
   std::size_t received = 0;

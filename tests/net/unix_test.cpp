@@ -32,7 +32,7 @@ TEST_SUITE_BEGIN("net/unix");
 
 namespace {
 
-// A folder for the test's socket files.
+// Makes a folder for the test's socket files.
 class Folder {
  public:
   Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
@@ -213,7 +213,7 @@ FIBER_TEST_CASE(
   CHECK(received.size == 4);
   CHECK(received.descriptors.size() == 1);
   CHECK(patient.join() == 4);
-  // Sends that gave up have sent nothing.
+  // The sends whose deadline passed have sent nothing.
   CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
 }
 

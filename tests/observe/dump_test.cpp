@@ -130,11 +130,11 @@ TEST_CASE("a dump reports a leak if many fibers of a group have waited long and 
   add(160, waiting("channel receive", 2h));
   add(10, waiting("channel receive", 2min));
   add(5, waiting("channel receive", 0min));
-  add(1'000, waiting("readable", 30min));  // Connections, whose number does not grow.
+  add(1'000, waiting("readable", 30min));  // These are connections, whose number does not grow.
   add(10, waiting("readable", 2min));
-  add(63, waiting("mutex", 10min));  // Too few.
+  add(63, waiting("mutex", 10min));  // These fibers are too few.
   add(63, waiting("mutex", 1min));
-  add(1'000, waiting("", 60min));  // Running fibers.
+  add(1'000, waiting("", 60min));  // These fibers are running.
   add(1'000, waiting("", 1min));
   const std::vector<weft::observe::Leak> leaks = weft::observe::find_leaks(fibers);
   REQUIRE(leaks.size() == 1);

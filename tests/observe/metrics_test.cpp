@@ -50,8 +50,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Reads the metrics at a moment at which all workers are asleep: a worker may start late, and each
-// wakes from time to time.
+// Reads the metrics at a moment at which all workers are asleep. It may have to retry, because a
+// worker may start late, and each worker sometimes wakes.
 RuntimeMetrics read_asleep() {
   for (;;) {
     RuntimeMetrics metrics = weft::metrics::read().runtimes.at(0);

@@ -28,7 +28,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// The fields of a protocol buffer message, in order: numbers, and the bytes of fields with a
+// Holds the fields of a protocol buffer message, in order: numbers, and the bytes of fields with a
 // length.
 struct Message {
   std::vector<std::pair<unsigned, std::uint64_t>> numbers;
@@ -85,7 +85,7 @@ std::vector<std::uint64_t> numbers_of(std::string_view packed) {
   return numbers;
 }
 
-// A profile as readers of the format see it.
+// Decodes a profile in the way that readers of the format do.
 struct Pprof {
   explicit Pprof(std::string_view bytes) : profile(decode(bytes)), texts(profile.all(6)) {
     for (const std::string_view part : profile.all(5)) {

@@ -24,7 +24,7 @@ struct FromFiber {};
 constexpr std::size_t kEvents = 64;  // Events in a ring.
 constexpr std::uint64_t kRecord = 4096;
 
-// A recording that a test writes event by event; a tick is a nanosecond.
+// Makes a recording, which a test writes event by event; a tick is a nanosecond.
 class Written {
  public:
   explicit Written(std::size_t rings) {
@@ -100,7 +100,7 @@ TEST_CASE("a trace omits events that are older than the lost events of any worke
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));
-  written.run(0, 300, 8);  // Perhaps another fiber: the other worker's events are lost.
+  written.run(0, 300, 8);  // This may be another fiber, because the other worker's events are lost.
   const TraceStory story = written.story();
   CHECK(name_of(story, 8) == "fiber 8");
   CHECK(story.arrows.empty());

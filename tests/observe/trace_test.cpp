@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The test's file, which remains only if the test fails.
+// Owns the test's file, which remains only if the test fails.
 class TraceFile {
  public:
   TraceFile() {

@@ -33,7 +33,7 @@ bool in_order(const std::vector<int>& ran, int count) {
   return ran.size() == static_cast<std::size_t>(count);
 }
 
-// An iterator that makes each callable when it is dereferenced.
+// Is an iterator that makes each callable when it is dereferenced.
 struct Maker {
   using iterator_concept = std::input_iterator_tag;
   using difference_type = std::ptrdiff_t;
@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a pool starts workers, up to its capacity, for blocking tasks o
   release.set();
   pool.wait_idle();
   CHECK(concurrency.most() == 40);
-  // The workers exist now and are idle: the pool calls as many as it needs.
+  // The workers exist now and are idle, so the pool wakes as many as it needs.
   wait_until_true([&] { return pool.stats().busy == 0; });
   const Functions later(40, [&] { again.wait(); });
   CHECK(pool.submit_bulk(later).value == 40);

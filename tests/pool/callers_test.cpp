@@ -1,4 +1,5 @@
-// G11, G12: fibers, tasks and plain threads make the same calls, and the counts are correct.
+// Tests G11 and G12: fibers, tasks and plain threads make the same calls, and the counts are
+// correct.
 #include <atomic>
 #include <memory>
 #include <stop_token>
@@ -117,7 +118,7 @@ THREAD_TEST_CASE("a plain thread can make every call of a pool") {
   CHECK(!pool.wait_idle_until(1ms));
   CHECK(!pool.wait_for_completed(10, 1ms));
   CHECK(!pool.join_until(1ms));
-  // Two tasks have begun, for which a pause waits.
+  // Two tasks have begun, and the pause waits for them.
   wait_until_true([&] { return started == 2; });
   pool.pause();
   CHECK(!pool.wait_paused_until(1ms));

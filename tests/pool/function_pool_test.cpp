@@ -23,14 +23,14 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// Counts all workers' objects: how many live, and whether one was used twice at a time.
+// Counts the living objects of all workers, and records whether two tasks used one object at once.
 struct Objects {
   std::atomic<int> made{0};
   std::atomic<int> alive{0};
   std::atomic<int> in_use_twice{0};
 };
 
-// It can be neither copied nor moved, and only one task at a time may use it.
+// Can be neither copied nor moved. Only one task at a time may use this object.
 class Counter {
  public:
   explicit Counter(Objects& objects) : objects_(objects) {

@@ -1,4 +1,4 @@
-// G9: an error names each impossible option, and the call has no other effect.
+// Tests G9: an error names each impossible option, and the call has no other effect.
 #include <cmath>
 #include <stdexcept>
 #include <string>

@@ -1,4 +1,4 @@
-// Helpers of several tests of the pool.
+// Contains helpers that several tests of the pool use.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,8 +18,8 @@
 
 namespace weft::test {
 
-// A one-time event for any number of fibers and threads. Waiters poll it, because a test must not
-// depend on the primitives that it tests.
+// Is a one-time event for any number of fibers and threads. Waiters poll it, because a test must
+// not depend on the primitives that it tests.
 class Flag {
  public:
   void set() { set_.store(true); }
@@ -32,13 +32,13 @@ class Flag {
   std::atomic<bool> set_{false};
 };
 
-// Waits until `condition` holds; the test's deadline bounds the wait.
+// Waits until `condition` returns true; the test's deadline bounds the wait.
 template <class Condition>
 void wait_until_true(Condition condition) {
   while (!condition()) this_fiber::yield();
 }
 
-// The tasks that ran, in order.
+// Records the tasks that ran, in order.
 class Record {
  public:
   void add(int value) {
@@ -55,7 +55,7 @@ class Record {
   std::vector<int> values_;
 };
 
-// A pool whose first worker is busy: if it is the only worker, submitted tasks wait.
+// Makes a pool whose first worker is busy. If the pool has only this worker, submitted tasks wait.
 struct HeldPool {
   explicit HeldPool(PoolOptions options) : pool(std::move(options)) {
     if (!pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");
@@ -69,7 +69,7 @@ struct HeldPool {
   FiberPool pool;
 };
 
-// While it lives, callers submit light tasks to a pool one after the other.
+// Lets callers submit light tasks to a pool one after the other, while this object lives.
 class LightTasks {
  public:
   explicit LightTasks(FiberPool& pool) {

@@ -1,4 +1,5 @@
-// Tests mistakes and promises of other pools that no other suite covers: see README.md.
+// Tests that weft avoids mistakes, and keeps promises, of other pools that no other suite covers:
+// see README.md.
 #include <atomic>
 #include <optional>
 #include <stdexcept>

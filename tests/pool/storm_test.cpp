@@ -1,5 +1,5 @@
-// Every call that can race with a submit does so. Finally, each accepted task has run once or
-// counts as cancelled, no refused task has run, and the pool has leaked nothing.
+// Tests every call that can race with a submit. Finally, each accepted task has run once or counts
+// as cancelled, no refused task has run, and the pool has leaked nothing.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -45,7 +45,7 @@ class Storm {
   }
 
  public:
-  // `inside` is called by each task, with its number.
+  // Each task calls `inside` with its number.
   Storm(Runtime& runtime, PoolOptions options, std::function<void(std::size_t)> inside = {})
       : runtime_(runtime),
         fibers_before_(runtime.stats().live),
@@ -80,7 +80,7 @@ class Storm {
     }
   }
 
-  // Ends the pool. If `may_cancel` is true, tasks may have been dropped.
+  // Ends the pool, and checks its counts. If `may_cancel` is true, tasks may have been dropped.
   void check_books(bool may_cancel) {
     pool_.close(Close::drain);
     pool_.join();
@@ -127,7 +127,7 @@ PoolOptions stormy(PoolOptions options) {
   return options;
 }
 
-// Submits in one of all ways at random, and returns the result.
+// Submits `task` in a way that it chooses at random, and returns the result.
 template <class Task>
 std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
   try {

@@ -125,7 +125,7 @@ FIBER_TEST_CASE("blocked submitters of a pool are admitted in FIFO order") {
       for (std::size_t i = 0; i < kBlocked + places; ++i) {
         submitters.push_back(
             spawn([&, i] { CHECK(pool.submit([&order, i] { order.push_back(i); })); }));
-        // Each caller waits in its place before the next one comes.
+        // Each caller waits in the list before the next caller comes.
         const std::size_t waiting = i + 1;
         wait_until_true([&] {
           const PoolStats stats = pool.stats();
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("a submit with a deadline gives up in time, and the submit's tas
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   {
     const Occupied occupied(pool, 1);
-    // This holds for every on_full.
+    // The result is the same for every on_full.
     CHECK(pool.submit_until(1ms, [&] { ran.store(true); }) == Errc::timed_out);
     CHECK(pool.submit_until(Deadline::past(), [&] { ran.store(true); }) == Errc::timed_out);
     CHECK(pool.stats().blocked == 0);
@@ -269,7 +269,7 @@ FIBER_TEST_CASE("a pool runs move-only and large callables, and destroys them af
   CHECK(watch.expired());
 }
 
-// Fibers that are parked until the end, as many as the limit allows.
+// Starts as many fibers as the limit allows, which are parked until the end.
 class AllFibers {
  public:
   AllFibers() {

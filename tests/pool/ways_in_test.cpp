@@ -26,7 +26,7 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// Like a connection, it can be moved but not copied.
+// Can be moved but not copied, like a real connection.
 struct Connection {
   std::unique_ptr<int> number = std::make_unique<int>(7);
   void operator()() const {}
@@ -34,12 +34,12 @@ struct Connection {
 struct StoppableConnection : Connection {
   void operator()(const std::stop_token&) const {}
 };
-// Too large for a pool's storage for small callables.
+// Does not fit into a pool's storage for small callables.
 struct LargeConnection : Connection {
   std::array<std::uint64_t, 40> rest{};
 };
 
-// A pool whose only slot is in use, and that has no queue.
+// Makes a pool without a queue, whose only slot is in use.
 struct Full {
   explicit Full(OnFull on_full = OnFull::reject)
       : pool({.capacity = 1, .on_full = on_full, .max_blocked = kUnlimited}) {

@@ -44,7 +44,7 @@ inline std::string text_of(const Log& log) {
   return text;
 }
 
-// Calls `body` twice: with requests to io_uring, where the system has it, and without.
+// Calls `body` twice: once with requests to io_uring, if the system has it, and once without.
 template <class Body>
 void with_and_without_requests(Body body) {
   body();
@@ -76,7 +76,7 @@ inline void note(Log& log, long result) {
   if (result < 0) log.push_back(-1000 - error);
 }
 
-// Two sockets that are connected to each other.
+// Holds two sockets that are connected to each other.
 struct Pair {
   std::array<int, 2> ends{};
   explicit Pair(int type = SOCK_STREAM) { ::socketpair(AF_UNIX, type, 0, ends.data()); }
@@ -103,7 +103,7 @@ inline timespec moment(clockid_t clock, long milliseconds) {
   return {now.tv_sec - 1 + nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
 }
 
-// Returns how often the report has counted a call.
+// Returns how often the report has counted `call` with this reason.
 inline std::uint64_t times_blocked(const std::string& call, const std::string& reason) {
   std::uint64_t count = 0;
   for (const auto& blocked : weft::posix::report()) {

@@ -27,7 +27,7 @@ TEST_SUITE_BEGIN("posix/clients");
 
 constexpr int kClients = 20;
 
-// Serves on a plain thread.
+// Runs the clients' server on a plain thread.
 class Server {
  public:
   // A request ends with `end`.

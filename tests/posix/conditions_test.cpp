@@ -70,7 +70,7 @@ FIBER_TEST_CASE(
   });
 }
 
-// A typical bounded queue.
+// Is a typical bounded queue.
 class Queue {
  public:
   void push(int value) {
@@ -226,7 +226,7 @@ FIBER_TEST_CASE(
   condition.wait(lock);  // Nothing signals it.
   CHECK(lock.owns_lock());
   CHECK(context.until().is_over());
-  // The context has ended, so the wait lasts for its own limit.
+  // The context has ended, so only the wait's own time limit ends the wait.
   CHECK(condition.wait_for(lock, 2ms) == std::cv_status::timeout);
   lock.unlock();
   canceller.join();

@@ -21,7 +21,7 @@ using weft::test::note;
 
 TEST_SUITE_BEGIN("posix/helper");
 
-// A folder whose destructor removes these files and the folder.
+// Makes a folder; the destructor removes the files and the folder.
 struct Folder {
   std::array<char, 20> name{"/tmp/weft-XXXXXX"};
   Folder() { CHECK(::mkdtemp(name.data()) != nullptr); }
@@ -123,7 +123,7 @@ FIBER_TEST_CASE_WITH("fibers of one worker open the two ends of a FIFO", {.worke
   }
 }
 
-// Each name is a number, or is in the system's own files, so no name server is asked.
+// Each name is a number, or is in the system's own files, so these lookups use no name server.
 FIBER_TEST_CASE(
     "lookups of hosts and services in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;

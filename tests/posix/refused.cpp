@@ -1,4 +1,4 @@
-// A program whose link hides the functions of weft-posix: the constructor of its first scope
+// Is a program whose link hides the functions of weft-posix, so the constructor of its first scope
 // throws.
 #include <cstdio>
 #include <cstring>

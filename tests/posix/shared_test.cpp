@@ -23,7 +23,7 @@ using weft::test::has_hooks;
 TEST_SUITE_BEGIN("posix/shared");
 
 #ifdef WEFT_TEST_SQLITE
-// A database in a temporary file.
+// Makes a database in a temporary file.
 class Database {
  public:
   Database() {

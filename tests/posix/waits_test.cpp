@@ -142,7 +142,7 @@ FIBER_TEST_CASE(
   });
 }
 
-// The wait is not on a duplicate, for which there is no room.
+// The wait uses the original descriptor, because there is no room for a duplicate.
 FIBER_TEST_CASE_WITH("a receive and a poll that use io_uring need no free descriptor",
                      {.workers = {1}}) {
   if (!has_hooks()) return;

@@ -2,7 +2,7 @@
 //
 //   races WHAT SEEDS
 //
-// tests/races/check runs it. Exit status 3: the world has failed.
+// tests/races/check runs it. Exit status 3 means that the world has failed.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -31,7 +31,7 @@ namespace sim = weft::sim;
 // Never inlined, so that the sanitizer's report names it.
 [[gnu::noinline]] void add_unordered(int& number) { number = number + 1; }
 
-// Two fibers add to a number; around() makes one addition.
+// Lets two fibers add to a number; `around` makes each addition.
 void add_twice(const std::function<void(const std::function<void()>&)>& around) {
   int number = 0;
   const auto add = [&] {

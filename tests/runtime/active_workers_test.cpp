@@ -44,7 +44,7 @@ using weft::this_fiber::yield;
 
 constexpr unsigned kMost = 8;
 
-// Each sample of the monitor counts the processors.
+// Returns options with which each sample of the monitor counts the processors.
 SchedulerOptions following(std::function<unsigned()> count, unsigned spares = 0) {
   SchedulerOptions options;
   options.workers = std::min(count(), kMost);
@@ -55,7 +55,7 @@ SchedulerOptions following(std::function<unsigned()> count, unsigned spares = 0)
   return options;
 }
 
-// A scheduler with fibers that keep it busy, so that the monitor makes samples.
+// Runs a scheduler with fibers that keep it busy, so that the monitor makes samples.
 class Busy {
  public:
   explicit Busy(SchedulerOptions options) : scheduler_(std::move(options), events_) {
@@ -133,7 +133,7 @@ TEST_CASE(
   CHECK(weft::runtime::resolve({}, nullptr).processors.most_workers >= 1);
 }
 
-// Returns how often all workers at rest have switched.
+// Returns how often the workers at rest have switched, in total.
 std::uint64_t switches_at_rest(weft::scheduler::Shared& shared) {
   std::uint64_t switches = 0;
   for (const auto* desk : shared.desks()) {
@@ -193,7 +193,7 @@ TEST_CASE("pinned fibers of an inactive worker still run on that worker") {
   busy.wait_for(1);
 }
 
-// Files that replace the system's, with a group of version 2 whose quota can be set.
+// Makes files that replace the system's files, with a cgroup of version 2 whose quota can be set.
 class FakeGroup {
  public:
   FakeGroup() {
@@ -312,7 +312,7 @@ void echo(const std::atomic<bool>& stop, weft::WaitGroup& group) {
   }
 }
 
-// Fibers of all kinds; each counts its steps.
+// Runs fibers of all kinds; each counts its steps.
 class Load {
  public:
   Load() {

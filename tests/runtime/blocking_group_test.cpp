@@ -66,7 +66,7 @@ FIBER_TEST_CASE(
   {
     BlockingGroup dead({.max_threads = 1});
     std::atomic<bool> hangs{false};
-    // Repeats the call if it was given up before it began.
+    // Repeats the call if its caller gave up before the call began.
     while (!hangs) {
       const auto hang = [&] {
         hangs = true;
@@ -183,7 +183,7 @@ FIBER_TEST_CASE_WITH("the destructor of a BlockingGroup waits for its calls and 
     ends = true;  // No other fiber runs on this worker before the group ends.
   });
   while (!ends) this_fiber::yield();
-  hangs_on.set();  // The only worker sets it; the group's end must not block that worker.
+  hangs_on.set();  // The only worker sets it, and so must not block at the group's end.
   owner.join();
   CHECK(ran);
 }

@@ -18,7 +18,7 @@ using weft::runtime::BlockingPool;
 
 namespace {
 
-// A call that a plain thread makes on a pool; the thread waits for its result.
+// Is a call that a plain thread makes on a pool. The thread waits for the result of the call.
 class Call : BlockingCall {
  public:
   // Sets `handed_in` when the pool has the call.

@@ -56,7 +56,8 @@ FIBER_TEST_CASE("blocking() throws the exception of its call to the caller") {
 }
 
 FIBER_TEST_CASE("a worker runs other fibers while a fiber waits in blocking()") {
-  // As many concurrent calls as possible, which a fiber ends: no worker may be blocked.
+  // The test makes as many concurrent calls as possible, which a fiber ends. So no call may block a
+  // worker.
   constexpr int kCalls = 20;
   weft::Semaphore inside(0);
   std::promise<void> release;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kNotPossibleHere = 77;
 
-// A new group with one limit, below the root. Its version is 1 or 2, whichever the system has.
+// Makes a group with one limit, below the root. It has version 1 or 2, as the system does.
 class Group {
  public:
   struct Place {
@@ -99,7 +99,7 @@ bool tested(int status) {
 
 TEST_SUITE_BEGIN("runtime/cgroups");
 
-// Makes 20 blocking calls. Ended threads count for a moment longer, so it may need some tries.
+// Makes 20 blocking calls. Ended threads still count for a moment, so it may need several tries.
 int block_often() {
   for (;;) {
     try {
@@ -144,7 +144,8 @@ TEST_CASE(
 
 constexpr std::size_t kNoGoal = std::numeric_limits<std::size_t>::max();
 
-// Parks all fibers, as far as they may exist. With a goal, few fibers wait for their start.
+// Parks `fibers` fibers, or as many as the limits allow. With a goal, few fibers wait for their
+// start.
 int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
   weft::Runtime runtime({.workers = 2, .max_fibers = max_fibers, .memory_goal = memory_goal});
   weft::Event end;

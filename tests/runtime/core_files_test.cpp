@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
-// The places of a fiber's frames: that of its callable and the one in which it waits.
+// Holds the addresses of two frames of a fiber: the frame of its callable, and the frame in which
+// it waits.
 struct Frames {
   const char* outermost = nullptr;
   const char* innermost = nullptr;

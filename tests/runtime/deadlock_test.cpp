@@ -1,5 +1,5 @@
-// Tests deadlocks, and situations that are none. The cases do not use the fixture: its watchdog
-// thread might wake a fiber, so no deadlock would be certain.
+// Tests deadlocks, and situations that are not deadlocks. The cases do not use the fixture: its
+// watchdog thread might wake a fiber, so no deadlock would be certain.
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::scheduler::Scheduler;
 
-// The reports and their number.
+// Collects the reports and counts them.
 struct Reports {
   std::atomic<int> count{0};
   std::string last;

@@ -21,7 +21,7 @@
 
 namespace {
 
-// While it lives, stderr goes to a file in memory.
+// Redirects stderr to a file in memory while this object lives.
 class CapturedStderr {
  public:
   CapturedStderr() : file_(memfd_create("stderr", MFD_CLOEXEC)), before_(dup(STDERR_FILENO)) {
@@ -79,7 +79,7 @@ FIBER_TEST_CASE_WITH("each dump signal writes a dump of every fiber, and the pro
   std::size_t length = 0;
   for (int i = 0; i < 3; ++i) {
     raise(SIGUSR1);
-    // A dump is written in one call, so the next round sees no rest of this dump.
+    // A dump is written in one call, so the next round sees no remaining part of this dump.
     while (!shows_it(captured.text(), length)) weft::this_fiber::yield();
     length = captured.text().size();
   }

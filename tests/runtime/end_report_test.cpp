@@ -52,7 +52,7 @@ class StderrReader {
   ~StderrReader() {
     if (thread_.joinable()) (void)end();
   }
-  // Returns all the output.
+  // Restores stderr, and returns all the output.
   std::string end() {
     ::dup2(saved_, STDERR_FILENO);  // Closes the pipe's last writer, so the thread reads its end.
     ::close(saved_);

@@ -92,7 +92,8 @@ TEST_CASE("a fiber may fork, and the child may make any call that a plain thread
 
 // A runtime's end visits all pools of its process, and of no other process.
 TEST_CASE("pools in the child of a fork are independent of the parent process's pools") {
-  // The parent's threads allocate memory, and sanitizers do not hold its locks during a fork.
+  // The parent's threads allocate memory, and sanitizers do not hold the allocator's locks during a
+  // fork.
   if (weft::test::kSanitized) return;
   const weft::test::TestGuard guard("pools in a child");
   std::atomic<bool> over{false};
@@ -185,7 +186,7 @@ TEST_CASE("the child of a fork has its own threads for a BlockingGroup") {
   const weft::test::TestGuard guard("groups in a child");
   weft::BlockingGroup group;
   const auto call = [&group] { return group.run([] { return 3; }).value; };
-  CHECK(call() == 3);  // Its helper, in the parent, is idle now.
+  CHECK(call() == 3);  // The call's helper thread, in the parent, is idle now.
   weft::Event goes_on;
   std::thread other([&] { (void)group.run([&] { goes_on.wait(); }); });
   while (group.stats().running == 0) std::this_thread::yield();

@@ -23,11 +23,12 @@ namespace {
 using weft::spawn;
 using weft::test::kSlowdown;
 
-// Returns the place of the caller's frame.
+// Returns an address near the caller's frame.
 [[gnu::noinline]] std::intptr_t here() {
   return reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
 }
-// Stacks have 64 KiB, of which the callers of the tests need some.
+// Returns whether both addresses can be on one stack: stacks have 64 KiB, of which the callers of
+// the tests use a part.
 bool is_below_on_one_stack(std::intptr_t lower, std::intptr_t upper) {
   return lower < upper && upper - lower < 16 << 10;
 }
@@ -281,8 +282,8 @@ ONE_WORKER_TEST_CASE("timers fire while fibers spawn and join continuously") {
   sleeper.join();
 }
 
-// A tree in which every fiber performs one of the operations that a fiber may perform before and
-// after its children. The oracle is the number of leaves.
+// Runs a tree in which every fiber performs one of the operations that a fiber may perform before
+// and after its children. The oracle is the number of leaves.
 std::uint64_t leaves(weft::test::Random random, int levels) {
   if (levels == 0) return 1;
   std::vector<weft::JoinHandle<std::uint64_t>> children;

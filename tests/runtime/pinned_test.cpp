@@ -25,8 +25,8 @@ constexpr weft::SpawnOptions kPinned{.pinned = true};
 
 TEST_SUITE_BEGIN("runtime/pinned");
 
-// Fibers that compute and yield until all have finished. Workers can steal them, and pinned fibers
-// wait behind them.
+// Runs fibers that compute and yield until all have finished. Workers can steal these fibers, and
+// pinned fibers wait behind them.
 class Crowd {
  public:
   explicit Crowd(int count) {

@@ -52,9 +52,9 @@ THREAD_TEST_CASE("a sleep of a fiber or a plain thread never ends early") {
 FIBER_TEST_CASE_WITH("sleepers with different deadlines all wake, and no sleeper wakes too early",
                      {.workers = {1}}) {
   std::vector<weft::JoinHandle<void>> fibers;
-  // All deadlines count from one start, so that their distance matters and not the order of the
-  // spawns. (The order of wakes proves nothing: if the machine stops for a long time, several
-  // sleeps end at once.)
+  // All deadlines count from one start, so that only the time between them matters, not the order
+  // of the spawns. (The order of wakes proves nothing: if the machine stops for a long time,
+  // several sleeps end at once.)
   const auto start = std::chrono::steady_clock::now();
   for (const int place : {3, 0, 2, 4, 1}) {
     fibers.push_back(weft::spawn([place, start] {
@@ -132,7 +132,7 @@ THREAD_TEST_CASE_WITH(
   CHECK(stats.stacks_carved >= std::min<std::uint64_t>(count, kKeepTables));
   // Each stack used at least one page of 4 KiB; a sanitizer's own memory does not shrink.
   if (!weft::test::kSanitized) CHECK(resident_bytes() + count * 3000 < most);
-  // The memory is reused: a second burst needs no further stacks.
+  // A second burst reuses the memory and needs no further stacks.
   runtime.run(burst);
   CHECK(runtime.stats().stacks_carved <=
         std::max<std::uint64_t>(stats.stacks_carved, count) + 64 * (runtime.workers() + 1));

@@ -31,7 +31,7 @@ FIBER_TEST_CASE_WITH(
     const std::vector<WaitCycle> cycles = await_cycle();
     CHECK(cycles.size() == 1);
     CHECK(cycles.at(0).members.size() == members);
-    (mutex.*unlock)();  // For a fiber of the cycle.
+    (mutex.*unlock)();  // Unlocks for a fiber of the cycle.
     ended.wait();
     CHECK(cycles_now().empty());
   };

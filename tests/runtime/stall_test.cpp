@@ -27,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = weft::StallReport::Kind;
 
-// A place in a function, to check whether an address is in that function: the return address of a
-// call in it, at most a few dozen bytes from the checked address.
+// Marks a function, to check whether an address is in it. It is the return address of a call in the
+// function, at most a few dozen bytes from the checked address.
 std::atomic<const void*> inner_site{nullptr};
 std::atomic<bool> stop{false};
 
@@ -50,7 +50,7 @@ bool is_near(const void* address, const void* site) {
   }
 }
 
-// Has an aligned frame, which compilers describe by an expression.
+// Has an aligned frame, which compilers describe with an expression in the unwind table.
 [[gnu::noinline]] void compute_in_odd_frame() {
   alignas(64) std::array<char, 256> room{};
   asm volatile("" : : "r"(room.data()) : "memory");
@@ -73,7 +73,7 @@ bool is_near(const void* address, const void* site) {
   asm volatile("" : : : "memory");
 }
 
-// The text of a report.
+// Stores the text of a report.
 struct Heard {
   std::mutex mutex;
   Kind kind = Kind::busy;
@@ -186,7 +186,8 @@ void pin_to(int processor) {
   CHECK(::sched_setaffinity(0, sizeof only, &only) == 0);
 }
 
-// From now on, the calling thread runs only on its present processor, and only if that is idle.
+// From now on, the calling thread runs only on its present processor, and only while that processor
+// is idle.
 int step_back() {
   const int processor = ::sched_getcpu();
   pin_to(processor);

@@ -41,8 +41,8 @@ bool contains(const std::string& text, const std::string& part) {
 // The owner waits, and cannot unlock the mutex.
 void unlock_for_owner(Mutex& mutex) WEFT_NOT_ANALYZED { mutex.unlock(); }
 
-// Two fibers, each of which owns a mutex and waits for the other mutex. They lock without guards,
-// because the test ends the cycle by unlocking `first` for its owner.
+// Makes two fibers, each of which owns a mutex and waits for the other mutex. They lock without
+// guards, because the test ends the cycle by unlocking `first` for its owner.
 struct Crossed {
   Crossed() {
     ended.add(2);

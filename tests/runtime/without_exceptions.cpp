@@ -1,4 +1,4 @@
-// A program without exceptions: everything compiles, links and runs.
+// Tests a program that is built without exceptions: all of it compiles, links and runs.
 #include <cstdio>
 #include <weft/weft.hpp>
 

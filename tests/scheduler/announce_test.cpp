@@ -1,5 +1,5 @@
-// A sleeping worker is notified at once of each fiber that becomes ready, in whatever way. The
-// worker runs that fiber while its waker computes without a call to weft.
+// Tests that a sleeping worker is notified at once of each fiber that becomes ready, in whatever
+// way. The worker runs the fiber while its waker computes without a call to weft.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using weft::scheduler::Scheduler;
 
-// Waits until the other worker sleeps; this worker runs the caller.
+// Waits until the worker that does not run the caller sleeps.
 void await_sleeper() {
   const weft::scheduler::Shared& shared = Scheduler::current()->shared();
   const auto is_asleep = [&](const weft::scheduler::Desk* desk) { return shared.is_asleep(*desk); };

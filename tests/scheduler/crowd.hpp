@@ -1,4 +1,4 @@
-// Fibers that take turns, and the time that they wait for turns.
+// Runs fibers that take turns, and measures how long they wait for turns.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace weft::test {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// The shortest run: 61 runs take longer than the pause between two looks at the descriptors.
+// The shortest run: 61 runs take longer than the pause between two polls of descriptors.
 inline constexpr auto kRun = std::chrono::microseconds(1);
 // The observation of a crowd ends when each of its fibers has had this many turns.
 inline constexpr std::size_t kTurns = 8;
@@ -34,13 +34,14 @@ inline constexpr Time kUnknown = Time::max();
 
 inline constexpr std::size_t bound(std::size_t runnable) { return 2 * runnable + 64; }
 
-// The runs on one worker. A fiber that continues at once, without a wait, is still in the same run.
+// Counts the runs on one worker. A fiber that continues at once, without a wait, is still in the
+// same run.
 struct alignas(64) Runs {
   std::atomic<pthread_t> thread{};
   std::atomic<std::size_t> count{0};
   // Only the worker uses it.
   std::vector<Time> begun;
-  std::uint64_t latest = 0;  // The fiber of the last run.
+  std::uint64_t latest = 0;  // The fiber of the latest run.
 
   [[nodiscard]] std::size_t since(Time moment) const {
     return static_cast<std::size_t>(begun.end() - std::ranges::lower_bound(begun, moment));
@@ -52,7 +53,7 @@ struct alignas(64) Runs {
   }
 };
 
-// Fibers of which a fixed number is runnable at any time, until each has had its turns.
+// Runs fibers until each has had its turns. A fixed number of them is runnable at any time.
 class Crowd {
  public:
   Crowd(unsigned workers, std::size_t runnable)
@@ -176,8 +177,8 @@ class Crowd {
   WaitGroup group_;
 };
 
-// The time at which a fiber became ready that one other fiber or thread wakes. The time is recorded
-// after the wake, so it is never too early.
+// Records when a fiber became ready that one other fiber or thread wakes. It records the time after
+// the wake, so the time is never too early.
 class Woken {
  public:
   // `wake` makes the fiber ready.

@@ -71,7 +71,7 @@ THREAD_TEST_CASE_WITH("idle memory of any amount is freed within one decay perio
   Scheduler& scheduler = *Scheduler::current();
   run_burst(runtime);
   REQUIRE(runtime.wait_idle_for(60s));
-  // Two periods in which no stack is needed.
+  // The next two periods need no stack.
   constexpr std::int64_t kPeriod = 500'000'000;
   constexpr std::int64_t kSample = 10'000'000;
   std::int64_t now = Deadline::now_nanoseconds();

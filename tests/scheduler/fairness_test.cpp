@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using weft::Channel;
 using weft::Semaphore;
 
-// Two fibers that wake each other through the worker's slot until a flag ends them.
+// Runs two fibers that wake each other through the worker's slot until a flag ends them.
 class PingPong {
  public:
   void start() {

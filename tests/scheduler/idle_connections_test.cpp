@@ -1,4 +1,5 @@
-// Idle connections cost nothing: no worker wakes for them, however many workers there are.
+// Tests that idle connections cost nothing: no worker wakes for them, however many workers there
+// are.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -30,7 +30,7 @@ THREAD_TEST_CASE_WITH("a process whose fibers are all parked uses almost no proc
   weft::Channel<int> channel;
   std::vector<weft::JoinHandle<void>> parked;
   for (int i = 0; i < 100; ++i) parked.push_back(weft::spawn([&] { (void)channel.receive(); }));
-  // Work for all workers, so that each has run, searched and slept.
+  // Gives all workers work, so that each has run, searched and slept.
   runtime.run([] {
     for (int i = 0; i < 1000; ++i) weft::go([] {});
   });

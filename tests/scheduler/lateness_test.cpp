@@ -1,6 +1,6 @@
-// No timed wait ends late while a worker is idle. The cases watch a descriptor, so that one worker
-// sleeps in the event source and the others elsewhere; fibers are pinned or not; another fiber
-// computes.
+// Tests that no timed wait ends late while a worker is idle. The cases watch a descriptor, so that
+// one worker sleeps in the event source and the others elsewhere; fibers are pinned or not; another
+// fiber computes.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -28,8 +28,8 @@ weft::net::TcpListener listen() {
 }
 
 // Checks that a wait of kWait usually ends in time. A machine may stop one processor for a while,
-// and the thread that records such stops may be on another processor. A timer that no worker minds
-// is late nearly every time.
+// and the thread that records such stops may be on another processor. A timer that no worker
+// watches is late nearly every time.
 template <class Wait>
 [[nodiscard]] bool is_punctual(Lateness& lateness, Wait wait) {
   int late = 0;

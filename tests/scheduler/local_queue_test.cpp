@@ -23,7 +23,7 @@ using weft::scheduler::LocalQueue;
 using weft::scheduler::RunQueue;
 using weft::test::kSlowdown;
 
-// Records of fibers, the first `started` of which seem to have a stack.
+// Holds records of fibers. The first `started` of them appear to have a stack.
 class Records {
  public:
   explicit Records(std::size_t count, std::size_t started = 0) : fibers_(count), stacks_(started) {
@@ -239,7 +239,7 @@ TEST_CASE("a local queue counts how many times new fibers did not fit into the r
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) spawn(queue, records[i]);
   CHECK(queue.spills() == 0);
   for (std::size_t i = RunQueue::kCapacity; i < records.size(); ++i) spawn(queue, records[i]);
-  CHECK(queue.spills() == 2);  // Half of them makes room each time.
+  CHECK(queue.spills() == 2);  // The queue spills half of its fibers each time.
 }
 
 TEST_CASE("stolen fibers that became ready earlier run before the thief's own fibers") {

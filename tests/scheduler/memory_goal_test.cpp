@@ -10,7 +10,7 @@ using weft::scheduler::MemoryGoal;
 
 std::size_t bytes_in_use = 0;
 
-// A goal of 800 bytes, which is checked once per period.
+// Holds a goal of 800 bytes. Each look() checks the goal a period later.
 struct Looks {
   MemoryGoal goal{800, true, []() noexcept { return bytes_in_use; }};
   std::int64_t now = 0;

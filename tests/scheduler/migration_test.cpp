@@ -1,4 +1,4 @@
-// A fiber that continues on another thread must not see data of the old thread.
+// Tests that a fiber that continues on another thread sees no data of the old thread.
 #include <pthread.h>
 
 #include <atomic>

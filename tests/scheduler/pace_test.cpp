@@ -14,7 +14,8 @@ namespace tuning = weft::scheduler::tuning;
 constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-// A worker whose fibers run for `each` nanoseconds; it makes a look after every `runs` runs.
+// Simulates a worker whose fibers run for `each` nanoseconds, and which makes a look after every
+// `runs` runs.
 struct Runner {
   Pace pace{0, true};
   std::int64_t now = 0;

@@ -20,7 +20,7 @@ using weft::fibers::Fiber;
 using weft::scheduler::RunQueue;
 using weft::test::kSlowdown;
 
-// Fibers that only their places distinguish.
+// Holds fibers that differ only in their addresses.
 class Fibers {
  public:
   explicit Fibers(std::size_t count) : fibers_(std::make_unique<Fiber[]>(count)) {}

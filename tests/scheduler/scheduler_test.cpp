@@ -39,7 +39,7 @@ SchedulerOptions bare(unsigned workers) {
   return options;
 }
 
-// Nothing is ever watched, so workers sleep on their futexes.
+// Never watches a descriptor, so workers sleep on their futexes.
 class NoEvents : public weft::scheduler::EventSource {
  public:
   [[nodiscard]] std::size_t wait(Deadline) noexcept override { return 0; }
@@ -107,8 +107,8 @@ TEST_CASE("a worker that sleeps indefinitely fires the timer of a worker that co
   }
 }
 
-// The input of a worker's decision to search: it has `queued` fibers, `computing` workers compute,
-// including itself, and the others sleep.
+// Holds the input of a worker's decision to search. The worker has `queued` fibers; `computing`
+// workers, including this worker, compute, and the others sleep.
 struct Search {
   bool is_worthwhile = false;
   std::int64_t time = 0;

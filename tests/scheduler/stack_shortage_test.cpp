@@ -68,7 +68,7 @@ void wait_until(Condition condition) {
   while (!condition()) std::this_thread::sleep_for(1ms);
 }
 
-// More fibers than there are large stacks; each holds its stack until it is released.
+// Runs more fibers than there are large stacks. Each fiber holds its stack until it is released.
 struct Crowd {
   explicit Crowd(weft::Runtime& owner) : runtime(owner) {}
 
@@ -257,7 +257,7 @@ TEST_CASE("a spawn is refused while a fiber waits for a stack if refuse_without_
     try {
       for (int i = 0;; ++i) {
         crowd.spawn(1);
-        // Lets the workers run them.
+        // Lets the workers run the fibers.
         if (i % 100 == 0) std::this_thread::sleep_for(1ms);
       }
     } catch (const std::system_error& refusal) {

@@ -19,7 +19,7 @@ constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kStart = 1'000 * kMillisecond;
 
-// A thread whose facts a test sets, and whose queries the test counts.
+// Simulates a thread. The test sets the thread's facts, and counts the queries.
 class KnownThread final : public weft::scheduler::ThreadFacts {
  public:
   std::int64_t used = kMillisecond;
@@ -33,7 +33,7 @@ class KnownThread final : public weft::scheduler::ThreadFacts {
   }
 };
 
-// A thief's decisions about worker 1, which the thief saw at kStart.
+// Makes a thief's decisions about worker 1, which the thief saw at kStart.
 struct Watcher {
   Thief thief{2, 1};
   Sight sight{.is_open = true, .ring_head = 500, .switches = 500};

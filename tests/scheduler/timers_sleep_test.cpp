@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 
 constexpr std::int64_t kTick = std::int64_t{1} << Timers::kTickShift;
 
-// The parts of a fiber that the wheel uses, and the timer on its stack.
+// Holds the parts of a fiber that the wheel uses, and the timer on the fiber's stack.
 struct Sleeper {
   Fiber fiber;
   Timer timer;

@@ -25,8 +25,8 @@ using weft::test::kSlowdown;
 
 constexpr std::int64_t kTick = std::int64_t{1} << Timers::kTickShift;
 
-// A wheel and its oracle: a multimap from deadline to timer. Checks that no timer fires early or
-// more than a tick late, and that next_hint() is never too late.
+// Holds a wheel and its oracle, which is a multimap from deadline to timer. Checks that no timer
+// fires early or more than a tick late, and that next_hint() is never too late.
 class Checked {
  public:
   explicit Checked(std::int64_t now) : now_(now), wheel_(now) {}

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kDeep = 40 << 10;
 
-// Touches the stack far below its caller's frame, and returns the place.
+// Touches the stack far below its caller's frame, and returns the address.
 [[gnu::noinline]] std::uintptr_t dive() {
   char depth[kDeep];
   std::memset(depth, 7, sizeof depth);

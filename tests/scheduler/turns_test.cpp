@@ -1,5 +1,5 @@
-// Among n runnable fibers with equal work, none waits in a worker's queue for more than 2 n + 64
-// runs of other fibers, however large n is and whatever wakes them.
+// Tests that none of n runnable fibers with equal work waits in a worker's queue for more than 2 n
+// + 64 runs of other fibers, however large n is and whatever wakes the fibers.
 //
 // A fiber's wait counts in runs on the worker where it continues, from the moment at which it was
 // certainly ready. The test keeps workers in step, as if all had processors of the same speed.
@@ -59,7 +59,7 @@ void crowd_of_spawning(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Pairs that pass a value back and forth.
+// Adds pairs of fibers that pass a value back and forth.
 void crowd_of_pairs(Crowd& crowd, std::size_t runnable) {
   struct Side {
     weft::Channel<int> values{1};
@@ -100,7 +100,8 @@ void crowd_of_sleepers(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// Calls by one helper thread, which wakes one caller before it makes the next call.
+// Adds fibers whose calls one helper thread makes. The thread wakes one caller before it makes the
+// next call.
 void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
   const std::size_t waiting = waiting_of(runnable);
   crowd.add_yielding(runnable - waiting);
@@ -120,7 +121,7 @@ void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
   crowd.await_end();
 }
 
-// A fiber that a plain thread wakes through `event`.
+// Is a fiber that a plain thread wakes through `event`.
 template <class Event>
 struct Sleeper {
   Event event;
@@ -290,7 +291,7 @@ THREAD_TEST_CASE_WITH(
   weft::spawn([&] { crowd.add_yielding(many); }).join();
   crowd.complete();
   crowd.await_end();
-  CHECK(crowd.most_turns() < 4 * many);  // Otherwise, some 8 turns per other fiber.
+  CHECK(crowd.most_turns() < 4 * many);  // Unfair: 8 turns per other fiber.
 }
 
 TEST_SUITE_END();

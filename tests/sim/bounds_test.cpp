@@ -13,7 +13,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// The cost of large simulations. Each case would take hours, or a day, of real time.
+// Tests the cost of large simulations. In real time, each case would take hours or a day.
 TEST_SUITE_BEGIN("sim/bounds");
 
 using namespace std::chrono_literals;

@@ -21,7 +21,7 @@ std::chrono::nanoseconds distance(std::chrono::nanoseconds one, std::chrono::nan
   return std::chrono::abs(one - other);
 }
 
-// The duration of a wait by the clock of the host, and by the clock of the world.
+// Holds the duration of a wait by the clock of the host, and by the clock of the world.
 struct Waits {
   std::chrono::nanoseconds own{0};
   std::chrono::nanoseconds real{0};

@@ -27,7 +27,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// Each case finds a former fault that tools/lab/put_back puts back into the source.
+// Each case finds a bug that weft once had, and that tools/lab/put_back puts back into the source.
 TEST_SUITE_BEGIN("sim/finds");
 
 using namespace std::chrono_literals;
@@ -41,7 +41,7 @@ sim::Options options() {
   return {.seeds = seeds == nullptr ? 50U : std::strtoull(seeds, nullptr, 10), .time_limit = 24h};
 }
 
-// A value that counts itself until its destructor, which parks, has ended.
+// Is a value that counts itself until its destructor, which parks, has ended.
 struct Counted {
   explicit Counted(int& its_count) : count(&its_count) { ++*count; }
   Counted(Counted&& other) noexcept : count(std::exchange(other.count, nullptr)) {}

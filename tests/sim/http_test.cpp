@@ -27,7 +27,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// A typical server, whose handler uses a pool.
+// Runs a typical server, whose handler uses a pool.
 void run_server() {
   weft::FiberPool pool({.capacity = 4, .queue_capacity = 100});
   http::Server server([&pool](http::Request& request, http::Response& response) {
@@ -193,7 +193,7 @@ TEST_CASE("the metrics of a simulated host show only the host's current process"
       const http::Server server([](http::Request&, http::Response&) {});
       weft::this_fiber::sleep_for(1s);
       weft::metrics::Reading reading = weft::metrics::read();
-      reading.runtimes.clear();  // Their times differ.
+      reading.runtimes.clear();  // The times of the runtimes differ.
       std::ostringstream page;
       weft::metrics::write_prometheus(page, reading);
       if (first.empty()) first = page.str();

@@ -1,4 +1,4 @@
-// Misuse inside of a simulation ends the process, and the report names the seed.
+// Tests that misuse inside a simulation ends the process, and that the report names the seed.
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
 #include <weft/sim.hpp>

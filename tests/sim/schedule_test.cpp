@@ -28,8 +28,8 @@ namespace sim = weft::sim;
 
 namespace {
 
-// Two fibers add to a number without a lock. An update is lost if one fiber adds between the read
-// and the write of the other.
+// Lets two fibers add to a number without a lock. An update is lost if one fiber adds between the
+// read and the write of the other.
 void add_without_lock() {
   int number = 0;
   const auto add = [&number] {
@@ -261,7 +261,7 @@ TEST_CASE("the seed decides which fiber gets a lock or a value, and when fibers 
       weft::go([&, name] {
         if (values.receive() == 1) order.push_back(name);  // The fiber that takes the first value
         const std::lock_guard lock(mutex);
-        order.push_back(name);  // The order of the lock.
+        order.push_back(name);  // This shows the order of the lock.
         ended.done();
       });
     }

@@ -25,7 +25,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// Descriptors of the system that a world lets in.
+// Tests descriptors of the real system that a world admits.
 TEST_SUITE_BEGIN("sim/system");
 
 using namespace std::chrono_literals;
@@ -35,7 +35,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// A server outside of the simulation: a plain thread with a socket of the system, which sends back
+// Runs a server outside of the simulation: a plain thread with a socket of the system sends back
 // what it receives from one peer.
 class RealEcho {
  public:
@@ -90,7 +90,7 @@ class RealEcho {
 std::string echo_once(net::ByteStream& stream, std::string_view text) {
   std::string back(text.size(), ' ');
   CHECK(!stream.write_all(std::as_bytes(std::span(text))).error);
-  // The virtual time stands still, so that a limit does not end the wait for a slow machine.
+  // The virtual time stands still, so the time limit does not end the wait if the machine is slow.
   CHECK(!stream.read_exactly(std::as_writable_bytes(std::span(back)), 10ms).error);
   return back;
 }
@@ -249,7 +249,7 @@ TEST_CASE("a crash of a simulated host closes its connections to real hosts") {
     });
     answered.wait();  // No virtual time passes while the real host may send more.
     world.crash("client");
-    world.run_for(1h);  // No connection is left for which the virtual time stands still.
+    world.run_for(1h);  // No connection remains that would stop the virtual time.
   });
 }
 

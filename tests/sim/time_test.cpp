@@ -28,7 +28,7 @@ namespace sim = weft::sim;
 
 namespace {
 
-// Returns the reason of the failure; empty if no run fails.
+// Returns the reason for the failure, or an empty text if no run fails.
 std::string reason_of(const std::function<void()>& body, const sim::Options& options = {}) {
   try {
     sim::run(body, options);

@@ -1,8 +1,8 @@
-// While one worker computes, an idle worker handles timers, sockets and work from outside. The
-// first worker computes until that has happened. So the test does not depend on speed, and an event
-// that no worker handles makes it hang until its deadline. The test does not detect an event that
-// is merely late, because a worker finds it when it wakes to search for a deadlock. There is no
-// monitor, because it would help.
+// Tests that an idle worker handles timers, sockets and work from outside while another worker
+// computes. The first worker computes until that has happened. So the test does not depend on
+// speed, and an event that no worker handles makes it hang until its deadline. The test does not
+// detect an event that is merely late, because a worker finds it when it wakes to search for a
+// deadlock. There is no monitor, because it would help.
 #include <atomic>
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The test makes all kinds of calls at once, at random, and counts that must balance at its end.
+// Makes all kinds of calls at once, at random, and checks counts that must balance at the end.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -28,7 +28,7 @@ using weft::test::drawn_workers;
 using weft::test::Progress;
 using weft::test::Random;
 
-// Shared objects, used by callers that perform one random operation after the other. Every
+// Holds shared objects, on which callers perform one random operation after the other. Every
 // operation that gives or takes something is counted.
 class World {
  public:

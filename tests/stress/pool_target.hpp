@@ -1,4 +1,4 @@
-// A pool that gets all kinds of calls at random, and the counts that it must match.
+// Makes all kinds of calls of a pool at random, and checks the counts of the pool.
 #pragma once
 
 #include <algorithm>
@@ -103,14 +103,15 @@ class PoolTarget {
   static constexpr std::size_t kKeys = 3;
   static constexpr std::size_t kMostWeight = 3;
 
-  // The properties of a task that its pool's counts depend on.
+  // Holds the properties of a task on which its pool's counts depend.
   struct Place {
     int nested = 1;
     std::size_t weight = 1;
     std::size_t key = kKeys;  // No key.
   };
 
-  // A task that performs a random operation, and that is destroyed once, whatever its outcome.
+  // Is a task that performs a random operation. The test counts that each task is destroyed once,
+  // whatever its outcome.
   class Job {
    public:
     Job(PoolTarget& target, std::uint64_t stream, Place place)
@@ -135,7 +136,7 @@ class PoolTarget {
     std::uint64_t stream_;
     Place place_;
   };
-  // The same for a pool that sends its tasks stop requests.
+  // Is a Job for a pool that sends its tasks stop requests.
   struct StoppableJob {
     Job job;
     void operator()(const std::stop_token& token) {
@@ -144,7 +145,7 @@ class PoolTarget {
     }
   };
 
-  // The options of a task, and its entry in the counts.
+  // Holds the options of a task, and its entry in the counts.
   struct Attributes {
     SubmitOptions options;
     Place place;

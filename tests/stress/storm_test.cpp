@@ -1,4 +1,4 @@
-// Each test stresses one primitive as hard as possible.
+// Stresses one primitive in each test, as hard as possible.
 #include <atomic>
 #include <chrono>
 #include <cstdint>

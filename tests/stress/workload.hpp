@@ -1,4 +1,4 @@
-// Tools of all stress tests: their duration, and counts of progress.
+// Contains tools for all stress tests: their duration, and counts of progress.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace weft::test {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Counts units of work, and aborts with a dump if there have been none for a long time, so that a
+// Counts units of work. If the count stays the same for a long time, aborts with a dump, so that a
 // hanging stress test ends before its deadline.
 class Progress {
  public:

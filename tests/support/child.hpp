@@ -1,4 +1,5 @@
-// A child process for changes that cannot be undone: limits, filters of system calls.
+// Runs a test in a child process, because it makes changes that a process cannot undo: limits,
+// filters of system calls.
 #pragma once
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// What the kernel would write to a core file.
+// Finds out what the kernel would write to a core file.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace weft::test {
 
-// Returns whether the system shows the flags of mappings, on which bytes_in_core() relies.
+// Returns whether the system shows the flags of mappings, which bytes_in_core() reads.
 inline bool shows_flags_of_mappings() {
   if (kEmulated) {
     MESSAGE("skipped: an emulator shows flags, but not those that madvise sets");

@@ -22,8 +22,8 @@ inline constexpr bool kDeadlocksAreFound = false;
 inline constexpr bool kDeadlocksAreFound = true;
 #endif
 
-// While it exists, the test framework does not handle SIGINT and SIGTERM: a handler might wake a
-// fiber, so that no deadlock would be certain.
+// Restores the default handling of SIGINT and SIGTERM for a scope. A handler might wake a fiber, so
+// with one, no deadlock would be certain.
 class WithoutSignalHandlers {
  public:
   WithoutSignalHandlers() noexcept

@@ -28,12 +28,12 @@ DeathTest* first_death_test = nullptr;
 
 struct Ending {
   int status = 0;      // The result of waitpid().
-  bool late = false;   // It had to be killed.
+  bool late = false;   // Whether the test had to kill it.
   std::string output;  // stdout and stderr.
 };
 
-// Reads until the other side has closed, or the deadline has passed. Returns false if it has
-// passed.
+// Reads until the other side has closed, or the deadline has passed. Returns false if the deadline
+// has passed.
 bool read_all(int descriptor, std::string& output) {
   const Clock::time_point limit = Clock::now() + kDeadline;
   for (;;) {

@@ -11,7 +11,7 @@
 
 namespace weft::test {
 
-// A body, identified by its place in the source; made before main().
+// Registers a body under its place in the source, before main() runs.
 struct DeathTest {
   using Body = void (*)();
   DeathTest(const char* place, Body body) noexcept;
@@ -21,10 +21,11 @@ struct DeathTest {
   DeathTest* next;
 };
 
-// Starts this program again for the body at `place`, and checks how it ends.
+// Starts this program again for the body at `place`, and checks how the new process ends.
 void expect_death(const char* place, const char* text);
 
-// Runs the body in the new process. If the function returns, its result is for exit().
+// Runs the body in the new process. If the function returns, the caller passes its result to
+// exit().
 [[nodiscard]] int run_death_test(const char* place);
 
 // The variable that names the body for a new process.

@@ -30,7 +30,7 @@ class DescriptorLimit {
 };
 
 // Returns the limit with which `count` descriptors can still be opened. A number counts as free if
-// one of several checks finds it free, because watching threads open files of /proc for moments.
+// one of several checks finds it free, because watching threads briefly open files in /proc.
 inline rlim_t limit_that_leaves(int count) {
   std::vector<bool> is_used(1024, true);
   for (int look = 0; look < 10; ++look) {

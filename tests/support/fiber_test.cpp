@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The time that remaining threads and descriptors have to disappear.
+// How long a test waits for remaining threads and descriptors to disappear.
 const std::chrono::seconds kPatience{10 * kSlowdown};
 
 std::chrono::seconds deadline_from_environment() {
@@ -48,8 +48,8 @@ void visit_numbers(const char* folder, const std::function<void(int)>& visit) {
   closedir(directory);
 }
 
-// The kernel reports a thread as joined a moment before the thread disappears from /proc. So
-// threads of the previous case may still count; the number is never too low.
+// The kernel reports a thread as joined a moment before the thread disappears from /proc. The count
+// may therefore include threads of the previous case, but it is never too low.
 std::size_t threads_without_cases() {
   static std::size_t fewest = SIZE_MAX;
   fewest = std::min(fewest, TestGuard::count_threads());
@@ -116,8 +116,8 @@ TestGuard::~TestGuard() {
   // Joined threads disappear slightly later, so the check repeats.
   const Clock::time_point limit = Clock::now() + kPatience;
   while (count_threads() > threads_before_ && Clock::now() < limit) std::this_thread::yield();
-  // The check is conditional, because doctest also logs a message in scope when an exception
-  // passes.
+  // The message is inside the condition, because doctest also logs a message in scope when an
+  // exception passes.
   const std::size_t threads = count_threads();
   if (threads > threads_before_) {
     FAIL_CHECK("threads at the end of the test: ", threads, ", before it: ", threads_before_);
@@ -148,14 +148,14 @@ void TestGuard::keep_watch() {
   if (!reason.empty()) give_up(reason);
 }
 
-// Waits until the test ends, and then returns an empty text; or returns the reason to abort the
-// test.
+// Waits until the test ends, and then returns an empty text. Returns the reason early if the test
+// must be aborted.
 std::string TestGuard::watch_sleepers(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::milliseconds kPause{SleepCheck::kMilliseconds};
   const Clock::time_point limit = Clock::now() + deadline_;
   SleepCheck check;
   while (!end_.wait_for(lock, kPause, [this] { return ended_; })) {
-    // In an emulator, the state of a thread is that of the emulator's thread.
+    // In an emulator, the system shows the state of the emulator's thread instead.
     if (const std::string fault = kEmulated ? "" : check.look(); !fault.empty())
       return ": " + fault;
     if (deadline_.count() != 0 && Clock::now() >= limit) {

@@ -5,7 +5,7 @@
 //
 // Each body runs four times, with 1, 2, 3 and 8 workers, and has `runtime` in scope. In an
 // emulator, which is many times slower, it runs once, with 2 workers. Afterwards no fiber, thread
-// or descriptor may be left, and the test must end before a deadline.
+// or descriptor may remain, and the test must end before a deadline.
 //
 //   FIBER_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.max_fibers = 10}}) { ... }
 //   THREAD_TEST_CASE_WITH(...)
@@ -43,7 +43,7 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Builds for another processor, which run in an emulator.
+// Is true in builds for another processor, which run in an emulator.
 #ifdef WEFT_EMULATED
 inline constexpr bool kEmulated = true;
 #else
@@ -68,11 +68,11 @@ using Body = void (*)(Runtime& runtime);
 void run_fiber_test(const char* sentence, Body body, const Setup& setup);
 void run_thread_test(const char* sentence, Body body, const Setup& setup);
 
-// While it lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60 unless
-// set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and aborts
-// with the test's name. It does so at once if a sleeping worker misses an event that it should
-// handle (sleep_check.hpp). Its end checks that threads and descriptors are the same as at its
-// beginning.
+// While this object lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60
+// unless set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and
+// aborts with the test's name. It does so at once if a sleeping worker misses an event that it
+// should handle (sleep_check.hpp). The destructor checks that the numbers of threads and
+// descriptors are as they were in the constructor.
 class TestGuard {
  public:
   explicit TestGuard(const char* sentence);

@@ -13,7 +13,8 @@
 
 namespace weft::test {
 
-// Sends the next of `answers` on each connection, whatever the request is, and ends the connection.
+// Sends the next of `answers` on each connection, whatever the request is, and closes the
+// connection.
 class Script {
  public:
   explicit Script(std::vector<std::string> answers)

@@ -1,4 +1,4 @@
-// A server on loopback, and clients that send and receive raw bytes.
+// Provides a server on loopback, and clients that send and receive raw bytes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -60,7 +60,7 @@ class HttpServer {
   JoinHandle<Result<void>> loop_;
 };
 
-// Parks until `context` has ended; returns the reason.
+// Parks until `context` has ended; returns why it ended.
 inline std::error_code wait_for_end(const Context& context) {
   Event never;
   CHECK_FALSE(never.wait_until(context));
@@ -97,8 +97,8 @@ inline std::size_t fibers_without_stack() {
   return count;
 }
 
-// Reads from any kind of stream until `text` or the end of the stream has come. Returns all bytes
-// so far.
+// Reads from any kind of stream until `text` or the end of the stream arrives. Returns all bytes
+// that it has read.
 template <class Stream>
 std::string receive_until(Stream& stream, std::string_view text) {
   std::string all;
@@ -118,7 +118,7 @@ struct Answer {
   [[nodiscard]] bool has(std::string_view line) const {
     return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos;
   }
-  // Returns the size in the head, or 0.
+  // Returns the Content-Length in the head, or 0 if there is none.
   [[nodiscard]] std::size_t body_size() const {
     const auto at = head.find("Content-Length: ");
     return at == std::string::npos ? 0 : std::stoul(head.substr(at + 16));
@@ -141,7 +141,7 @@ inline Answer take_answer(std::string& text) {
 
 inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// Receives the next answer on a connection; it has a Content-Length or no body.
+// Receives the next answer on a connection. The answer has a Content-Length or no body.
 inline Answer receive_answer(net::TcpStream& stream) {
   std::string text = receive_until(stream, "\r\n\r\n");
   Answer answer = take_answer(text);
@@ -154,7 +154,7 @@ inline Answer ask_once(net::TcpStream& stream, std::string_view request) {
   return receive_answer(stream);
 }
 
-// Sends `request`, ends the stream, and returns all answers.
+// Sends `request`, closes this side of the stream for writing, and returns all answers.
 inline std::vector<Answer> ask(const HttpServer& server, std::string_view request) {
   net::TcpStream stream = server.connect();
   send_text(stream, request);

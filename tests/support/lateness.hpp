@@ -1,4 +1,4 @@
-// Distinguishes a timed wait that the library ends late from one that a stopped machine delays.
+// Distinguishes timed waits that the library ends late from waits that a stopped machine delays.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace weft::test {
 class Lateness {
  public:
   using Clock = std::chrono::steady_clock;
-  // If a wait ends this late while a worker is idle, the library has missed its deadline and found
-  // it by chance.
+  // If a wait ends this late while a worker is idle, the library has missed the deadline of the
+  // wait and noticed it by chance.
   static constexpr std::chrono::milliseconds kBound{50};
 
   Lateness() : thread_([this] { keep_watch(); }) {}

@@ -1,4 +1,4 @@
-// The notifications that doctest sends while it runs.
+// Receives the notifications that doctest sends while it runs.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Records the order in which callers came.
+// Records the order in which callers arrive.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// Waits until other callers wait.
+// Helps tests to wait until other fibers are parked.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace weft::test {
 
-// Lets other fibers run until `count` are parked, for any reason. A fiber or a plain thread may
-// call it, if there is only one runtime.
+// Lets other fibers run until `count` are parked, for any reason. Call it from a fiber or a plain
+// thread, in a process with only one runtime.
 inline void await_parked(std::uint64_t count) {
   while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
 }

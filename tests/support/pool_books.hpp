@@ -1,4 +1,4 @@
-// The invariants that a pool must keep, whatever calls it gets.
+// Checks the invariants that a pool must keep, whatever calls it gets.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace weft::test {
 
-// The number of tasks that run at once, and its maximum.
+// Counts the tasks that run at once, and records the maximum.
 class Concurrency {
  public:
   class Stay {
@@ -36,7 +36,7 @@ class Concurrency {
   std::atomic<std::size_t> most_{0};
 };
 
-// Returns whether the counts of a pool balance, as they must at any moment.
+// Returns whether the counts of a pool agree with one another, as they must at any moment.
 [[nodiscard]] inline bool balanced(const PoolStats& stats) {
   return stats.submitted + stats.in_sub_pools == stats.completed + stats.failed + stats.cancelled +
                                                      stats.busy + stats.released +

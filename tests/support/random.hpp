@@ -1,4 +1,4 @@
-// Random numbers whose seed is printed when the test that used them fails.
+// Generates random numbers, and prints their seed when a test that uses them fails.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace weft::test {
 // seed.
 [[nodiscard]] unsigned drawn_workers(std::uint64_t stream);
 
-// A generator for one test, or for one of its threads or fibers. Each takes a separate stream, so
-// that the numbers do not depend on the order in which they run. It is not thread-safe. Works with
-// the distributions of <random>.
+// Generates random numbers for one test, or for one of its threads or fibers. Each of them uses a
+// separate stream, so the numbers do not depend on the order in which they run. Not thread-safe.
+// Works with the distributions of <random>.
 class Random {
  public:
   using result_type = std::uint64_t;

@@ -8,9 +8,9 @@
 //
 //   SIM_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.seeds = 100}}) { ... }
 //
-// The second form has its own SimSetup. sim::settle() replaces the wait until other fibers
-// are parked, and weft::Clock is the clock to measure by. The rules of fiber_test.hpp about CHECK
-// and INFO hold here, too.
+// The second form has its own SimSetup. sim::settle() replaces the wait until other fibers are
+// parked, and weft::Clock is the clock to measure by. The rules of fiber_test.hpp about CHECK and
+// INFO also apply here.
 #pragma once
 
 #include <cstdint>

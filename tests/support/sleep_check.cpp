@@ -22,16 +22,16 @@ namespace {
 
 using scheduler::Scheduler;
 
-// After this number of equal looks, no worker is about to change anything. If a worker computes,
-// neither is the monitor, which samples every 10 ms and may have to wait for a processor.
+// After this number of equal samples, no worker is about to change anything. If a worker computes,
+// the monitor is not either: it samples every 10 ms, and may have to wait for a processor.
 constexpr std::size_t kLooks = 3;
 constexpr std::size_t kLooksBesideComputing = 50;
-// In nanoseconds: if a timer is overdue by this, no worker will fire it.
+// In nanoseconds. If a timer is overdue by this time, no worker will fire it.
 constexpr std::int64_t kForgotten = 2'000'000'000;
 
 struct WorkerSight {
   int thread = 0;
-  bool asleep = false;  // Its thread is neither falling asleep nor waking.
+  bool asleep = false;  // Its thread sleeps, and is not just waking.
   bool in_source = false;
   bool computes = false;
   bool is_up = false;  // It runs its own timers; a resting spare is no sleeper.

@@ -1,4 +1,4 @@
-// Measures how late the clock's events were, while a worker should have handled them.
+// Measures how late workers handle timers.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,10 +15,10 @@
 
 namespace weft::test {
 
-// A fiber that ticks while this object lives, for tests that leave a worker idle. Then a busy
-// machine causes the gaps between two ticks, and not the test. So only a gap of many seconds is a
-// failure: no worker has looked until the others had finished. The longest gap is reported with its
-// seed. Use it in a fiber.
+// Runs a fiber that ticks while this object lives. It is for tests that leave a worker idle, so
+// that only a busy machine causes gaps between ticks. A gap of many seconds is a failure: no worker
+// handled the timer until the others had finished. The test reports the longest gap with its seed.
+// Use it in a fiber.
 class Ticker {
  public:
   explicit Ticker(std::chrono::milliseconds period = std::chrono::milliseconds(1)) {

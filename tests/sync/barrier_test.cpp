@@ -104,7 +104,7 @@ THREAD_TEST_CASE(
   CHECK(barrier.wait_until(token, {}));
   other.join();
   auto next = barrier.arrive(2);
-  barrier.wait(std::move(token));  // The token is of a phase that ended long ago.
+  barrier.wait(std::move(token));  // The token belongs to a phase that ended long ago.
   barrier.wait(std::move(next));
 }
 

@@ -28,7 +28,7 @@ using weft::test::run_mixed;
 
 using Numbers = std::vector<int>;
 
-// Receives until the end.
+// Receives all values up to the end of the broadcast.
 Numbers rest_of(Subscription<int>& subscription) {
   Numbers values;
   while (const std::optional<int> value = subscription.receive()) values.push_back(*value);

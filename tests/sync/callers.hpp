@@ -1,4 +1,4 @@
-// Callers for the tests in this folder: fibers and plain threads.
+// Provides callers for the tests in this folder: fibers and plain threads.
 #pragma once
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Tests stop requests at each place where a caller may wait. (A Once is no such place, because a
-// begun call is always finished.)
+// Tests stop requests at each place where a caller may wait. (A Once is no such place, because its
+// call always runs to the end.)
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 using weft::test::parked_fibers;
 using weft::test::Random;
 
-// A fiber or a plain thread calls it, without other callers.
+// Call it from a fiber or a plain thread, while no other caller uses the place.
 template <class Place>
 void wait_with_stop_requested() {
   Place place;

@@ -16,8 +16,8 @@ TEST_SUITE_BEGIN("sync/channel_end");
 
 using Channel = weft::Channel<int>;
 
-// Storage for a channel that is unusable after the channel's end, because its lock stays locked. So
-// a late caller hangs, or a sanitizer reports it.
+// Stores a channel. After the channel's end, its lock stays locked, so a late caller hangs, or a
+// sanitizer reports the access.
 class Place {
  public:
   Channel& make(std::size_t capacity) {

@@ -172,7 +172,7 @@ THREAD_TEST_CASE("a stop request ends waiting receives and sends of fibers and p
   for (auto& fiber : fibers) fiber.join();
   receiver.join();
   sender.join();
-  // No waiter was left behind in a list.
+  // No waiter remains in a list.
   int value = 1;
   CHECK(empty.try_send(value) == ChannelStatus::would_wait);
   CHECK(full.receive() == 0);

@@ -43,7 +43,7 @@ ChannelStatus receive_somehow(Channel<Value>& channel, std::optional<Value>& val
   return status;
 }
 
-// Many producers and consumers, fibers and threads, each with a random mix of all forms of
+// Runs many producers and consumers, fibers and threads. Each uses a random mix of all forms of
 // sending and receiving with timeouts of 0 to 2 us. Every number must arrive exactly once, and the
 // numbers of one producer in order at each consumer.
 void check_exchange(std::size_t capacity, bool timed) {

@@ -1,4 +1,4 @@
-// Scenarios from Go's test suites for channels (runtime/chan_test.go, test/chan), for weft's
+// Runs scenarios from Go's test suites for channels (runtime/chan_test.go, test/chan) with weft's
 // channels. The table in tests/README.md maps the cases.
 #include <algorithm>
 #include <atomic>

@@ -27,7 +27,7 @@ bool gives_way(Call call) {
   return !weft::detail::is_turn_over();
 }
 
-// A channel with a free place and a value.
+// Makes a channel with a free place and a value.
 struct HalfFull {
   weft::Channel<int> channel{2};
   HalfFull() { (void)channel.send(1); }
@@ -110,7 +110,7 @@ FIBER_TEST_CASE_WITH(
   }));
 }
 
-// Calls that are permitted while a thread mutex is held, including spawns. If such a caller
+// Tests calls that are permitted while a thread mutex is held, including spawns. If such a caller
 // yielded, the next fiber that locks the mutex would block the worker.
 FIBER_TEST_CASE_WITH("calls that never park do not yield when the caller's 1 ms turn is over",
                      {.workers = {1}}) {

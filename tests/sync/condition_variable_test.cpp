@@ -21,7 +21,7 @@ using weft::ConditionVariable;
 using weft::Mutex;
 using weft::test::kSlowdown;
 
-// A textbook bounded queue: a lost notify makes it hang.
+// Is a textbook bounded queue, which hangs after a lost notify.
 class Queue {
  public:
   void push(int value) {

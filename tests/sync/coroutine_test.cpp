@@ -33,7 +33,7 @@ using weft::test::await_parked;
 
 namespace {
 
-// The common part of the outcomes of tasks.
+// Holds what all outcomes of tasks share.
 template <class T>
 struct Outcome {
   std::optional<T> value;
@@ -46,7 +46,8 @@ struct Outcome<void> {
   void take() const noexcept {}
 };
 
-// The smallest coroutine that can be awaited: the await starts it, and its end resumes the awaiter.
+// Is the smallest coroutine that can be awaited: the await starts it, and its end resumes the
+// awaiter.
 template <class T>
 class Task {
  public:
@@ -91,7 +92,7 @@ class Task {
   std::coroutine_handle<promise_type> handle_;
 };
 
-// A coroutine that runs alone.
+// Is a coroutine that no caller awaits.
 struct Detached {
   struct promise_type {
     Detached get_return_object() const noexcept { return {}; }

@@ -1,4 +1,4 @@
-// Each call that makes a fiber has options for it.
+// Tests that each call that makes a fiber takes options for the fiber.
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -136,12 +136,12 @@ THREAD_TEST_CASE(
   std::stop_source source;
   const std::stop_token token = source.get_token();
   weft::go([source]() mutable { (void)source.request_stop(); });
-  // Its moment has not come.
+  // The moment of the turn has not come.
   Pacer slow(1h);
   slow.next();
   CHECK_FALSE(slow.next_for(1ms));
   CHECK_FALSE(slow.next_until(token));
-  // Another caller is before it.
+  // Another caller comes first.
   Context context;
   auto first = weft::spawn([&] { return slow.next_until(context); });
   await_parked(runtime, "sleep", 1);

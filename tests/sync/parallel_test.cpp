@@ -48,7 +48,7 @@ FIBER_TEST_CASE(
   const auto visit = [&](int) {
     const int number = ++visited;
     if (number == 10) throw std::runtime_error("the tenth");
-    // However late that iteration throws, the others wait for it.
+    // The other iterations wait for that iteration, however late it throws.
     while (number > 10 && !weft::this_fiber::context()->is_over()) weft::this_fiber::yield();
   };
   CHECK_THROWS_WITH(weft::for_each(elements, visit, {.max_running = 4}), "the tenth");

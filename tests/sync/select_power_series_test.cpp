@@ -1,6 +1,6 @@
-// Power series as fibers, after M. D. McIlroy's "Squinting at power series". A reader requests one
-// coefficient of a series after the other, and the series requests coefficients from its operands.
-// Cycles of series solve an equation, which is a hard test of waits.
+// Computes power series with fibers, after M. D. McIlroy's "Squinting at power series". A reader
+// requests one coefficient of a series after the other, and the series requests coefficients from
+// its operands. Cycles of series solve an equation, which is a hard test of waits.
 #include <array>
 #include <cstdint>
 #include <deque>

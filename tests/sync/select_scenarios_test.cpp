@@ -1,5 +1,5 @@
-// Scenarios from Go's test suites for select (runtime/chan_test.go, test/chan), for weft's select.
-// The table in tests/README.md maps the cases.
+// Runs scenarios from Go's test suites for select (runtime/chan_test.go, test/chan) with weft's
+// select. The table in tests/README.md maps the cases.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -234,7 +234,8 @@ FIBER_TEST_CASE(
     std::array<int, 2> count{};
     for (const int bit : bits) ++count[static_cast<std::size_t>(bit)];
     CHECK(count[0] + count[1] == kBits);
-    // Eight standard deviations of a binomial distribution: 1 in 10^15.
+    // The bound is eight standard deviations of a binomial distribution; chance exceeds it 1 in
+    // 10^15 times.
     CHECK(count[0] > kBits / 2 - 57);
     CHECK(count[1] > kBits / 2 - 57);
     sender.join();

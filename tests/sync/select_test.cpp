@@ -175,7 +175,8 @@ FIBER_TEST_CASE("a select chooses each ready case about equally often, whichever
                       on_receive(channels[2], ignore), on_receive(channels[3], ignore),
                       on_receive(channels[4], ignore))];
     }
-    // Seven standard deviations of a binomial distribution: 1 in 10^11.
+    // The bound is seven standard deviations of a binomial distribution; chance exceeds it 1 in
+    // 10^11 times.
     const double expected = static_cast<double>(kRounds) / static_cast<double>(ready.size());
     for (const std::size_t index : ready) {
       CHECK(chosen[index] > expected - 7 * 39);

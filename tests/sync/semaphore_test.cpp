@@ -124,8 +124,8 @@ FIBER_TEST_CASE_WITH("an acquire of many permits is not overtaken by later acqui
 
 FIBER_TEST_CASE(
     "waiting acquires are admitted when the large acquire that precedes them gives up") {
-  // On a busy machine, it may give up before the others wait behind it; the test then retries with
-  // more time.
+  // On a busy machine, the first waiter may give up before others wait behind it; the test then
+  // retries with more time.
   bool were_behind = false;
   for (auto patience = 3ms; !were_behind; patience *= 2) {
     Semaphore semaphore(2);

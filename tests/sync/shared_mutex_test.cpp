@@ -179,7 +179,7 @@ THREAD_TEST_CASE("timed locks of a shared mutex give up at their deadlines, not 
   CHECK(mutex.try_lock_shared_until(std::chrono::steady_clock::now() + 1h));
   attempt(false);
   weft::spawn([&] { attempt(false); }).join();
-  // Waiters that gave up have left no trace in the mutex.
+  // Waiters that gave up do not affect the mutex any more.
   CHECK(mutex.try_lock_shared());
   mutex.unlock_shared();
   mutex.unlock_shared();
@@ -322,7 +322,7 @@ THREAD_TEST_CASE("a shared mutex may be destroyed as soon as the last owner has 
         shared->mutex.unlock_shared();
       }
       if (!last) return;
-      // Another owner may not have called its unlock yet: a writer comes after it.
+      // Another owner may not have unlocked yet, so this caller locks as a writer and waits for it.
       shared->mutex.lock();
       shared->mutex.unlock();
       delete shared;

@@ -35,7 +35,7 @@ FIBER_TEST_CASE("concurrent calls for a key share one run, and a later call begi
   for (int i = 0; i < 5; ++i) {
     callers.push_back(weft::spawn([&] { return flights.run(7, load); }));
   }
-  // The callers and the fiber of the run.
+  // The callers and the fiber of the run are parked.
   await_parked(runtime, "event", 6);
   auto other = weft::spawn([&] { return flights.run(8, [] { return std::string("other"); }); });
   CHECK(other.join() == "other");

@@ -1,5 +1,5 @@
-// Every place in this folder where a caller may wait and a stop request may end the wait, with one
-// interface.
+// Gives one interface to every place in this folder where a caller may wait and a stop request may
+// end the wait.
 //
 // Each place has an item that is not available at first. wait() waits for the item, gives it back
 // if other callers need it, and returns false if `until` ended the wait. open() makes the item
@@ -170,7 +170,7 @@ struct OfLatestValue {
   bool is_whole() { return value.get() == 2; }
 };
 
-// A full broadcast, which a close opens.
+// Waits for a full broadcast, which a close opens.
 struct OfBroadcast {
   static constexpr auto kReason = "channel send";
   static constexpr int kMostWaiters = 4;

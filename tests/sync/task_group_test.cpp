@@ -376,7 +376,7 @@ FIBER_TEST_CASE("a cancelled group drops the tasks whose delay has not passed") 
   const auto task = [&has_run] { has_run = true; };
   TaskGroup group({.max_running = 1});
   group.spawn_after(1h, task);
-  CHECK(group.try_spawn([] {}));  // A delayed task takes no place.
+  CHECK(group.try_spawn([] {}));  // A delayed task does not count.
   CHECK_FALSE(group.wait_until(Deadline::past()));
   await_parked(runtime, "sleep", 1);
   group.cancel();

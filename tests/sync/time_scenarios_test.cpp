@@ -119,7 +119,7 @@ FIBER_TEST_CASE("a timer that is set and stopped concurrently expires at most on
     group.spawn([&, caller] {
       weft::test::Random random(caller);
       for (int i = 0; i < rounds; ++i) {
-        // Counted first, so that no expiry precedes its count.
+        // The test counts the timer first, so that no timer expires before it is counted.
         ++set;
         timer.reset(std::chrono::nanoseconds(random.below(2000)));
         if (random.one_in(3)) timer.stop();

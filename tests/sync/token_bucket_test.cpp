@@ -36,7 +36,7 @@ SIM_TEST_CASE("a full token bucket admits a burst, and then tokens only at its r
   const auto begin = world.now();
   TokenBucket quick({.tokens = 2, .per = 1s, .burst = 4});
   for (int i = 0; i < 4; ++i) quick.take(3);
-  // 12 tokens, of which 4 were available.
+  // The callers took 12 tokens, of which 4 were available at the beginning.
   CHECK(world.now() - begin >= 4s);
   CHECK(world.now() - begin < 4s + 10ms);
 }
@@ -112,7 +112,7 @@ THREAD_TEST_CASE("fibers and plain threads share the rate of a token bucket") {
   run_mixed(4, 2, [&](int) {
     for (int i = 0; i < 5; ++i) bucket.take(2);
   });
-  // 60 tokens, of which 5 were available.
+  // The callers took 60 tokens, of which 5 were available at the beginning.
   CHECK(Clock::now() - begin >= 5500us);
 }
 

@@ -21,7 +21,7 @@ using weft::ConditionVariable;
 using weft::Mutex;
 using weft::test::kSlowdown;
 
-// A user's lock, which makes a call after each unlock.
+// Is a user's lock, which makes a call after each unlock.
 struct EventfulLock {
   Mutex& mutex;
   std::function<void()> after_unlock;
@@ -91,7 +91,8 @@ FIBER_TEST_CASE(
   Mutex mutex;
   ConditionVariable condition;
   std::stop_source stop;
-  // On a busy machine, the time may pass before unlock() runs; the test then retries with more.
+  // On a busy machine, the time may pass before unlock() runs; the test then retries with more
+  // time.
   bool in_time = false;
   for (auto span = 1ms; !in_time; span *= 2) {
     const weft::Deadline deadline = weft::Deadline::after(span);

@@ -106,8 +106,8 @@ THREAD_TEST_CASE(
   CHECK(group.wait_for(0ns));
 }
 
-// The classic case: the group is on the waiter's stack, and is destroyed as soon as wait() has
-// returned, perhaps before the last done() has returned. AddressSanitizer detects a late access.
+// The group is on the waiter's stack, and is destroyed as soon as wait() has returned, perhaps
+// before the last done() has returned. AddressSanitizer detects a late access.
 THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {

@@ -1,11 +1,12 @@
-// Certificates for tests, which are generated each time.
+// Generates new certificates for each run of the tests.
 #pragma once
 
 #include <string>
 
 namespace weft::test {
 
-// A folder with PEM files of an authority and its certificates. The destructor removes the folder.
+// Makes a folder with PEM files of an authority and its certificates. The destructor removes the
+// folder.
 class Certificates {
  public:
   Certificates();
@@ -23,7 +24,7 @@ class Certificates {
   // Makes a certificate for one host, or for several separated by commas, with the subject `host`.
   // Replaces the files of `name`.
   void make(const std::string& name, const std::string& host) const;
-  // Does the same for any subject. If `host` is empty, the certificate has no alternative name.
+  // Makes a certificate for any subject; if `host` is empty, one without an alternative name.
   void make(const std::string& name, const std::string& subject, const std::string& host) const;
   // Encrypts the key of `name` with a password.
   void encrypt_key(const std::string& name) const;

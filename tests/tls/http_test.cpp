@@ -143,7 +143,7 @@ FIBER_TEST_CASE("a close_notify before the handler requests the context ends the
   tls::Stream stream = connect(server, secrets);
   send_text(stream, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n");
   begun.wait();
-  // All of it has arrived before the server reads again.
+  // The whole request has arrived before the server reads again.
   send_text(stream, kGetOverTls);
   CHECK(stream.shutdown());
   CHECK(stream.tcp().shutdown(net::Shutdown::write));

@@ -43,7 +43,7 @@ std::size_t fill(Stream& stream) {
   return total;
 }
 
-// Ends each wait on a client's TLS layer by a deadline and by a stop request.
+// Ends each wait on a client's TLS layer, first by a deadline and then by a stop request.
 void end_waits(const World& world) {
   TcpPair tcp = connect_tcp();
   CHECK(tcp.client.set_send_buffer(64 * 1024));
@@ -152,7 +152,7 @@ FIBER_TEST_CASE(
   std::stop_source source;
   auto stopped = spawn(
       [&] { return tls::Stream::accept_on(tcp.server, world.server, source.get_token()).error; });
-  await_parked(2);  // The other one is the fiber that makes the handshake.
+  await_parked(2);  // The other parked fiber makes the handshake.
   (void)source.request_stop();
   CHECK(stopped.join() == Errc::cancelled);
   auto accepted = spawn([&] { return tls::Stream::accept_on(tcp.server, world.server); });
@@ -162,7 +162,7 @@ FIBER_TEST_CASE(
   CHECK_FALSE(failed);
   CHECK(client.write_all(bytes_of("here")).value == 4);
   CHECK(receive(server, 4) == "here");
-  // The client has sent its part by then.
+  // The client has sent its part of the handshake by then.
   TcpPair silent = connect_tcp();
   CHECK(
       tls::Stream::connect_on(silent.client, world.client, "a.test", Deadline::after(5ms)).error ==

@@ -22,7 +22,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-// Plain OpenSSL on a separate connection. Plain threads use it.
+// Uses OpenSSL directly on a separate connection. Only plain threads may use this class.
 class RawPeer {
  public:
   RawPeer(net::TcpStream stream, tls::ContextPtr context)

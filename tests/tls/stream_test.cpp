@@ -215,7 +215,7 @@ FIBER_TEST_CASE("a TLS session is resumed, also after the certificates have been
   const auto visit = [&] {
     auto [client, server] = shake_hands(world.server, world.client, "a.test");
     CHECK(server.value.write_all(bytes_of("x")).value == 1);
-    CHECK(receive(client.value, 1) == "x");  // The ticket precedes it.
+    CHECK(receive(client.value, 1) == "x");  // The ticket precedes this byte.
     CHECK(client.value.resumed() == server.value.resumed());
     return client.value.resumed();
   };
@@ -282,7 +282,7 @@ FIBER_TEST_CASE(
   const std::string much(16 << 20, 'x');
   auto write = spawn(
       [&stream = server.value, &much, &token] { return stream.write_all(bytes_of(much), token); });
-  // The sent bytes end the read; no peer reads the rest.
+  // The sent bytes end the read; no peer reads the remaining bytes.
   CHECK_FALSE(read.join());
   auto back = spawn([&stream = server.value, &token] {
     std::byte byte{};

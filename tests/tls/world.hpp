@@ -1,4 +1,4 @@
-// Two ends of a TLS connection within this machine.
+// Makes both ends of a TLS connection within this machine.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ inline std::string receive(tls::Stream& stream, std::size_t size) {
   return text;
 }
 
-// Certificates of a server, "a.test", and the contexts of both ends.
+// Holds the certificates of a server, "a.test", and the contexts of both ends.
 struct World {
   Certificates certificates;
   tls::Context server;

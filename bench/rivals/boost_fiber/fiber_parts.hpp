@@ -1,4 +1,4 @@
-// The parts of the workloads: Boost.Fiber's stacks, workers and fibers, and a wait group.
+// Contains parts of the workloads: Boost.Fiber's stacks, workers and fibers, and a wait group.
 #pragma once
 
 #include <malloc.h>

@@ -13,7 +13,7 @@
 
 namespace rivals {
 
-// A plain thread wakes the only fiber, which is that of the main thread.
+// Lets a plain thread wake the only fiber, which is that of the main thread.
 inline Metrics wake_idle(const Request& request) {
   const std::int64_t count = request.count(5'000);
   fibers::buffered_channel<Clock::time_point> wakes(2);  // The smallest capacity that Boost allows.
@@ -33,7 +33,7 @@ inline Metrics wake_idle(const Request& request) {
   return metrics;
 }
 
-// Fibers arrive by the clock; their latency counts from when they should have arrived.
+// Starts fibers at fixed times; their latency counts from when they should have started.
 inline Metrics mixed_load(const Request& request) {
   const auto interval = weft::bench::mixed_interval(static_cast<std::size_t>(request.workers));
   const std::int64_t count = request.count(20'000 * request.workers);

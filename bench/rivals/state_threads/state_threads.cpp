@@ -43,7 +43,7 @@ class WaitGroup {
   st_cond_t all_done_ = st_cond_new();
 };
 
-// A channel. With one place, it is the closest to a rendezvous that condition variables allow.
+// Is a channel. With one place, it is the closest to a rendezvous that condition variables allow.
 class Channel {
  public:
   explicit Channel(std::size_t capacity) : buffer_(capacity) {}

@@ -63,7 +63,8 @@ struct ServerOptions {
   // the server. If the pool refuses a request, the answer is 503. Handlers in a pool have stacks of
   // PoolOptions::stack_size, other handlers of RuntimeOptions::stack_size.
   FiberPool* pool = nullptr;
-  // The largest number of open connections. Further connections wait in the listener's backlog.
+  // The largest number of served connections. Each listener accepts one more, which waits; further
+  // connections wait in its backlog.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP: tls::server_layer(context). The connection's fiber performs the handshake
   // when the client's first bytes arrive, within Limits::head. Empty: no layer.

@@ -39,7 +39,7 @@ class TcpListener {
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended
   // while they waited are skipped. While the system lacks descriptors or memory, the call retries
-  // after pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP is returned after eight tries.
+  // after pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP ends it after eight retries.
   // Errors: also Errc::timed_out, cancelled, or the last error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 

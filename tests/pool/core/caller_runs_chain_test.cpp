@@ -22,7 +22,7 @@ FIBER_TEST_CASE("2 000 tasks that each run inside the previous task's submit() h
   std::function<void(int)> go_deeper = [&](int left) {
     ++depth;
     if (left > 0) CHECK(pool.submit([&go_deeper, left] { go_deeper(left - 1); }));
-    // Each is a task of the pool, whichever stack it runs on.
+    // Each callable counts as a task of the pool, whichever stack it runs on.
     if (left % 100 == 0) {
       try {
         pool.wait_idle();

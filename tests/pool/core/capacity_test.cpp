@@ -1,4 +1,4 @@
-// G1, G3, G10: never more tasks than the capacity run, and never fewer without a reason.
+// Tests G1, G3 and G10: never more tasks than the capacity run, and never fewer without a reason.
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -285,7 +285,7 @@ FIBER_TEST_CASE(
   pool.resize(1);
   auto blocked = spawn([&] { CHECK(pool.submit([&] { ran.fetch_add(1); })); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
-  // Four tasks leave and pop nothing; then 4 + 48 are below 1 + 52.
+  // Four running tasks end, and no queued task starts; then 4 + 48 tasks are fewer than 1 + 52.
   for (int i = 0; i < 4; ++i) release[static_cast<std::size_t>(i)].set();
   wait_until_true([&] { return pool.stats().blocked == 0; });
   CHECK(pool.stats().busy == 4);

@@ -1,4 +1,4 @@
-// G5: an exception never costs a worker or a slot.
+// Tests G5: the pool loses no worker and no slot when a task throws.
 #include <atomic>
 #include <exception>
 #include <functional>

@@ -16,7 +16,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("pool/join");
 
-// Its destructor takes a while, but only once.
+// Has a destructor that takes a while, but only for one object.
 class Cargo {
  public:
   explicit Cargo(std::atomic<int>& ended) : ended_(&ended) {}

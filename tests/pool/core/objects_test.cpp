@@ -21,7 +21,7 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// An object of per_worker() whose destructor waits until it may end.
+// Is an object of per_worker() whose destructor waits until the test lets it end.
 class SlowToEnd {
  public:
   struct Books {

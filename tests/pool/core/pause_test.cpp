@@ -1,4 +1,4 @@
-// No task starts while a pool is paused.
+// Tests that no task starts while a pool is paused.
 #include <atomic>
 #include <memory>
 #include <stop_token>
@@ -313,7 +313,7 @@ FIBER_TEST_CASE("overlapping pauses last until each pause has ended") {
       const PauseScope second(pool);
       CHECK(pool.submit([&] { ran.fetch_add(1); }));
       pool.pause();
-      pool.resume();  // Ends no other caller's pause.
+      pool.resume();  // This call ends no other caller's pause.
     }
     CHECK(pool.is_paused_hint());
     for (int i = 0; i < 20; ++i) this_fiber::yield();

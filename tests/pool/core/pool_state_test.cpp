@@ -21,7 +21,7 @@ using pool::Submitter;
 using pool::TaskQueue;
 using Outcome = detail::PoolJob::Outcome;
 
-// A pool's state with memory for its queue.
+// Holds a pool's state, and memory for its queue.
 struct Held {
   explicit Held(PoolOptions its_options, bool is_sub_pool = false)
       : options(std::move(its_options)), state(options, is_sub_pool) {
@@ -57,8 +57,8 @@ struct Held {
   PoolState state;
 };
 
-// A pool's workers without fibers: the test decides when a task ends. With `takes_short_way`, plain
-// tasks take the fast path wherever the state permits.
+// Simulates a pool's workers without fibers: the test decides when a task ends. With
+// `takes_short_way`, plain tasks take the fast path wherever the state permits.
 class Workers {
  public:
   Workers(const PoolOptions& options, bool takes_short_way)

@@ -133,7 +133,7 @@ FIBER_TEST_CASE(
   std::atomic<int> destroyed{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   const auto look = [&](int* /*none*/) {
-    (void)pool.stats();  // It would wait forever if the pool were locked.
+    (void)pool.stats();  // This call would wait forever if the pool were locked.
     ++destroyed;
   };
   for (int i = 0; i < 2; ++i) CHECK(pool.submit([&] { hold.wait(); }));

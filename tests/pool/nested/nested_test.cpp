@@ -1,4 +1,4 @@
-// G6: a task may use its own pool, at any capacity.
+// Tests G6: a task may use its own pool, at any capacity.
 #include <atomic>
 #include <functional>
 #include <vector>

@@ -18,7 +18,8 @@ TEST_SUITE_BEGIN("pool/sub_pool_close");
 
 namespace {
 
-// A parent's close(discard) that stops before it reaches the sub-pools that were made earlier.
+// Runs a parent's close(discard), and stops it before it reaches the sub-pools that were made
+// earlier.
 class HeldClose {
  public:
   explicit HeldClose(FiberPool& parent) : pool_({.queue_capacity = 1, .parent = &parent}) {

@@ -20,7 +20,7 @@ using Gate = weft::test::Flag;
 
 namespace {
 
-// A pool with one slot, which is in use until open() is called.
+// Makes a pool with one slot, which is in use until the test calls open().
 class BusyParent {
  public:
   explicit BusyParent(std::size_t queue = 0) : pool({.capacity = 1, .queue_capacity = queue}) {

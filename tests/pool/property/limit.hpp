@@ -1,4 +1,4 @@
-// The limit of live workers in the models of pools.
+// Models the limit on the number of live workers of a pool.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A slow and obviously correct pool, with which the property test compares the real pool.
+// Models a pool in a slow, obviously correct way. The property test compares the real pool with it.
 #pragma once
 
 #include <algorithm>
@@ -192,7 +192,7 @@ class PoolModel {
     behaviour_.started.push_back(op.id);
     in_callers_.push_back(op);
   }
-  // A task replaces the oldest task; a heavy task replaces several, if they are enough.
+  // Drops the oldest task to make room; for a heavy task, drops several, if that makes enough room.
   bool drop_for(const Op& op) {
     if (op.options.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
     if (is_held(op) && op.options.weight > options_.queue_capacity) return false;
@@ -242,7 +242,8 @@ class PoolModel {
 
   // --- Tasks run ---
 
-  // Ignores a pause. A task that does not fit alongside running tasks also delays later tasks.
+  // Returns whether a queued task can start, apart from a pause. A task that does not fit alongside
+  // running tasks also delays later tasks.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
     return next && running_.size() < limit_.value() &&
@@ -337,7 +338,7 @@ class PoolModel {
 
   // --- Workers ---
 
-  // Gives accepted tasks workers, as far as the limit allows.
+  // Starts workers for accepted tasks, as far as the limit allows.
   void grow() {
     // The limit never falls, because no time passes in these tests.
     const std::size_t startable = queue_.startable(running_);

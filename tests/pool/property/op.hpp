@@ -45,7 +45,7 @@ enum class Course : std::uint8_t {
   stoppable,  // Has a gate, and ends by a stop.
 };
 
-// Has the same fields as SubmitOptions.
+// Mirrors the fields of SubmitOptions.
 struct TaskOptions {
   bool are_set = false;  // If not, the task is submitted without options.
   Priority priority = Priority::normal;
@@ -70,7 +70,8 @@ struct Op {
   }
 };
 
-// Every caller's answers, by the number of the call, and the tasks in the order of their starts.
+// Records every caller's answers, by the number of the call, and the tasks in the order of their
+// starts.
 struct Behaviour {
   std::map<int, std::string> answers;
   std::vector<int> started;

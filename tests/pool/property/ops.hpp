@@ -1,4 +1,4 @@
-// Random operations of the property test, and their descriptions.
+// Makes random operations for the property test, and describes them.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,8 @@ namespace weft::test {
   return options;
 }
 
-// Does the same, with a limit of workers that follows the load. Time does not lower the limit.
+// Returns random options with a limit on workers that follows the load. Time does not lower the
+// limit.
 [[nodiscard]] inline PoolOptions random_options_by_load(Random& random) {
   constexpr std::array kUps{0.5, 1.0, 1.5, 2.0, 4.0};
   PoolOptions options = random_options(random);

@@ -1,4 +1,4 @@
-// A library that a program opens, with a function that blocks.
+// Is a library that a program opens. It contains a function that blocks.
 #include <sys/socket.h>
 
 extern "C" int receive_there(int descriptor) {

@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD that intercepts functions that weft-posix also intercepts.
+// Is a library for LD_PRELOAD. It intercepts functions that weft-posix also intercepts.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/socket.h>

@@ -71,7 +71,7 @@ void wait_in(const char* call) {
   std::thread writer([&] {
     const std::string path = "/proc/self/task/" + std::to_string(self) + "/syscall";
     std::array<char, 32> begin{};
-    do {  // The number of the call, and its first argument: read() of the pipe.
+    do {  // Compares the number of the call and its first argument: read() of the pipe.
       std::FILE* stat = std::fopen(path.c_str(), "r");
       (void)std::fgets(begin.data(), begin.size(), stat);
       (void)std::fclose(stat);

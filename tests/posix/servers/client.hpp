@@ -1,4 +1,4 @@
-// Client libraries that block, each with its real server.
+// Declares clients of libraries that block. Each client talks to its real server.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-// A connection. One caller at a time uses it, from any thread.
+// Is a connection. One caller at a time uses it, from any thread.
 class Client {
  public:
   Client() = default;

@@ -103,7 +103,7 @@ class Way {
     }
     group.wait();
   }
-  // One call to the library.
+  // Makes one call to the library.
   void ask(const std::function<void()>& call) const {
     if (name_ == "blocking") {
       blocking(call);

@@ -1,5 +1,6 @@
-// A web server for clients that block: "/" is answered at once, "/slow" after 0.1 s. It listens on
-// two ports that the system chooses, with TLS on the second one, and writes their numbers.
+// Is a web server for clients that block: it answers "/" at once, and "/slow" after 0.1 s. It
+// listens on two ports that the system chooses, with TLS on the second one, and writes their
+// numbers.
 //
 //   posix_site CERTIFICATE KEY
 #include <chrono>

@@ -168,7 +168,7 @@ std::unique_ptr<Client> connect_httplib(const std::string& where) {
 #ifdef WEFT_TEST_LIBSSH2
 namespace {
 
-// A connection to the site through a connection to sshd.
+// Is a connection to the site through a connection to sshd.
 class Libssh2 final : public Client {
  public:
   Libssh2() = default;

@@ -190,9 +190,9 @@ class Part {
   F* function_;
 };
 
-// Lives on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
-// operation, its handler, and a cancellation in progress. Once pending_ is 0, nothing refers to
-// this object or to the caller's arguments. pending_.done() synchronizes with the end of the wait.
+// Lives on the stack of the waiting caller. Invariant: pending_ is the number of calls that have
+// not ended (the operation's start, its handler, a cancellation). Once it is 0, no call uses this
+// object or the caller's arguments. pending_.done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
