@@ -99,7 +99,7 @@ struct SchedulerOptions {
   // The memory, in bytes, that the process should not exceed; 0: no goal. The goal has no effect
   // without a monitor.
   std::size_t memory_goal = 0;
-  // Whether the program has set memory_goal; a default goal refuses fewer spawns
+  // Whether the program has set memory_goal; with a default goal, fewer spawns are refused
   // (upkeep/memory_goal.hpp).
   bool is_memory_goal_set = false;
 };

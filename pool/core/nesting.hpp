@@ -28,8 +28,8 @@ class Nesting {
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };
 
-// A pool's Nesting, in the pool's own memory: an allocation would take 2 % of the time to make and
-// destroy a pool.
+// Stores a pool's Nesting inside the pool, because a separate allocation would add 2 % to the time
+// to create and destroy a pool.
 class NestingPlace {
  public:
   NestingPlace() noexcept = default;

@@ -147,8 +147,8 @@ class PoolCore {
   // Returns the state, for a caller that holds the lock under the name of another pool with this
   // root.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
-  // After a change other than the end of a task, matches tasks, workers, blocked submitters and
-  // tasks that wait for their slots. Performs the effects.
+  // After a change other than the end of a task, gives tasks to workers, and free slots to blocked
+  // submitters and to tasks that wait to regain their slots. Performs the effects.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;

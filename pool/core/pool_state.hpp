@@ -296,8 +296,8 @@ struct PoolState {
   // Returns whether a task is queued, or a nested sub-pool that has accepted tasks waits for room.
   [[nodiscard]] bool has_accepted() noexcept;
 
-  // The number of queued tasks for each starting worker. If the tasks are short, the worker runs
-  // them one after another; otherwise it calls more workers: see README.md.
+  // The number of queued tasks for each starting worker. If the tasks are short, the starting
+  // worker runs them one after another; otherwise it starts more workers (README.md).
   static constexpr std::size_t kTasksPerWake = 16;
   // While this many workers are starting, only arriving workers start more workers. The first tasks
   // of a burst then show how many more are needed: see README.md.

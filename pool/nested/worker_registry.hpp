@@ -51,7 +51,7 @@ class Registration : private detail::LocalNode {
   // may be nested, because a caller that waits may run a task in place of a worker.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // The next two functions surround a change of the slots by a drain task between two of its tasks.
+  // A drain task calls these functions before and after it changes its slots between two tasks.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // Called when the worker has been retired.

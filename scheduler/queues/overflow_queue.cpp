@@ -10,8 +10,8 @@ using detail::relaxed;
 using fibers::Fiber;
 
 void OverflowQueue::make_room() {
-  // Other threads only take chains, so this check without the lock may make room needlessly, but
-  // never too little room.
+  // Other threads only remove chains, so this check without the lock may let the queue grow
+  // needlessly, but never leaves too little room.
   if (size_hint() < capacity_) return;
   const std::size_t larger_capacity = std::max<std::size_t>(capacity_ * 2, 16);
   auto larger = std::make_unique<Fiber*[]>(larger_capacity);

@@ -132,7 +132,7 @@ class Timers {
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
   // The most recent sleeper for each of several ticks. One tick would not suffice, because sleeps
-  // of different lengths begin alternately.
+  // of different lengths are interleaved.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

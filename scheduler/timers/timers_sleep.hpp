@@ -21,7 +21,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // To read a simulated host's clock takes a call, which add_sleep() makes.
+  // Reading a simulated host's clock requires a call, which add_sleep() makes.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

@@ -25,8 +25,8 @@ std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
 
 // Relaxed here and below: the state and the reason may be stale, because the fiber's owner writes
 // them. The time is read and written under the store's mutex. The fiber may continue, end or park
-// again at any moment. Then dumps show it as parked since `moment`, or it loses its mark at its
-// next park.
+// again at any moment. A dump may then show a time that is too early, or the next park clears the
+// mark.
 void mark(Fiber& fiber, std::uint32_t moment) noexcept {
   std::uint8_t reason = fiber.wait_reason.load(relaxed);
   if (!is_waiting(fiber) || (reason & Fiber::kCounted) != 0) return;

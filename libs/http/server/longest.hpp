@@ -19,7 +19,7 @@ enum class LongestBy : std::uint8_t { age, wait };
 
 // A request that the server is reading or answering.
 struct Busy {
-  const ServerConnection* connection = nullptr;  // Valid only during the visit of the connections.
+  const ServerConnection* connection = nullptr;  // Valid only while the connections are visited.
   std::int64_t since = 0;                        // The time that determines the order of requests.
   std::uint64_t fiber = 0;
   net::Address peer;

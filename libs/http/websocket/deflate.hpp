@@ -48,8 +48,8 @@ class MessageDeflater {
 
   // Compresses the next message, and appends it to `out`. Returns false if memory runs out.
   [[nodiscard]] bool deflate(std::string_view text, std::string& out);
-  // Drops the context. The caller must do so if the peer does not receive the last compressed
-  // message.
+  // Drops the context. The caller must call it if the last compressed message does not reach the
+  // peer.
   void forget() noexcept;
 
  private:
