@@ -73,6 +73,10 @@ void answer(http::Request& request, http::Response& response) {
   if (path == "/tagged") response.add_header("ETag", "\"one\"");
   if (path == "/done") response.add_header("Content-Encoding", "br");
   if (path == "/fixed") response.add_header("Cache-Control", "no-transform");
+  if (path == "/private") {
+    response.add_header("Cache-Control", "private");
+    response.add_header("cache-control", "max-age=60, No-Transform");
+  }
   if (path == "/short") return void(response.send("short"));
   if (path != "/parts" && path != "/promised" && path != "/broken") {
     return void(response.send(kText));
@@ -125,9 +129,10 @@ FIBER_TEST_CASE("a server compresses an answer only if the client accepts compre
 }
 
 FIBER_TEST_CASE(
-    "a server does not compress an answer that is short, encoded or of an unlisted type") {
+    "a server does not compress an answer that is short, encoded, of an unlisted type or marked "
+    "no-transform") {
   const HttpServer server(answer, compressing());
-  for (const std::string_view path : {"/short", "/png", "/done", "/fixed"}) {
+  for (const std::string_view path : {"/short", "/png", "/done", "/fixed", "/private"}) {
     const auto answers = ask(server, get(path));
     CHECK(answers.size() == 1);
     CHECK_FALSE(answers[0].has("Content-Encoding: gzip"));

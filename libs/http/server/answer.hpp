@@ -70,6 +70,7 @@ class Answer {
   }
   [[nodiscard]] bool will_stay() const noexcept;
   [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
+  [[nodiscard]] bool forbids_transform() const noexcept;
   [[nodiscard]] bool wants_code(std::optional<std::uint64_t> size);
   void announce_code();
   [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);

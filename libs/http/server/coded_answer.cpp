@@ -21,20 +21,36 @@ bool is_one_of(std::string_view type, const std::vector<std::string>& types) noe
   });
 }
 
+// Removes the first header from `fields`, and returns the header.
+Header take_field(std::string_view& fields) noexcept {
+  const std::size_t end = fields.find("\r\n");
+  const std::string_view line = fields.substr(0, end);
+  fields.remove_prefix(end + 2);
+  const std::size_t colon = line.find(':');
+  return {line.substr(0, colon), line.substr(colon + 2)};
+}
+
 }  // namespace
 
 // Returns the value (a part of fields_) of the first header with this name that the handler has
 // set; empty if there is none.
 std::string_view Answer::field(std::string_view name) const noexcept {
-  std::string_view rest = fields_;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find("\r\n");
-    const std::string_view line = rest.substr(0, end);
-    const std::size_t colon = line.find(':');
-    if (equal_tokens(line.substr(0, colon), name)) return line.substr(colon + 2);
-    rest.remove_prefix(end + 2);
+  for (std::string_view rest = fields_; !rest.empty();) {
+    const Header header = take_field(rest);
+    if (equal_tokens(header.name, name)) return header.value;
   }
   return {};
+}
+
+// Returns whether the handler has forbidden proxies to transform the answer.
+bool Answer::forbids_transform() const noexcept {
+  for (std::string_view rest = fields_; !rest.empty();) {
+    const Header header = take_field(rest);
+    if (equal_tokens(header.name, "cache-control") && list_has(header.value, "no-transform")) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Returns whether to compress this answer, whose size may be unknown. If the result depends on the
@@ -45,9 +61,7 @@ bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const bool is_part = status_.code == 206 || !field("content-range").empty();
   if (status_.code == 204 || status_.code == 205 || (size && *size < options.min_bytes && !is_part))
     return false;
-  if (!field("content-encoding").empty() || list_has(field("cache-control"), "no-transform")) {
-    return false;
-  }
+  if (!field("content-encoding").empty() || forbids_transform()) return false;
   std::string_view type = field("content-type");
   type = type.substr(0, type.find(';'));
   while (type.ends_with(' ')) type.remove_suffix(1);
