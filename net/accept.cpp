@@ -74,13 +74,13 @@ Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept 
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept {
   const io::IoUse use(listener.handle());
   if (!use) return {.error = Errc::closed};
-  for (Pauses pauses;;) {
+  Pauses pauses;
+  for (unsigned forbidden = 0;;) {
     Result<Socket> result = accept_once(*use, until);
     if (!passes_by_itself(result.error) || until.is_over()) return result;
-    if (pauses.count() == kRefusalsToReport) {
-      if (is_forbidden(result.error)) return result;
-      report_refusals(result.error);
-    }
+    forbidden = is_forbidden(result.error) ? forbidden + 1 : 0;
+    if (forbidden > kRefusalsToReport) return result;
+    if (pauses.count() == kRefusalsToReport) report_refusals(result.error);
     // The pause may end early because of the next connection, which does no harm.
     const Deadline pause = Deadline::after(pauses.next());
     const io::WaitOutcome outcome =

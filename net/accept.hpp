@@ -16,9 +16,9 @@ namespace weft::net {
 // connections that failed before they were accepted. It returns errors of the listener, and
 // temporary errors.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
-// Accepts from a listener that may be closed, and waits until temporary errors have passed. If
-// a rule forbids the call (EPERM, EOPNOTSUPP), it returns that error after kRefusalsToReport tries.
-// It then also reports a shortage.
+// Accepts from a listener that may be closed, and waits until temporary errors have passed. Reports
+// a shortage that lasts longer than kRefusalsToReport tries. If a rule forbids the call (EPERM,
+// EOPNOTSUPP) for longer than kRefusalsToReport tries in a row, it returns that error.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
 // Returns whether the error is temporary: the system lacks descriptors or memory, which other code
