@@ -39,24 +39,27 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("scheduler/migration");
 
-// A fiber that a plain thread wakes goes to the shared queue, from which any worker takes it, so
-// fibers move. The case continues until enough fibers have moved.
+// A plain thread starts the turns of the fibers, in order. Each fiber keeps its worker busy until
+// the next fiber has begun its turn, so the next fiber runs on another worker. As the number of
+// fibers is odd, with two workers each fiber changes its worker at every turn. There is no monitor,
+// because spare workers would add threads.
 THREAD_TEST_CASE_WITH(
     "a fiber keeps its id, its name and its errno on every thread that runs the fiber",
-    {.workers = {2, 8}}) {
-  constexpr int kFibers = 8;
-  constexpr int kMoves = 50;
+    {.workers = {2, 8}, .options = {.monitor = false}}) {
+  constexpr int kFibers = 7;
+  constexpr int kTurns = 20 * kFibers;
   std::atomic<int> moves{0};
+  std::atomic<int> begun{0};
   std::vector<std::unique_ptr<weft::Semaphore>> turns;
   std::vector<weft::JoinHandle<void>> fibers;
   for (int number = 0; number < kFibers; ++number) {
     turns.push_back(std::make_unique<weft::Semaphore>(0));
     weft::Semaphore& turn = *turns.back();
     const std::string name = "fiber " + std::to_string(number);
-    fibers.push_back(weft::spawn({.name = name}, [&turn, &moves, number, name] {
+    fibers.push_back(weft::spawn({.name = name}, [&turn, &moves, &begun, number, name] {
       const std::uint64_t id = weft::this_fiber::id();
       std::thread::id thread = thread_now();
-      while (moves.load() < kMoves) {
+      for (int next = number + 1; next <= kTurns; next += kFibers) {
         set_errno(number);
         turn.acquire();
         if (errno_now() != number) FAIL_CHECK("errno is not that of fiber ", number);
@@ -65,14 +68,17 @@ THREAD_TEST_CASE_WITH(
         const std::thread::id now = thread_now();
         if (now != thread) moves.fetch_add(1);
         thread = now;
+        begun.store(next);
+        while (begun.load() == next && next < kTurns) std::this_thread::yield();
       }
     }));
   }
-  while (moves.load() < kMoves) {
-    for (auto& turn : turns) turn->release();
-    std::this_thread::yield();
+  for (int turn = 0; turn < kTurns; ++turn) {
+    turns[turn % kFibers]->release();
+    while (begun.load() == turn) std::this_thread::yield();
   }
-  for (auto& turn : turns) turn->release();
+  for (auto& fiber : fibers) fiber.join();
+  if (runtime.workers() == 2) CHECK(moves.load() >= kTurns - kFibers);
 }
 
 // There is no monitor, because spare workers would add threads.
