@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -66,8 +67,7 @@ TEST_CASE("a real-time thread that waits for a spin lock lets the lock's holder 
   });
   both.join();
   if (!is_real_time) {
-    MESSAGE("skipped: no real-time priority is to be had");
-    return;
+    return weft::test::skip("the system grants no real-time priority");
   }
   // The longer other threads keep the holder from its processor, the more often the waiter checks
   // the lock.

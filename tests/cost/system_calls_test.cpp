@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr int kNotPossibleHere = 77;
+using weft::test::kNotPossibleHere;
 
 // From now on, any system call of the calling thread, except the one that ends the process, kills
 // it. Reads of the clock are allowed, because some kernels offer the clock only as a system call.
@@ -53,7 +53,7 @@ void check_status(WarmUp warm_up, Body body, int expected) {
     return 1;
   });
   if (status == kNotPossibleHere) {
-    MESSAGE("skipped: system calls cannot be refused here");
+    weft::test::skip("system calls cannot be refused here");
   } else {
     CHECK(status == expected);
   }

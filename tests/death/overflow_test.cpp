@@ -16,6 +16,7 @@
 
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 // Under a sanitizer the report has no calls.
 #if defined(__has_feature)
@@ -264,7 +265,7 @@ DEATH_TEST_CASE("a stack overflow is reported after a raised SIGSEGV was ignored
 }
 
 TEST_CASE("a fiber continues after a signal handler has repaired the cause of the fiber's fault") {
-  if (weft::test::kSanitized) return;  // A sanitizer installs its own handlers.
+  if (weft::test::kSanitized) return weft::test::skip("a sanitizer installs its own handlers");
   static char* page = nullptr;
   page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(page != MAP_FAILED);

@@ -9,6 +9,7 @@
 #include "base/debug_locks.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -79,7 +80,7 @@ TEST_SUITE_BEGIN("death/debug_locks");
   }
 #else
 #define LOCKS_TEST_CASE(sentence, ...) \
-  TEST_CASE(sentence) { MESSAGE("skipped: this build is without -Ddebug_locks=true"); }
+  TEST_CASE(sentence) { weft::test::skip("this build is without -Ddebug_locks=true"); }
 #endif
 
 LOCKS_TEST_CASE("a fiber that yields while it holds a std::mutex is reported", {

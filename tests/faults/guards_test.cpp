@@ -9,6 +9,7 @@
 #include "base/magazine.hpp"
 #include "fibers/stack_space.hpp"
 #include "tests/faults/faults.hpp"
+#include "tests/support/skip.hpp"
 
 TEST_SUITE_BEGIN("faults/guards");
 
@@ -93,8 +94,7 @@ TEST_CASE("a smaller batch of stacks is made when the kernel has no memory for a
   constexpr unsigned kLargest = weft::fibers::kStackSizes - 1;
   StackSpace space(&never_started);
   if (space.guard_kind() != GuardKind::lightweight) {
-    MESSAGE("skipped: guards are protected here, and the fault would hit one");
-    return;
+    return weft::test::skip("guards are protected here, and the fault would hit one");
   }
   // Four stacks at a time become usable, later a quarter of the existing number.
   for (int i = 0; i < 20; ++i) CHECK(space.take(kLargest, 1) != nullptr);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/fibers/stack_tools.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 
@@ -42,7 +43,7 @@ TEST_SUITE_BEGIN("fibers/backtrace");
 
 TEST_CASE(
     "repeated backtraces of a parked stack show its calls, and its fiber continues unharmed") {
-  if (kSanitized) return;  // Sanitized builds make no visits.
+  if (kSanitized) return weft::test::skip("sanitized builds make no visits");
   StackSpace space(&Coroutine::entry);
   Coroutine coroutine(space.take(2, 1));
   REQUIRE(coroutine.stack != nullptr);

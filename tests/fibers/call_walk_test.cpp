@@ -7,6 +7,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -63,7 +64,7 @@ bool names(const Backtrace& trace, const void* address) {
 }
 
 TEST_CASE("with the program's unwind tables, a call walk finds the calls in a copied stack") {
-  if (weft::test::kSanitized) return;  // Sanitized frames are larger.
+  if (weft::test::kSanitized) return weft::test::skip("a sanitizer's frames are larger");
   static ThreadImage image;
   const void* deepest = nullptr;
   take_deeper(image, 4, deepest);
@@ -124,7 +125,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a walk of a stack copy with random contents ends and returns a bounded number of calls") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip("a sanitizer's frames are larger");
   static ThreadImage original;
   static ThreadImage torn;
   const void* deepest = nullptr;

@@ -33,6 +33,8 @@
 
 namespace {
 
+constexpr const char* kSanitizerSpace = "a sanitizer's own address space exceeds any limit";
+
 using weft::fibers::GuardKind;
 using weft::fibers::kGuardBytes;
 using weft::fibers::kInlineBytes;
@@ -41,6 +43,7 @@ using weft::fibers::size_class_of;
 using weft::fibers::Stack;
 using weft::fibers::stack_bytes;
 using weft::fibers::StackSpace;
+using weft::test::check_child;
 using weft::test::Coroutine;
 using weft::test::signal_of_touching;
 using weft::test::status_of_child;
@@ -248,7 +251,7 @@ TEST_CASE("no stack is handed out twice under random takes and releases") {
 // The environment may limit address space. The test uses a child process, because a limit cannot be
 // raised again.
 TEST_CASE("a small address space limits the number of stacks and causes no crash") {
-  if (weft::test::kSanitized) return;  // A sanitizer's own address space exceeds any limit.
+  if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const pid_t child = fork();
   if (child == 0) {
     const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
@@ -281,7 +284,7 @@ bool can_have_memory_and_a_thread() {
 }
 
 TEST_CASE("stacks leave part of a small address space free for heap memory and threads") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   CHECK(status_of_child([] {
           const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
           if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
@@ -296,7 +299,7 @@ TEST_CASE("stacks leave part of a small address space free for heap memory and t
 }
 
 TEST_CASE("a hundred stack spaces leave enough address space for each other and for the program") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   std::vector<std::unique_ptr<StackSpace>> spaces;
   for (int i = 0; i < 100; ++i) {
     spaces.push_back(std::make_unique<StackSpace>(&Coroutine::entry));
@@ -327,12 +330,12 @@ void refuse_guard_advice() {
   const sock_fprog program{std::size(filter), filter};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    _exit(77);
+    _exit(weft::test::kNotPossibleHere);
   }
 }
 
 TEST_CASE("protected pages guard the stacks when the kernel supports no guard advice") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {
     refuse_guard_advice();
     StackSpace space(&Coroutine::entry);
@@ -347,17 +350,17 @@ TEST_CASE("protected pages guard the stacks when the kernel supports no guard ad
     }
     return 0;
   });
-  CHECK((status == 0 || status == 77));
+  check_child(status, "the system refuses filters of system calls");
 }
 
 TEST_CASE(
     "stacks leave memory mappings free for the heap and threads when the kernel supports no guard "
     "advice") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {
     refuse_guard_advice();
     const std::size_t most = weft::base::most_mappings();
-    if (most > 100'000) return 77;
+    if (most > 100'000) return weft::test::kNotPossibleHere;
     std::size_t taken = 0;
     {
       StackSpace space(&Coroutine::entry);
@@ -372,7 +375,7 @@ TEST_CASE(
     StackSpace other(&Coroutine::entry);
     return other.take(0, 32) != nullptr ? 0 : 4;
   });
-  CHECK((status == 0 || status == 77));
+  check_child(status, "no filter of system calls is possible, or too many mappings are allowed");
 }
 
 TEST_SUITE_END();

@@ -12,6 +12,7 @@
 
 #include "tests/files/folder.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 
@@ -104,8 +105,7 @@ TEST_CASE("a ChangeWatch reports changes as lost when the system has dropped the
   std::size_t most = 0;
   std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
   if (most > 100'000) {
-    MESSAGE("not tried: the queue of changes is long");
-    return;
+    return weft::test::skip("the system's queue of changes is too long to be filled");
   }
   // The watch reports equal consecutive changes once.
   std::ofstream first(path + "a");

@@ -27,6 +27,7 @@
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace weft;
 using namespace std::chrono_literals;
@@ -73,7 +74,7 @@ std::array<pollfd, 2> both(const Sockets& first, const Sockets& second) {
 bool has_ring() {
   const Sockets sockets;
   if (poll_for(sockets.ends[0], POLLOUT, {}).end != OneShotEnd::refused) return true;
-  MESSAGE("skipped: the system refuses io_uring");
+  weft::test::skip("the system refuses io_uring");
   return false;
 }
 
@@ -144,7 +145,7 @@ FIBER_TEST_CASE_WITH(
   const Sockets sockets;
   CHECK(is_done(poll_for(sockets.ends[0], POLLOUT, {}), POLLOUT));
 #else
-  MESSAGE("skipped: the headers of Linux 6.1 are missing");
+  weft::test::skip("the headers of Linux 6.1 are missing");
 #endif
 }
 

@@ -18,6 +18,7 @@
 
 #include "scheduler/record/trace_book.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace std::chrono_literals;
 
@@ -145,8 +146,7 @@ FIBER_TEST_CASE("trace::write_file() returns a file error unchanged") {
 
 TEST_CASE("trace::start() refuses a buffer that is larger than the available memory") {
   if (weft::test::kSanitized) {
-    MESSAGE("skipped: a sanitizer's operator new ends the process");
-    return;
+    return weft::test::skip("a sanitizer's operator new ends the process");
   }
   for (const std::size_t events : {SIZE_MAX, SIZE_MAX - 5, SIZE_MAX / 2 + 2, SIZE_MAX / 4}) {
     CHECK_THROWS_AS(weft::trace::start({.events_per_worker = events}), std::bad_alloc);

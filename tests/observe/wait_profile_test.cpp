@@ -15,6 +15,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -85,7 +86,7 @@ FIBER_TEST_CASE_WITH(
 FIBER_TEST_CASE_WITH(
     "a contention profile counts a wait that outlasts the recording only until the recording ends",
     {.workers = {1, 2}}) {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip("sanitized builds make no profiles");
   weft::Event event;
   weft::WaitGroup waiting;
   weft::detail::Atomic<bool> is_recorded{false};
@@ -113,7 +114,7 @@ FIBER_TEST_CASE_WITH(
 
 FIBER_TEST_CASE_WITH("a second contention profile is refused while the first is recorded",
                      {.workers = {2}}) {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip("sanitized builds make no profiles");
   weft::Context context;
   auto first = weft::spawn([&] {
     const weft::ContextScope scope(context);

@@ -18,6 +18,7 @@
 #include <weft/posix.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 
@@ -28,8 +29,7 @@ inline bool has_hooks() {
       const posix::Scope scope;
       return true;
     } catch (const std::system_error& error) {
-      std::string why = error.what();
-      MESSAGE("skipped: " << why);
+      skip(error.what());
       return false;
     }
   }();

@@ -16,6 +16,7 @@
 
 #include "tests/posix/both_ways.hpp"
 #include "tests/support/death_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -35,7 +36,7 @@ bool carries_locks() {
 #ifdef WEFT_TEST_CARRIES_LOCKS
   return has_hooks();
 #else
-  MESSAGE("skipped: in this build no fiber carries locks");
+  weft::test::skip("in this build no fiber carries locks");
   return false;
 #endif
 }
@@ -327,7 +328,7 @@ DEATH_TEST_CASE("a wait in a NoSwitch scope for a lock of a parked fiber ends th
 #else
 TEST_CASE(
     "the NoSwitch test for a parked fiber's lock is skipped in builds without carried locks") {
-  MESSAGE("skipped: in this build no fiber carries locks");
+  weft::test::skip("in this build no fiber carries locks");
 }
 #endif
 

@@ -11,6 +11,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/posix/both_ways.hpp"
+#include "tests/support/skip.hpp"
 #ifdef WEFT_TEST_HIREDIS
 #include <hiredis/hiredis.h>
 #endif
@@ -103,7 +104,7 @@ FIBER_TEST_CASE_WITH("many fibers of one worker call a server with hiredis at th
   }
   group.wait();
 #else
-  MESSAGE("skipped: hiredis is missing; on Debian it comes with libhiredis-dev");
+  weft::test::skip("hiredis is missing; on Debian it comes with libhiredis-dev");
 #endif
 }
 
@@ -142,7 +143,7 @@ FIBER_TEST_CASE_WITH(
   }
   ::curl_global_cleanup();
 #else
-  MESSAGE("skipped: libcurl is missing; on Debian it comes with libcurl4-openssl-dev");
+  weft::test::skip("libcurl is missing; on Debian it comes with libcurl4-openssl-dev");
 #endif
 }
 

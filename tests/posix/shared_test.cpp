@@ -7,6 +7,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/posix/both_ways.hpp"
+#include "tests/support/skip.hpp"
 #ifdef WEFT_TEST_SQLITE
 #include <sqlite3.h>
 #endif
@@ -93,7 +94,7 @@ FIBER_TEST_CASE("fibers that share two SQLite connections insert all 800 rows") 
     CHECK(database.count() == std::to_string(kFibers * kInserts));
   }
 #else
-  MESSAGE("skipped: SQLite is missing; on Debian it comes with libsqlite3-dev");
+  weft::test::skip("SQLite is missing; on Debian it comes with libsqlite3-dev");
 #endif
 }
 
@@ -115,7 +116,7 @@ FIBER_TEST_CASE_WITH("each fiber has its own OpenSSL error queue", {.workers = {
   }
   group.wait();
 #else
-  MESSAGE("skipped: OpenSSL is missing; on Debian it comes with libssl-dev");
+  weft::test::skip("OpenSSL is missing; on Debian it comes with libssl-dev");
 #endif
 }
 

@@ -15,6 +15,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/posix/both_ways.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -152,7 +153,7 @@ FIBER_TEST_CASE_WITH("a receive and a poll that use io_uring need no free descri
   pollfd writable{ends[1], POLLOUT, 0};
   if (weft::test::kSanitized ||
       weft::detail::poll_once({&writable, 1}, {}).end == weft::detail::OneShotEnd::refused) {
-    MESSAGE("skipped: the system refuses io_uring, or a sanitizer is here");
+    weft::test::skip("the system refuses io_uring, or the build has a sanitizer");
     return close_all(ends);
   }
   const auto answer = [&] { CHECK(::send(ends[1], "x", 1, 0) == 1); };

@@ -32,6 +32,7 @@
 #include "scheduler/scheduler.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -281,8 +282,7 @@ TEST_CASE("the number of workers follows the process's CPU affinity mask") {
   const Affinity affinity;
   const unsigned all = weft::base::usable_processors();
   if (affinity.count() < 2 || all < 2) {
-    MESSAGE("left out: the process may use one processor only");
-    return;
+    return weft::test::skip("the process may use one processor only");
   }
   Busy busy(following(&weft::base::usable_processors));
   busy.wait_for(std::min(all, kMost));

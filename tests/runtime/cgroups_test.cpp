@@ -17,11 +17,12 @@
 #include <weft/runtime.hpp>
 #include <weft/wait_group.hpp>
 
+#include "tests/support/child.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {
 
-constexpr int kNotPossibleHere = 77;
+using weft::test::kNotPossibleHere;
 
 // Makes a group with one limit, below the root. It has version 1 or 2, as the system does.
 class Group {
@@ -93,7 +94,7 @@ int status_in(const Group& group, Body body) {
 // Returns true if the case has been tested; otherwise prints a message.
 bool tested(int status) {
   if (status != kNotPossibleHere) return true;
-  MESSAGE("left out: no control group can be made here");
+  weft::test::skip("no control group can be made here");
   return false;
 }
 
@@ -128,7 +129,7 @@ int block_often() {
 
 TEST_CASE(
     "a runtime that can start too few threads throws an error or runs with the available threads") {
-  if (weft::test::kSanitized) return;  // Some sanitizers start threads.
+  if (weft::test::kSanitized) return weft::test::skip("some sanitizers start threads");
   const Group group = pids_group(3);
   const int status = status_in(group, [] {
     try {
@@ -168,7 +169,7 @@ int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
 
 TEST_CASE(
     "the kernel kills a program in a memory-limited cgroup unless max_fibers limits its fibers") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip("a sanitizer uses more memory itself");
   constexpr std::size_t kLimit = std::size_t{64} << 20;
   const Group group = memory_group(kLimit);
   // The fibers use 400 MB of stacks.
@@ -180,7 +181,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a runtime in a memory-limited cgroup refuses spawns before the kernel kills the program") {
-  if (weft::test::kSanitized) return;
+  if (weft::test::kSanitized) return weft::test::skip("a sanitizer uses more memory itself");
   constexpr std::size_t kLimit = std::size_t{256} << 20;
   constexpr std::size_t kGoal = kLimit / 8 * 7;
   const Group group = memory_group(kLimit);

@@ -12,6 +12,7 @@
 #include "tests/support/core_files.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 namespace {
@@ -46,8 +47,7 @@ FIBER_TEST_CASE(
     "a small core file contains the calls of parked and running fibers, and no unused stack "
     "memory") {
   if (kSanitized) {
-    MESSAGE("skipped: a sanitizer has larger frames");
-    return;
+    return weft::test::skip("a sanitizer's frames are larger");
   }
   if (!shows_flags_of_mappings()) return;
   constexpr std::size_t kFibers = 20;
@@ -82,8 +82,7 @@ FIBER_TEST_CASE(
 // has left its stack.
 FIBER_TEST_CASE("a small core file contains all calls of a fiber that is about to park") {
   if (kSanitized) {
-    MESSAGE("skipped: a sanitizer has larger frames");
-    return;
+    return weft::test::skip("a sanitizer's frames are larger");
   }
   if (!shows_flags_of_mappings()) return;
   fibers::Fiber& self = *scheduler::current_worker()->current_fiber();

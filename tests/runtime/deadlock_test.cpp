@@ -23,6 +23,7 @@
 #include "scheduler/scheduler.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -69,7 +70,7 @@ std::uint64_t looks() {
 
 #define SKIP_WITHOUT_VERDICTS()                 \
   if (!weft::test::kDeadlocksAreFound) {        \
-    MESSAGE(weft::test::kNoVerdict);            \
+    weft::test::skip(weft::test::kNoVerdict);   \
     return;                                     \
   }                                             \
   const weft::test::WithoutSignalHandlers bare; \

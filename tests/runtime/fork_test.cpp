@@ -26,6 +26,7 @@
 #include "tests/support/deadlock.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -92,9 +93,10 @@ TEST_CASE("a fiber may fork, and the child may make any call that a plain thread
 
 // A runtime's end visits all pools of its process, and of no other process.
 TEST_CASE("pools in the child of a fork are independent of the parent process's pools") {
-  // The parent's threads allocate memory, and sanitizers do not hold the allocator's locks during a
-  // fork.
-  if (weft::test::kSanitized) return;
+  // The parent's threads allocate memory meanwhile.
+  if (weft::test::kSanitized) {
+    return weft::test::skip("a sanitizer does not hold the allocator's locks during a fork");
+  }
   const weft::test::TestGuard guard("pools in a child");
   std::atomic<bool> over{false};
   Runtime parents({.workers = 2});
@@ -156,7 +158,9 @@ TEST_CASE("a runtime in the child of a fork reports no false deadlock") {
 }
 
 TEST_CASE("exit() in a fiber ends the process, even with a static runtime") {
-  if (weft::test::kSanitized) return;  // Sanitizers report what other threads still do then.
+  if (weft::test::kSanitized) {
+    return weft::test::skip("a sanitizer reports what other threads do during exit()");
+  }
   const weft::test::TestGuard guard("exit");
   CHECK(status_of_child([] {
           static Runtime runtime({.workers = 2});

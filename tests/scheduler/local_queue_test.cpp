@@ -13,6 +13,7 @@
 #include "fibers/stack.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -350,8 +351,7 @@ TEST_CASE("take_all() takes all fibers of a local queue at once") {
 // The owner uses plain stores until another thread opens the queue.
 TEST_CASE("a local queue that is opened to thieves while its owner uses the queue loses no fiber") {
   if (!weft::base::prepare_barriers()) {
-    MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
-    return;
+    return weft::test::skip("the system has no membarrier, so such queues are open from the start");
   }
   weft::test::TestGuard guard("local queue");
   for (unsigned round = 0; round < 200 / kSlowdown; ++round) {

@@ -104,7 +104,9 @@ struct Crowd {
 
 template <class Body>
 void for_each_number_of_workers(Body body) {
-  if (weft::test::kSanitized || weft::test::kEmulated) return;  // These builds need more addresses.
+  if (weft::test::kSanitized || weft::test::kEmulated) {
+    return weft::test::skip("sanitizers and the emulator need more addresses");
+  }
   for (const unsigned workers : {1U, 2U, 3U, 8U}) {
     CAPTURE(workers);
     CHECK(weft::test::status_of_child([&]() noexcept {

@@ -13,6 +13,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -78,8 +79,7 @@ void run_inside() {
 FIBER_TEST_CASE_WITH("trim_stack() does not trim a stack that the program itself has allocated",
                      {.workers = {1}}) {
   if (weft::test::kSanitized) {
-    MESSAGE("skipped: sanitizers are not told of such stacks");
-    return;
+    return weft::test::skip("no sanitizer is notified of such stacks");
   }
   constexpr std::size_t kBytes = 256 << 10;
   const auto memory = std::make_unique<char[]>(kBytes);
@@ -124,8 +124,7 @@ void wait_within() {
 
 TEST_CASE("a fiber that waits on a nested stack of the program keeps the frames below that stack") {
   if (weft::test::kSanitized) {
-    MESSAGE("skipped: sanitizers are not told of such stacks");
-    return;
+    return weft::test::skip("no sanitizer is notified of such stacks");
   }
   weft::Runtime runtime({.workers = 1});
   runtime_within = &runtime;

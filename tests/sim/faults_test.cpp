@@ -16,6 +16,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 // A sanitizer has its own operator new, which the simulation cannot make fail.
 constexpr bool kFailsMemory = !weft::test::kSanitized;
@@ -180,8 +181,7 @@ TEST_CASE(
 TEST_CASE(
     "a failed allocation throws std::bad_alloc in a fiber of the chosen host, and nowhere else") {
   if (!kFailsMemory) {
-    MESSAGE("skipped: a sanitizer has an operator new of its own");
-    return;
+    return weft::test::skip("a sanitizer replaces operator new");
   }
   const weft::test::TestGuard guard("an allocation that fails is a std::bad_alloc");
   int caught = 0;

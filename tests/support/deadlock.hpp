@@ -14,7 +14,7 @@
 namespace weft::test {
 
 inline constexpr const char* kNoVerdict =
-    "skipped: the thread sanitizer runs a thread of its own, so no deadlock can be certain";
+    "the thread sanitizer runs its own thread, so no deadlock can be certain";
 
 #ifdef WEFT_TEST_TSAN
 inline constexpr bool kDeadlocksAreFound = false;

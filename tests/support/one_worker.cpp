@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/shake.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 
@@ -17,8 +18,8 @@ constexpr bool kFibersAreThreads = false;
 }  // namespace
 
 bool one_worker_keeps_order() {
-  if (base::shake::kOn) MESSAGE("skipped: chance decides in which order one worker runs fibers");
-  if (kFibersAreThreads) MESSAGE("skipped: its fibers would share data without a lock");
+  if (base::shake::kOn) weft::test::skip("chance decides in which order one worker runs fibers");
+  if (kFibersAreThreads) weft::test::skip("its fibers would share data without a lock");
   return !base::shake::kOn && !kFibersAreThreads;
 }
 

@@ -11,6 +11,7 @@
 #include "scheduler/scheduler.hpp"
 #include "scheduler/upkeep/wait_cycles.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/skip.hpp"
 
 namespace weft::test {
 
@@ -20,7 +21,7 @@ inline const Setup kWithOwners{.options = {.lock_owners = true}};
   int from = 1;
   int to = 0;
   if (base::read_memory(&from, &to, sizeof to)) return true;
-  MESSAGE("skipped: the system refuses process_vm_readv");
+  weft::test::skip("the system refuses process_vm_readv");
   return false;
 }
 
