@@ -55,6 +55,7 @@ TEST_CASE("a URL is parsed and formatted canonically") {
       {"http://[::1%]/", ""},
       {"http://[::1%a/b]/", ""},
       {"http://[v1.a]/", ""},
+      {"http://[V1.a:b]/", ""},
       {"http://a:00/", ""},
       {"http://a:99999999999/", ""},
       {"http://a%41/", ""},

@@ -34,9 +34,10 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Accepts only names that DNS allows and, in brackets, only current forms of addresses.
-  const bool is_right = parts.is_literal ? parts.host.find(':') != std::string_view::npos
-                                         : all_of(parts.host, is_name_char);
+  // Accepts only names that DNS allows and, in brackets, only IPv6 addresses, which, unlike the
+  // addresses of future versions of IP, do not begin with "v".
+  const bool is_right =
+      parts.is_literal ? to_lower(parts.host[0]) != 'v' : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
   url.host = parts.host;
   std::transform(url.host.begin(), url.host.end(), url.host.begin(), to_lower);
