@@ -19,6 +19,7 @@
 
 #include "tests/http/plain_layer.hpp"
 #include "tests/support/http_test.hpp"
+#include "tests/support/refusing_port.hpp"
 #include "tests/support/sim_test.hpp"
 
 namespace weft::test {
@@ -49,11 +50,7 @@ std::string client_seen(const HttpServer& server, std::string_view headers,
 
 std::string origin_of(const HttpServer& server) { return "http://" + server.address().to_string(); }
 
-// Returns an origin on this machine where no server listens.
-std::string dead_origin() {
-  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
-  return "http://" + listener.local_address().value.to_string();
-}
+std::string origin_of(const RefusingPort& port) { return "http://" + port.address().to_string(); }
 
 http::Handler say_number(int number) {
   return [number](http::Request& request, http::Response& response) {
@@ -172,8 +169,9 @@ FIBER_TEST_CASE(
   std::vector<std::string> errors;
   const HttpServer first(say_number(1));
   const HttpServer second(say_number(2));
+  const RefusingPort refusing;
   http::ReverseProxy proxy(
-      {.origins = {dead_origin(), origin_of(first), origin_of(second)},
+      {.origins = {origin_of(refusing), origin_of(first), origin_of(second)},
        .rest = 1h,
        .on_error = [&](const http::Request& request, std::string_view origin, std::error_code) {
          errors.push_back(std::string(request.method()) + " " + std::string(origin));
@@ -229,7 +227,9 @@ FIBER_TEST_CASE("a reverse proxy does not repeat a request that a server may hav
 }
 
 FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no origin answers") {
-  http::ReverseProxy dead({.origins = {dead_origin(), dead_origin()}});
+  const RefusingPort first;
+  const RefusingPort second;
+  http::ReverseProxy dead({.origins = {origin_of(first), origin_of(second)}});
   const HttpServer nobody(std::ref(dead));
   CHECK(ask_kept(nobody, kGet).status == 502);
   CHECK(dead.origins()[1].failures == 1);

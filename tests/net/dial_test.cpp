@@ -12,6 +12,7 @@
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/refusing_port.hpp"
 #include "tests/support/sim_test.hpp"
 
 using namespace weft;
@@ -24,9 +25,6 @@ using net::TcpStream;
 TEST_SUITE_BEGIN("net/dial");
 
 namespace {
-
-// Returns a port on which no server listens.
-std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
 
 // Is a listener that never accepts, and whose queue is full, so new connections hang.
 class FullListener {
@@ -113,9 +111,8 @@ TEST_CASE("a text with a host and a port is parsed, and any other text is refuse
 FIBER_TEST_CASE("dial() connects to the first address that answers") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
-  const std::uint16_t port = closed_port();
-  const std::vector<Address> addresses{Address::loopback_v6(port), Address::loopback_v4(port),
-                                       alive};
+  const RefusingPort port;
+  const std::vector<Address> addresses{Address::loopback_v6(1), port.address(), alive};
   auto [stream, error] = net::dial(addresses);
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == alive);
@@ -169,7 +166,8 @@ SIM_TEST_CASE(
   LateResolver never(alive, full.address());
   CHECK_FALSE(dial(never).error);
   CHECK(never.ended == Errc::cancelled);
-  LateResolver refused(Address::loopback_v4(closed_port()), alive);
+  // In a simulation, the port of a closed listener stays free.
+  LateResolver refused(listen_anywhere().local_address().value, alive);
   CHECK(dial(refused, Deadline::after(2min)).error == Errc::timed_out);
   refused.allowed.set();
   CHECK_FALSE(dial(refused).error);

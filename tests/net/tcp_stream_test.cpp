@@ -22,6 +22,7 @@
 #include "tests/net/loopback.hpp"
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/refusing_port.hpp"
 
 using namespace std::chrono_literals;
 using namespace weft;
@@ -151,13 +152,9 @@ FIBER_TEST_CASE("a waiting read returns the error when the peer resets the conne
 }
 
 FIBER_TEST_CASE("connecting to a port without a listener is refused") {
-  Address address;
-  {
-    TcpListener listener = listen_anywhere();
-    address = listener.local_address().value;
-  }
-  CHECK(TcpStream::connect(address).error == std::errc::connection_refused);
-  CHECK(TcpStream::connect(address, Deadline::after(std::chrono::hours(1))).error ==
+  const RefusingPort port;
+  CHECK(TcpStream::connect(port.address()).error == std::errc::connection_refused);
+  CHECK(TcpStream::connect(port.address(), Deadline::after(std::chrono::hours(1))).error ==
         std::errc::connection_refused);
 }
 
