@@ -16,6 +16,7 @@
 
 #include "tests/posix/both_ways.hpp"
 #include "tests/support/death_test.hpp"
+#include "tests/support/parked.hpp"
 #include "tests/support/skip.hpp"
 
 namespace {
@@ -137,6 +138,7 @@ FIBER_TEST_CASE(
       CHECK(::pthread_mutex_unlock(&mutex.here) == 0);
     });
     while (!is_held) weft::this_fiber::yield();
+    weft::test::await_parked(1);
     constexpr int kFibers = 8;
     for (int i = 0; i < kFibers; ++i) {
       group.go(enter);
