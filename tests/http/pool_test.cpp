@@ -75,6 +75,32 @@ SIM_TEST_CASE("a request that has been queued for too long gets 503 with Retry-A
   CHECK(second == 0);
 }
 
+SIM_TEST_CASE("a server answers a queued request with 503 as soon as the request's limit ends") {
+  http::ServerOptions options;
+  options.max_running = 1;
+  options.max_queued = 1;
+  options.limits.request = 1min;
+  HttpServer server(
+      [](http::Request&, http::Response& response) {
+        this_fiber::sleep_for(1h);  // Ignores the limit.
+        (void)response.send("late");
+      },
+      options);
+  net::TcpStream first = server.connect();
+  send_text(first, kGet);
+  this_fiber::sleep_for(1s);
+  net::TcpStream queued = server.connect();
+  send_text(queued, kGet);
+  const auto began = Clock::now();
+  CHECK(receive_answer(queued).status == 503);
+  CHECK(Clock::now() - began >= 59s);
+  CHECK(Clock::now() - began <= 61s);
+  CHECK(receive_answer(first).body == "late");
+  send_text(queued, kGet);
+  CHECK(receive_answer(queued).body == "late");
+  CHECK(server.server().stats().refused == 1);
+}
+
 SIM_TEST_CASE("the time limit of a request starts when its head is complete") {
   constexpr auto kLimit = 1min;
   http::ServerOptions options;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 #include <utility>
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/context_node.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
@@ -24,10 +25,14 @@ namespace weft::http {
 
 namespace {
 
-// Lets a connection's fiber wait until a handler in a pool has returned.
+// Lets a connection's fiber wait for a handler in a pool, or end the request while it is queued.
 struct SlotWait {
-  Event done;
-  bool ran = false;
+  // Returns true for one caller only: the task that begins the handler, or the fiber that gives up.
+  [[nodiscard]] bool claim() noexcept { return !is_claimed.exchange(true, detail::relaxed); }
+
+  Event done;  // Set when the task has ended or is dropped.
+  detail::Atomic<bool> is_claimed{false};
+  bool ran = false;  // Set by the task before `done`.
 };
 
 // The destructor notifies the waiting fiber. It runs when the owning task has ended or is dropped.
@@ -236,19 +241,24 @@ void Session::run_handler(Exchange& exchange) {
     return;
   }
   SlotWait wait;
+  const Deadline limit = exchange.limit();  // The handler may change it.
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
-    if (exchange.limit().passed()) return;  // It was queued for too long.
+    if (limit.passed() || !wait.claim()) return;
     wait.ran = true;
     const std::uint64_t waiting = connection_.caller();
     connection_.set_caller(this_fiber::id());
     call_handler(exchange);
     connection_.set_caller(waiting);
   });
-  if (!refused) wait.done.wait();
+  if (!refused && !wait.done.wait_until(limit) && !wait.claim()) wait.done.wait();
   if (wait.ran) return;
   server_.meter().count_refused();
   exchange.answer().send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
+  if (refused) return;
+  // The client gets its answer now; the task refers to this frame until it leaves the queue.
+  (void)output_.flush();
+  wait.done.wait();
 }
 
 void Session::call_handler(Exchange& exchange) noexcept {
