@@ -1,22 +1,91 @@
-// Tests reports about refused requests and headers.
+// Tests refused clients, and reports about refused requests and headers.
+#include <chrono>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/go.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/server.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/this_fiber.hpp>
 
+#include "tests/http/plain_layer.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
+using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/refusals");
+
+void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
+
+// `secure` is the server's layer, which must pass all bytes through unchanged.
+void refuse_without_descriptors(const http::ServerLayer& secure) {
+  constexpr std::size_t kClients = 40;
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const net::Address address = listener.local_address().value;
+  const auto connect = [&] {
+    auto [stream, refused] = net::TcpStream::connect(address);
+    CHECK_FALSE(refused);
+    return std::move(stream);
+  };
+  // The clients connect before the server begins, so that they get descriptors.
+  std::vector<net::TcpStream> clients;
+  for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connect());
+  http::ServerOptions options;
+  options.limits.idle = kNever;
+  options.secure = secure;
+  http::Server server(say_hello, options);
+  JoinHandle<Result<void>> loop;
+  {
+    const DescriptorLimit limit(limit_that_leaves(16));
+    loop = spawn([&] { return server.serve(listener); });
+    while (server.stats().accepted + server.stats().turned_away < kClients) {
+      this_fiber::sleep_for(1ms);
+    }
+    const std::size_t accepted = server.stats().accepted;
+    CHECK(accepted > 0);
+    CHECK(accepted < 16);
+    CHECK(server.stats().accept_pauses >= 3);
+    // The server accepts them in the order of their arrival.
+    for (std::size_t i = 0; i < accepted; ++i) {
+      CHECK(ask_once(clients[i], kGet).status == 200);
+    }
+    for (std::size_t i = accepted; i < kClients; ++i) {
+      std::string text = receive_all(clients[i]);
+      CHECK(text.empty() == static_cast<bool>(secure));  // A layer could not read a plain answer.
+      if (secure) continue;
+      const Answer answer = take_answer(text);
+      CHECK(answer.status == 503);
+      CHECK(answer.has("Retry-After: 1"));
+    }
+    clients.clear();
+    while (server.stats().connections > 0) this_fiber::sleep_for(1ms);
+  }
+  net::TcpStream stream = connect();
+  CHECK(ask_once(stream, kGet).status == 200);
+  stream.close();
+  CHECK(server.shutdown(Deadline::never()));
+  CHECK(loop.join());
+}
+
+FIBER_TEST_CASE("a server without free descriptors refuses a new client and continues") {
+  refuse_without_descriptors({});
+  refuse_without_descriptors([](net::TcpStream& stream, const Until&) -> http::NewLayer {
+    return {.value = std::make_unique<PlainLayer>(stream)};
+  });
+}
 
 FIBER_TEST_CASE("the access log shows why a request was refused") {
   // The log is written after the answer, perhaps on another worker.

@@ -11,7 +11,6 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace {
@@ -264,52 +263,6 @@ FIBER_TEST_CASE("the access log has a line for each answer") {
     (void)ask(server, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
   }
   CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
-}
-
-FIBER_TEST_CASE("a server without free descriptors refuses a new client and continues") {
-  constexpr std::size_t kClients = 40;
-  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
-  const net::Address address = listener.local_address().value;
-  const auto connect = [&] {
-    auto [stream, refused] = net::TcpStream::connect(address);
-    CHECK_FALSE(refused);
-    return std::move(stream);
-  };
-  // The clients connect before the server begins, so that they get descriptors.
-  std::vector<net::TcpStream> clients;
-  for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connect());
-  http::ServerOptions options;
-  options.limits.idle = kNever;
-  http::Server server(say_hello, options);
-  JoinHandle<Result<void>> loop;
-  {
-    const DescriptorLimit limit(limit_that_leaves(16));
-    loop = spawn([&] { return server.serve(listener); });
-    while (server.stats().accepted + server.stats().turned_away < kClients) {
-      this_fiber::sleep_for(1ms);
-    }
-    const std::size_t accepted = server.stats().accepted;
-    CHECK(accepted > 0);
-    CHECK(accepted < 16);
-    CHECK(server.stats().accept_pauses >= 3);
-    // The server accepts them in the order of their arrival.
-    for (std::size_t i = 0; i < accepted; ++i) {
-      CHECK(ask_once(clients[i], kGet).status == 200);
-    }
-    for (std::size_t i = accepted; i < kClients; ++i) {
-      std::string text = receive_all(clients[i]);
-      const Answer answer = take_answer(text);
-      CHECK(answer.status == 503);
-      CHECK(answer.has("Retry-After: 1"));
-    }
-    clients.clear();
-    while (server.stats().connections > 0) this_fiber::sleep_for(1ms);
-  }
-  net::TcpStream stream = connect();
-  CHECK(ask_once(stream, kGet).status == 200);
-  stream.close();
-  CHECK(server.shutdown(Deadline::never()));
-  CHECK(loop.join());
 }
 
 THREAD_TEST_CASE("a plain thread runs serve(), and another plain thread stops the server") {

@@ -172,7 +172,7 @@ class ServerCore::Loop final : private net::Acceptor {
   }
   void turn_away(net::ByteStream&& stream) noexcept override {
     core_.turned_away_.fetch_add(1, relaxed);
-    answer_unavailable(stream);
+    if (!core_.options_.secure) answer_unavailable(stream);
   }
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
