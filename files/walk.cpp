@@ -88,9 +88,11 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
   return result;
 }
 
-// Returns true if the limit or a full group ended the wait, and not an error of the directory.
+// Returns true if no thread has tried to read the directory: the limit ended the wait, the group is
+// full, or the system has refused a thread.
 bool may_be_tried_again(std::error_code error) noexcept {
-  return error == Errc::timed_out || error == Errc::cancelled || error == Errc::full;
+  return error == Errc::timed_out || error == Errc::cancelled || error == Errc::full ||
+         error == std::errc::resource_unavailable_try_again;
 }
 
 }  // namespace
