@@ -119,7 +119,7 @@ RuntimeMetrics read_runtime(Scheduler& scheduler) {
 nanoseconds Distribution::percentile(double percent) const noexcept {
   const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count);
   std::uint64_t passed = 0;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
+  for (std::size_t i = 0; i + 1 < kBuckets; ++i) {  // The last bucket has no bound.
     passed += buckets[i];
     if (passed > 0 && static_cast<double>(passed) >= rank) {
       return std::min(max, nanoseconds((std::int64_t{1} << i) - 1));

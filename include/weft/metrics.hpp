@@ -1,4 +1,4 @@
-// Metrics of the runtimes and pools of a process.
+// Provides metrics of the runtimes and pools of a process.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct Distribution {
   std::chrono::nanoseconds max{};
 
   // Returns the duration that `percent` % of all durations do not exceed, accurate to a factor of
-  // 2. Returns 0 if there is no duration.
+  // 2, or `max` if that duration is above 9 minutes. Returns 0 if there is no duration.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
@@ -60,7 +60,7 @@ struct RuntimeMetrics {
   unsigned number = 0;  // Runtimes are numbered from 0 in the order of creation, without reuse.
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
-  // The numbers of fibers in each state. The fibers are read one after another, not all at once.
+  // The numbers of fibers in each state. The counts are not from one instant.
   std::uint64_t runnable = 0;      // Ready to run, started or not.
   std::uint64_t running = 0;       // On a worker.
   std::uint64_t inlining = 0;      // Waiting for a fiber that runs on the waiter's stack.
@@ -71,17 +71,16 @@ struct RuntimeMetrics {
   std::uint64_t parked_for_hour = 0;
   // False if the fibers were not counted, because another caller held their list for 0.1 s.
   bool is_counted = true;
-  // These fields count a sample of about a thousand fibers per second and worker. The latency is
-  // the time from when a fiber becomes runnable until it runs; the run time lasts until the fiber's
-  // next switch.
+  // Both fields cover a sample of about a thousand fibers per second and worker. The latency is the
+  // time for which a fiber is runnable before it runs. The run time lasts until its next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes living pools with the same name. It is the smallest number from 1 on that was
-  // free when the pool was made.
+  // Distinguishes pools with the same name. A new pool gets the smallest number, from 1, that no
+  // living pool of this name has.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
@@ -113,27 +112,27 @@ struct Family {
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // Sorted from oldest to newest.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
-  // Families of servers: http::Server, and each net::Server that has a name.
+  // Families of weft-posix, of each http::Server, and of each net::Server that has a name.
   std::vector<Family> families;
 };
 
-// Returns the metrics. The call takes time in proportion to the largest number of fibers that have
-// lived at once, 5 ms for a million fibers. The call takes locks that spawns sometimes need.
-// Counters never decrease, and ended fibers never outnumber spawned fibers. Other relations between
-// the numbers are exact only while no fiber runs.
+// Returns the metrics. The call takes time in proportion to the peak number of fibers, such as 5 ms
+// for a million. It takes locks that spawns sometimes need. Counters never decrease, and ended
+// fibers never outnumber spawned fibers. Other relations between the numbers are exact only while
+// no fiber runs.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();
 
-// Writes `reading` in Prometheus's text format 0.0.4; docs/watching.md lists the names. Bytes of a
-// pool's name that are not UTF-8 become U+FFFD.
+// Writes `reading` in Prometheus's text format 0.0.4; docs/watching.md lists the names. In the
+// names of pools, bytes that are not UTF-8 become U+FFFD.
 // Context: fibers and plain threads; does not park.
-// Throws: what the stream throws, std::bad_alloc; without `reading`, also what read() throws.
+// Throws: exceptions of `out`, std::bad_alloc; without `reading`, also exceptions of read().
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 
 // Writes `reading` as a JSON object, with durations in nanoseconds.
-// Context, Throws: whatever write_prometheus() throws.
+// Context, Throws: the same as for write_prometheus().
 void write_json(std::ostream& out, const Reading& reading);
 inline void write_json(std::ostream& out) { write_json(out, read()); }
 

@@ -151,6 +151,16 @@ FIBER_TEST_CASE("the metrics contain the latency and the run time of sampled fib
   }
 }
 
+TEST_CASE("the highest percentile of a distribution is its maximum, also beyond the last bucket") {
+  Distribution times;
+  times.count = 2;
+  times.max = 1h;
+  times.buckets.front() = 1;
+  times.buckets.back() = 1;
+  CHECK(times.percentile(50) == 0ns);
+  CHECK(times.percentile(100) == 1h);
+}
+
 THREAD_TEST_CASE_WITH(
     "a worker's busy and parked times in the metrics add up to at least the elapsed time",
     {.workers = {2}}) {
