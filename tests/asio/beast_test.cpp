@@ -78,7 +78,8 @@ FIBER_TEST_CASE(
 }
 
 THREAD_TEST_CASE(
-    "a deadline or a close ends reads and writes of plain threads in Asio's functions") {
+    "a deadline or a close ends the reads and writes that plain threads make through Asio's "
+    "functions") {
   Pair pair = connect();
   std::thread answering([&] {
     std::string question(6, '\0');

@@ -76,7 +76,9 @@ struct AncientClock {
   static time_point now() noexcept { return time_point(duration(100'000'000'000)); }
 };
 
-TEST_CASE("a converted time point of a clock with an ancient epoch keeps its distance from now") {
+TEST_CASE(
+    "a time point of a clock with a distant epoch keeps its offset from the current time when "
+    "converted") {
   const Deadline before = Deadline::after(1h);
   const Deadline deadline = Deadline::at(AncientClock::now() + 1h);
   CHECK(deadline >= before);

@@ -25,7 +25,7 @@ std::vector<Item*> unchain(Item* chain) {
 
 TEST_SUITE_BEGIN("base/magazine");
 
-TEST_CASE("an empty magazine returns no item to an owner that takes or drains") {
+TEST_CASE("an empty magazine returns no item when its owner takes an item or drains the magazine") {
   Magazine magazine(4);
   CHECK(magazine.take() == nullptr);
   int chains = 0;
@@ -46,8 +46,8 @@ TEST_CASE("a full magazine that receives one more item returns a chain of its ol
 }
 
 TEST_CASE(
-    "repeatedly taking two items at a chain boundary and giving them back leaves a magazine's "
-    "shared store unused") {
+    "a magazine does not use its shared store when its owner takes and returns two items at a "
+    "chain boundary") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);

@@ -48,7 +48,8 @@ TEST_CASE("a parker has no token and no waiter after a park has timed out") {
   CHECK(parker.park_until(Deadline::past()));
 }
 
-TEST_CASE("unpark() requests an interruption only while the parker's owner sleeps elsewhere") {
+TEST_CASE(
+    "unpark() requests an interruption only while the parker's owner sleeps outside the parker") {
   Parker parker;
   REQUIRE(parker.begin_elsewhere());
   CHECK(parker.unpark());
@@ -87,7 +88,8 @@ TEST_CASE("writes before an unpark are visible after the park that the unpark en
 // The unparks come at random moments around the deadline. No token is lost, so the tokens that
 // parks took and the remaining tokens add up to the unparks.
 TEST_CASE(
-    "no unpark is lost in a race with a park's deadline or with an owner that sleeps elsewhere") {
+    "no unpark is lost in a race with a park's deadline or with an owner that sleeps outside the "
+    "parker") {
   weft::test::TestGuard guard("parker race");
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   Parker parker;

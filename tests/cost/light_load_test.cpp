@@ -115,7 +115,7 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 TEST_SUITE_BEGIN("cost/light_load");
 
 THREAD_TEST_CASE_WITH(
-    "a request puts only one worker to sleep, and only once, however many workers there are",
+    "each request makes only one worker sleep once, regardless of the number of workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;
@@ -136,8 +136,8 @@ THREAD_TEST_CASE_WITH(
 }
 
 THREAD_TEST_CASE_WITH(
-    "a fiber's 1 ms sleep puts only one worker to sleep, and only once, however many workers there "
-    "are",
+    "each 1 ms sleep of a fiber makes only one worker sleep once, regardless of the number of "
+    "workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   check_costs([&] {

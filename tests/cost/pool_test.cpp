@@ -213,7 +213,8 @@ COST_TEST_CASE(
   CHECK(ran == 2 * kTasks);
 }
 
-COST_TEST_CASE("FiberPool::run() allocates nothing, even if nested or run in the caller") {
+COST_TEST_CASE(
+    "FiberPool::run() allocates nothing, even if the call is nested or the caller runs the task") {
   for (const OnFull when_full : {OnFull::block, OnFull::caller_runs}) {
     FiberPool pool(options(when_full));
     int sum = 0;

@@ -30,7 +30,8 @@ COST_TEST_CASE("a fiber that is spawned without a handle allocates nothing") {
         }) == 0);
 }
 
-COST_TEST_CASE("a joined fiber allocates nothing, on the joiner's stack or on its own stack") {
+COST_TEST_CASE(
+    "a joined fiber allocates nothing, whether it runs on the joiner's stack or on its own stack") {
   CHECK(allocations_of([] {
           for (int i = 0; i < kFibers; ++i) CHECK(weft::spawn([i] { return i; }).join() == i);
         }) == 0);

@@ -63,7 +63,7 @@ DEATH_TEST_CASE(
 
 #else
 
-TEST_CASE("waits beyond the end of a context are reported only in programs with assertions") {
+TEST_CASE("waits beyond the end of a context are reported only in programs built with assertions") {
 #ifdef WEFT_TEST_TSAN
   weft::test::skip(weft::test::kNoVerdict);
 #else

@@ -79,7 +79,7 @@ DEATH_TEST_CASE("calling WaitGroup::done() more often than add() ends the proces
   });
 }
 
-DEATH_TEST_CASE("one WaitGroup::done() too many after a timed wait ends the process",
+DEATH_TEST_CASE("an extra call of WaitGroup::done() after a timed wait ends the process",
                 "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;

@@ -40,7 +40,7 @@ void limit_address_space() {
 TEST_SUITE_BEGIN("death/out_of_stacks");
 
 // The main thread polls, so the runtime cannot be sure of a deadlock; but no fiber can run.
-DEATH_TEST_CASE("the process ends when fibers wait for other fibers that can get no stack",
+DEATH_TEST_CASE("the process ends when fibers wait for other fibers that cannot get a stack",
                 "'the first' is parked: event") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});

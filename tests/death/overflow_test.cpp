@@ -194,7 +194,7 @@ DEATH_TEST_CASE("the stack overflow report lists the innermost 20 calls",
 #endif
 
 DEATH_TEST_CASE(
-    "a fault of a fiber that is no stack overflow is passed to the earlier signal handler",
+    "a fiber's fault that is not a stack overflow is passed to the earlier signal handler",
     "the old handler was called") {
   install_old_handler();
   weft::run([] { touch(8); });
@@ -246,8 +246,9 @@ DEATH_TEST_CASE("a SIGBUS that a fiber raises ends the process", "about to be en
   _exit(0);
 }
 
-DEATH_TEST_CASE("a stack overflow is reported after an earlier handler has taken a raised SIGSEGV",
-                "'deep one' overflowed its 64 KiB stack") {
+DEATH_TEST_CASE(
+    "a stack overflow is reported after an earlier handler has handled a raised SIGSEGV",
+    "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, &count_sent);
   weft::run({.workers = 1}, [] {
     (void)raise(SIGSEGV);

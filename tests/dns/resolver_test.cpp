@@ -182,7 +182,8 @@ FIBER_TEST_CASE(
   CHECK(resolver.resolve("::1", 8).value.at(0) == Address::loopback_v6(8));
 }
 
-FIBER_TEST_CASE("the resolver returns the errors of getaddrinfo for missing addresses") {
+FIBER_TEST_CASE(
+    "the resolver returns the same error codes as getaddrinfo when it finds no address") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   const auto answer = [&](std::string_view name) { return resolver.resolve(name, 80).error; };
@@ -260,7 +261,7 @@ FIBER_TEST_CASE("fibers and plain threads can have many queries pending at once"
 }
 
 THREAD_TEST_CASE(
-    "a plain thread of a runtime may resolve names, and a deadline or a stop request ends the "
+    "a plain thread with a runtime may resolve names, and a deadline or a stop request ends the "
     "thread's wait") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));

@@ -51,10 +51,10 @@ constexpr std::initializer_list<Fault> kSystem = {
 
 void begin_and_end() { const weft::Runtime runtime({.workers = 3}); }
 
-TEST_CASE("a runtime starts or throws the reason when a system call fails") {
+TEST_CASE("a runtime starts or its constructor throws the error when a system call fails") {
   sweep(&begin_and_end, kSystem);
 }
-TEST_CASE("a runtime starts or throws the reason when an allocation fails") {
+TEST_CASE("a runtime starts or its constructor throws the error when an allocation fails") {
   sweep(&begin_and_end, {{Call::allocate, ENOMEM}});
 }
 
@@ -245,7 +245,7 @@ void wait_for_each_other() {
     demand(sum == 380, "every number was doubled");
   });
 }
-TEST_CASE("all fibers that wait for each other continue when a system call fails") {
+TEST_CASE("fibers that wait for each other's values all continue when a system call fails") {
   sweep(&wait_for_each_other, {{Call::allocate, ENOMEM},
                                {Call::futex_wait, EINTR},
                                {Call::wait_epoll, EINTR},

@@ -196,7 +196,7 @@ TEST_CASE("a TLS connection continues or returns the error when an allocation fa
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
-TEST_CASE("a TLS connection continues or returns the error when an allocation of OpenSSL fails") {
+TEST_CASE("a TLS connection continues or returns the error when an allocation in OpenSSL fails") {
   (void)certificates();
   sweep_in_runtime(&visits, {{Call::allocate_in_tls, ENOMEM, 1, kStride}}, kOtherSide);
 }

@@ -110,8 +110,7 @@ TEST_CASE(
   CHECK(image.words[0] == 1);
 }
 
-TEST_CASE(
-    "a walk of an unreadable stack returns at most as many calls as the result has room for") {
+TEST_CASE("a walk of an unreadable stack returns no more calls than the result can hold") {
   static ThreadImage image;
   image.registers = {};
   image.registers.set(kStackRegister, 4096);

@@ -212,7 +212,8 @@ BARE_TEST_CASE(
 }
 
 BARE_TEST_CASE(
-    "a function on top of a suspended stack may jump away; the next jump reaches the owner") {
+    "the next jump to a suspended stack reaches its owner after a function on top of the stack has "
+    "jumped away") {
   Partner partner(&return_for_ever);
   int first = 0;
   int second = 0;
@@ -246,7 +247,8 @@ double third() {
 
 // Tests the rule of docs/getting_started.md.
 BARE_TEST_CASE(
-    "a fiber that restores the rounding mode before it waits does not change the mode elsewhere") {
+    "a fiber that restores the rounding mode before it waits does not change the mode of other "
+    "fibers") {
   Partner partner(&round_upward_for_a_while);
   std::fesetround(FE_DOWNWARD);
   for (int i = 0; i < 3; ++i) {
@@ -258,7 +260,8 @@ BARE_TEST_CASE(
 // The effect of code that breaks the rule depends on the backend, and is not guaranteed. x86-64 has
 // two control registers: std::fegetround() reads one, and the division uses the other one.
 BARE_TEST_CASE(
-    "a rounding mode that a fiber changes stays with the thread, except with Boost.Context") {
+    "a rounding mode that a fiber sets remains in effect on the thread, unless the backend is "
+    "Boost.Context") {
   const double nearest = third();
   Partner partner(&round_upward);
   partner.visit(nullptr);

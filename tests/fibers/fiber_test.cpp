@@ -28,7 +28,7 @@ TEST_CASE("a fiber reports where it was spawned, before and after the fiber gets
   fiber.task.reset();
 }
 
-TEST_CASE("the time at which a fiber became ready is stored to within one tick") {
+TEST_CASE("the time at which a fiber became ready is stored with an accuracy of one tick") {
   Fiber fiber;
   Stack stack;
   fiber.bind(stack);

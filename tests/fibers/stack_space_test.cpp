@@ -334,7 +334,7 @@ void refuse_guard_advice() {
   }
 }
 
-TEST_CASE("protected pages guard the stacks when the kernel supports no guard advice") {
+TEST_CASE("protected pages guard the stacks when the kernel lacks MADV_GUARD_INSTALL") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {
     refuse_guard_advice();
@@ -354,8 +354,8 @@ TEST_CASE("protected pages guard the stacks when the kernel supports no guard ad
 }
 
 TEST_CASE(
-    "stacks leave memory mappings free for the heap and threads when the kernel supports no guard "
-    "advice") {
+    "stacks leave memory mappings free for the heap and threads when the kernel lacks "
+    "MADV_GUARD_INSTALL") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {
     refuse_guard_advice();

@@ -247,7 +247,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a wait for a file thread; cached reads need no thread") {
+    "a deadline or a stop request ends a wait for a file thread while cached reads need no "
+    "thread") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "in memory"));
   auto [file, error] = File::open(folder / "file");

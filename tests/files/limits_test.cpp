@@ -119,7 +119,8 @@ FIBER_TEST_CASE(
 }
 
 TEST_CASE(
-    "a deadline or a stop request ends a plain thread's wait for a file thread without a runtime") {
+    "a deadline or a stop request ends a plain thread's wait for a file thread when no runtime "
+    "exists") {
   const test::TestGuard guard("limits end a plain thread's wait for a thread, without a runtime");
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);

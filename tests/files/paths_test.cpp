@@ -23,7 +23,8 @@ using test::Folder;
 TEST_SUITE_BEGIN("files/paths");
 
 FIBER_TEST_CASE(
-    "status() returns the kind, size, permissions and time of a path and follows links") {
+    "status() returns the kind, size, permissions and modification time of a path and follows "
+    "links") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "12345"));
@@ -106,7 +107,8 @@ FIBER_TEST_CASE("remove_all() removes a directory tree of any depth without foll
   CHECK(files::list_directory(folder / "kept").value.empty());
 }
 
-FIBER_TEST_CASE("remove_all() stays inside the tree when a directory becomes a link meanwhile") {
+FIBER_TEST_CASE(
+    "remove_all() stays inside the tree when a link replaces a directory during the removal") {
   const Folder folder;
   const std::string link = folder / "link";
   CHECK(files::create_directory(folder / "outside"));

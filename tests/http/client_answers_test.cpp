@@ -94,8 +94,8 @@ FIBER_TEST_CASE("a client handles an answer of HTTP/1.2 or later as HTTP/1.1") {
 }
 
 FIBER_TEST_CASE(
-    "a client joins a trailer that continues on the next line, unless no trailer precedes the "
-    "line") {
+    "a client joins a continuation line to the preceding trailer, and refuses the line if no "
+    "trailer precedes it") {
   const std::string chunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
   Script script({chunked + "Note: one\r\n\ttwo\r\nSum: 5\r\n\r\n", chunked + " Note: one\r\n\r\n"});

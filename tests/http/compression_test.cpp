@@ -141,7 +141,8 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a server compresses a body part by part when the handler writes parts") {
+FIBER_TEST_CASE(
+    "a server compresses each part of a body when the handler writes the body in parts") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/parts", "/promised"}) {
     net::TcpStream stream = server.connect();
@@ -246,7 +247,9 @@ FIBER_TEST_CASE(
   std::filesystem::remove_all(folder);
 }
 
-FIBER_TEST_CASE("a server compresses nothing without the option, and refuses an invalid option") {
+FIBER_TEST_CASE(
+    "a server compresses nothing unless compression is enabled, and refuses invalid compression "
+    "options") {
   const HttpServer server(answer);
   const auto answers = ask(server, get("/"));
   CHECK(answers[0].body == kText);

@@ -138,7 +138,7 @@ FIBER_TEST_CASE("a client requests compression unless the caller sets Accept-Enc
 }
 
 FIBER_TEST_CASE(
-    "a proxy forwards an answer that its client has decompressed without Content-Encoding") {
+    "a proxy omits Content-Encoding when it forwards an answer that its client has decompressed") {
   const std::string body = gzipped("text");
   const CodedServer origin(body);
   http::Client client({.decompress = true});

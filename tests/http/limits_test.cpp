@@ -90,8 +90,8 @@ SIM_TEST_CASE("a server closes a connection without requests after the idle time
 
 // The first call gets no fiber that would check for idle connections.
 FIBER_TEST_CASE_WITH(
-    "a server whose serve() failed to start the idle check closes idle connections after another "
-    "serve()",
+    "a second serve() closes idle connections even if the first serve() could not start the idle "
+    "check",
     {.workers = {1}, .options = {.max_fibers = 1}}) {
   http::Server server(say_hello, {.limits = {.idle = 30ms}});
   net::TcpListener listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
@@ -357,7 +357,8 @@ FIBER_TEST_CASE(
   CHECK_FALSE(in_time.join());
 }
 
-FIBER_TEST_CASE("requests that arrive while the server stops are either answered or not begun") {
+FIBER_TEST_CASE(
+    "a request that arrives while the server stops is either answered or never handled") {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> handled{0};
     std::atomic<int> answered{0};

@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("http/pool");
 
 FIBER_TEST_CASE(
-    "the 503 answer for a closed pool closes the connection only when the body is too large") {
+    "a server that answers 503 for a closed pool keeps the connection unless the request body is "
+    "too large") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;

@@ -310,7 +310,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a reverse proxy forwards WebSockets, also through a secure layer, and passes refusals on "
+    "a reverse proxy forwards WebSockets to http and https origins, and forwards refusals "
     "unchanged") {
   const HttpServer origin([](http::Request& request, http::Response& response) {
     if (request.path() != "/socket") {
@@ -365,7 +365,7 @@ FIBER_TEST_CASE(
   }
 }
 
-TEST_CASE("a reverse proxy refuses options that cannot work") {
+TEST_CASE("a reverse proxy refuses invalid options") {
   const auto refuses = [](http::ReverseProxyOptions options) {
     CHECK_THROWS_AS(http::ReverseProxy{std::move(options)}, std::invalid_argument);
   };

@@ -58,7 +58,7 @@ SIM_TEST_CASE("a server that stops still serves a client that waits beyond max_c
   CHECK(stopped.join());
 }
 
-SIM_TEST_CASE("a client that connected just before the stop may still send a request") {
+SIM_TEST_CASE("a client that connected just before the server's stop may still send a request") {
   HttpServer server(say_hello);
   net::TcpStream fresh = server.connect();
   while (server.server().stats().accepted < 1) this_fiber::yield();

@@ -94,7 +94,8 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
   for (net::TcpStream& client : clients) CHECK(receive_all(client) == "good-bye");
 }
 
-FIBER_TEST_CASE("the callback of an upgrade without a protocol answers the request by itself") {
+FIBER_TEST_CASE(
+    "an upgrade callback writes the answer itself when the upgrade has no protocol name") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");

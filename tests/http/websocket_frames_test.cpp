@@ -93,7 +93,9 @@ TEST_CASE("WebSocket frames, pings, reserved bits and opcodes are parsed as RFC 
   });
 }
 
-TEST_CASE("WebSocket fragments are joined, also around control frames, and refused out of order") {
+TEST_CASE(
+    "WebSocket fragments are joined even around control frames, and fragments out of order are "
+    "refused") {
   check({
       {"5.1", frame(0x09, "x"), "refused=1002"},
       {"5.2", frame(0x0a, "x"), "refused=1002"},
@@ -190,7 +192,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a WebSocket endpoint keeps its compression context only if neither endpoint forbids this") {
+    "a WebSocket endpoint keeps its compression context unless either endpoint forbids context "
+    "takeover") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const auto server = [](std::string_view offer) { return *http::select_deflate(offer, kept); };

@@ -176,8 +176,8 @@ TEST_CASE("an edge that arrived before a wait ends the wait at once") {
 }
 
 TEST_CASE(
-    "a system call is worth trying until it would block, and again after the kernel reports an "
-    "edge") {
+    "worth_trying() returns true until a system call would block, and again after the kernel "
+    "reports an edge") {
   Poller poller;
   const Watched watched(poller);
   CHECK(watched->read().worth_trying());
@@ -191,7 +191,7 @@ TEST_CASE(
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }
 
-TEST_CASE("a system call is always worth trying after a hang-up") {
+TEST_CASE("worth_trying() always returns true after a hang-up") {
   Poller poller;
   std::array<int, 2> ends{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -244,7 +244,8 @@ TEST_CASE("closing a descriptor ends a current wait and all later waits") {
   }
 }
 
-TEST_CASE("a descriptor that is closed stays open while a call uses the descriptor") {
+TEST_CASE(
+    "closing a descriptor takes effect only after the calls that use the descriptor have ended") {
   Poller poller;
   const Watched watched(poller);
   const int descriptor = watched->descriptor();

@@ -97,7 +97,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the end of a Watch leaves a borrowed descriptor open and closes an adopted descriptor") {
+    "the destructor of a Watch leaves a borrowed descriptor open and closes an adopted "
+    "descriptor") {
   Foreign foreign;
   {
     auto [watch, error] = Watch::borrow(foreign.descriptor());

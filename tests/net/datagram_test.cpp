@@ -220,7 +220,8 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a batch that a deadline or a stop request ends returns the number of sent datagrams") {
+    "a batch send returns the number of sent datagrams when a deadline or a stop request ends the "
+    "send") {
   auto receiver = bound<UnixAddress>();
   auto sender = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;

@@ -97,7 +97,7 @@ FIBER_TEST_CASE("net::Resolver resolves a name to its addresses, and an address 
   }
 }
 
-TEST_CASE("a text with a host and a port is parsed, and any other text is refused") {
+TEST_CASE("a string with a host and a port is parsed, and any other string is refused") {
   CHECK(net::parse_host_port("example.org:443").value.host == "example.org");
   CHECK(net::parse_host_port("example.org:443").value.port == 443);
   CHECK(net::parse_host_port("[::1]:80").value.host == "::1");

@@ -163,7 +163,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "shutdown() called by a handler does not wait for that handler or for other such handlers") {
+    "shutdown() called by a handler does not wait for this or any other handler that has called "
+    "shutdown()") {
   Server* server = nullptr;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;

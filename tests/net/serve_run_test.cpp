@@ -183,7 +183,8 @@ FIBER_TEST_CASE("a spurious event on an idle connection starts no task in the po
   CHECK(ask(idle, "third") == "third");
 }
 
-FIBER_TEST_CASE("an exception of a handler is reported and ends the connection, not the server") {
+FIBER_TEST_CASE(
+    "an exception that a handler throws is reported and ends the connection, not the server") {
   std::atomic<int> told{0};
   FiberPool pool({.capacity = 2});
   for (const bool in_a_pool : {false, true}) {
@@ -209,7 +210,7 @@ FIBER_TEST_CASE("an exception of a handler is reported and ends the connection, 
   CHECK(told == 4);
 }
 
-FIBER_TEST_CASE("a server without on_exception continues after an exception of a handler") {
+FIBER_TEST_CASE("a server without on_exception continues after a handler throws an exception") {
   Serving serving({}, answer_or_throw);
   TcpStream stream = serving.connect();
   CHECK(!stream.write_all(bytes("t")).error);
@@ -233,7 +234,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "an exception of ServerOptions::run ends the server after its connections have ended") {
+    "an exception that ServerOptions::run throws ends the server after its connections have "
+    "ended") {
   for (const bool when_idle : {false, true}) {
     std::atomic<bool> fails{false};
     FiberPool pool({.capacity = 2});

@@ -40,8 +40,8 @@ std::size_t largest_stack(const std::string& folded) {
 TEST_SUITE_BEGIN("observe/heap_page");
 
 TEST_CASE(
-    "a jemalloc heap profile becomes folded stacks, and each sample is scaled to the bytes it "
-    "represents") {
+    "a jemalloc heap profile is converted to folded stacks, and each sample is scaled to the bytes "
+    "it represents") {
   const std::string folded = fold_heap_profile(
       "heap_v2/4096\n"
       "  t*: 3: 5000 [0: 0]\n"
@@ -61,7 +61,7 @@ TEST_CASE(
   CHECK(folded == "0x2f;0x1f;0xf 1048576\n0x3f;0xf 8224\n");
 }
 
-TEST_CASE("a tcmalloc heap profile becomes folded stacks") {
+TEST_CASE("a tcmalloc heap profile is converted to folded stacks") {
   CHECK(fold_heap_profile("heap profile:      3:   1100 [     9:   3000] @ heapprofile\n"
                           "     2:   1000 [     5:   2500] @ 0x10 0x20\n"
                           "     1:    100 [     4:    500] @ 0x30\n"

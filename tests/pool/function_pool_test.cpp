@@ -210,7 +210,7 @@ FIBER_TEST_CASE(
   CHECK(pool.process_until(1h, 8) == 8);
 }
 
-FIBER_TEST_CASE("a wait for a dropped call of a FunctionPool throws the error of the drop") {
+FIBER_TEST_CASE("a wait for a FunctionPool call throws an error when the pool drops the call") {
   Gate release;
   FunctionPool<int, int> pool(
       [&](int i) {
@@ -314,7 +314,8 @@ FIBER_TEST_CASE("a FunctionPool task that runs in its caller has its own object"
 }
 
 FIBER_TEST_CASE(
-    "a task receives the exception of creating a worker's object, and the worker continues") {
+    "a task receives the exception when its worker's object cannot be created, and the worker "
+    "continues") {
   std::atomic<int> attempts{0};
   FunctionPool<int, int> pool(per_worker([&] {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");

@@ -209,7 +209,9 @@ THREAD_TEST_CASE("a plain thread may spawn and join a group on a pool") {
   for (int i = 0; i < 50; ++i) CHECK(results[static_cast<std::size_t>(i)] == i);
 }
 
-FIBER_TEST_CASE("a delayed task of a group takes no slot, and join() throws its later refusal") {
+FIBER_TEST_CASE(
+    "a delayed task of a group takes no slot, and join() throws the error when the task is later "
+    "refused") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   bool has_run = false;

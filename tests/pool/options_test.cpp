@@ -37,7 +37,8 @@ FIBER_TEST_CASE("a pool refuses invalid options and names the option") {
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
 }
 
-FIBER_TEST_CASE("prealloc reserves memory for up to a million tasks and is refused above that") {
+FIBER_TEST_CASE(
+    "a pool preallocates memory for up to a million tasks and refuses prealloc for more tasks") {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   CHECK(!refused({.capacity = 1, .prealloc = true, .queue_capacity = kMost - 1}, "prealloc"));
   CHECK(!refused({.capacity = kMost, .prealloc = true, .queue_capacity = 0}, "prealloc"));

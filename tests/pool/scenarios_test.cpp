@@ -110,7 +110,7 @@ FIBER_TEST_CASE("a reopened pool reuses one worker for tasks that run one after 
   CHECK(pool.stats().started == 3);
 }
 
-FIBER_TEST_CASE("prestarted workers take tasks last in, first out") {
+FIBER_TEST_CASE("the prestarted worker that became idle last takes the next task") {
   FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true, .idle_timeout = kNever});
   // All four run at once, so that no worker starts its first task afterwards.
   Gate release;
@@ -124,7 +124,7 @@ FIBER_TEST_CASE("prestarted workers take tasks last in, first out") {
 }
 
 FIBER_TEST_CASE(
-    "join() waits for a closed pool's running tasks, and returns at once without running tasks") {
+    "join() waits for a closed pool's running tasks, and returns at once if no task is running") {
   Gate release;
   FiberPool pool({.capacity = 2, .queue_capacity = 5});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));

@@ -195,7 +195,7 @@ FIBER_TEST_CASE("concurrent resizes and pauses lose no task for any value of on_
   }
 }
 
-FIBER_TEST_CASE("a pool of capacity 1, with a queue of 0 or 1, serves 64 submitters") {
+FIBER_TEST_CASE("a pool of capacity 1, with a queue capacity of 0 or 1, serves 64 submitters") {
   for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}}) {
     Storm storm(runtime, stormy({.capacity = 1, .queue_capacity = queue_capacity}));
     storm.blow(kSubmit, [&](Random&) { CHECK(storm.pool().stats().live <= 1); });
@@ -251,7 +251,8 @@ FIBER_TEST_CASE("exception handlers that park or throw lose neither a worker nor
 }
 
 FIBER_TEST_CASE(
-    "workers of a pool with caller_runs run at most as many tasks as the capacity, each once") {
+    "with caller_runs, workers run at most as many tasks at once as the capacity, and each task "
+    "runs once") {
   Concurrency on_workers;
   std::atomic<std::size_t> in_callers{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1, .on_full = OnFull::caller_runs});

@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a pool without a queue accepts exactly as many tasks as it has 
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("a pool with a queue of n accepts n tasks more than its slots") {
+FIBER_TEST_CASE("a pool with a queue capacity of n accepts n tasks more than it has slots") {
   for (const std::size_t places : {1u, 2u, 40u, 100u}) {
     std::atomic<std::size_t> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = places, .on_full = OnFull::reject});
@@ -367,7 +367,8 @@ TEST_CASE("every accepted task runs even if a worker could not be started for th
 }
 
 FIBER_TEST_CASE(
-    "a preallocated queue accepts as many tasks as another queue, also after a reopen") {
+    "a preallocated queue accepts as many tasks as a queue without preallocation, also after a "
+    "reopen") {
   FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
   for (int round = 0; round < 3; ++round) {
     pool.pause();

@@ -91,7 +91,8 @@ TEST_CASE("fibers that a plain thread spawns run while runtimes are made and des
 }
 
 TEST_CASE(
-    "a delayed call is made in the runtime that it was set in even if the first runtime changes") {
+    "a delayed call runs in the runtime in which it was scheduled even if the first runtime "
+    "changes") {
   const weft::test::TestGuard guard("delayed calls");
   std::atomic<bool> stop{false};
   std::atomic<unsigned> made{0};

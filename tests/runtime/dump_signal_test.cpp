@@ -117,7 +117,7 @@ TEST_CASE("a profile that a signal requests is written to a file that only its o
 }
 
 TEST_CASE(
-    "the value of a queued dump signal starts a profile, which the end of the runtime shortens") {
+    "a dump signal queued with a value starts a profile, which ends early when the runtime ends") {
   const weft::test::TestGuard guard("a queued signal's number asks for a profile");
   const CapturedStderr captured;
   {

@@ -159,7 +159,7 @@ TEST_CASE("accept() returns the error of a rule that comes into force during a s
   check_child(status, "the system refuses filters of system calls");
 }
 
-TEST_CASE("a runtime that cannot start threads names the refused thread and the limit") {
+TEST_CASE("the error for a thread that a runtime cannot start names the thread and the limit") {
   if (weft::test::kSanitized) return weft::test::skip("some sanitizers start threads");
   const int status = status_of_child([] {
     // The C library uses clone() if clone3() does not exist.

@@ -85,7 +85,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "the search for wait cycles ignores a reader behind a writer that a stop request can end",
+    "the search for wait cycles ignores a reader behind a writer whose wait a stop request can end",
     {kWithOwners}) {
   if (!can_read_memory()) return;
   SharedMutex mutex;

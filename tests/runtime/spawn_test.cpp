@@ -117,7 +117,8 @@ FIBER_TEST_CASE("a join handle reports whether its fiber has ended") {
   CHECK(!empty.done());
 }
 
-THREAD_TEST_CASE("timed waits of 0 to 2 us for a fiber end correctly") {
+THREAD_TEST_CASE(
+    "join() returns a fiber's result when timed waits of 0 to 2 us race with the fiber's end") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     auto handle = weft::spawn([round] { return round; });
     while (!handle.wait_for(std::chrono::microseconds(round % 3))) {

@@ -267,7 +267,9 @@ TEST_CASE("a stall report does not interrupt poll() and epoll_wait()") {
 
 void handle_urgent(int) {}
 
-TEST_CASE("no stall signal is sent if the program handles the signal or requests no calls") {
+TEST_CASE(
+    "no stall signal is sent if the program handles the signal or disables "
+    "RuntimeOptions::stall_calls") {
   const weft::test::TestGuard guard("no signal is sent");
   struct sigaction mine {};
   struct sigaction before {};

@@ -37,7 +37,8 @@ TEST_CASE("adding work wakes no worker while another worker searches for work") 
 }
 
 TEST_CASE(
-    "repeatedly adding work wakes each sleeping worker once, however many workers there are") {
+    "each sleeping worker is woken only once when work is added repeatedly, regardless of the "
+    "number of workers") {
   for (const unsigned workers : {1U, 63U, 64U, 65U, IdleSet::kMaxWorkers}) {
     IdleSet idle(workers);
     for (unsigned worker = 0; worker < workers; ++worker) idle.begin_sleep(worker);

@@ -88,8 +88,7 @@ FIBER_TEST_CASE_WITH("a timed wait ends on time while another fiber computes",
   computes.wait();
 }
 
-FIBER_TEST_CASE_WITH("a timed wait ends on time when the fiber waits for its own connection",
-                     {kManyWorkers}) {
+FIBER_TEST_CASE_WITH("a timed accept ends on time when no client connects", {kManyWorkers}) {
   Lateness lateness;
   auto listener = listen();
   CHECK(is_punctual(lateness, [&] { (void)listener.accept(kWait); }));

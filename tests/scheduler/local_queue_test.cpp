@@ -48,7 +48,7 @@ void spawn(LocalQueue& queue, Fiber& fiber) {
 
 TEST_SUITE_BEGIN("scheduler/local_queue");
 
-TEST_CASE("fibers that are woken or yield leave a local queue in FIFO order, however many") {
+TEST_CASE("any number of fibers that are woken or yield leave a local queue in FIFO order") {
   for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
     LocalQueue queue(true);
     Records records(count, count);
@@ -84,7 +84,7 @@ TEST_CASE("the fiber woken last runs next, but not twice in a row while other fi
   }
 }
 
-TEST_CASE("a fiber that a later woken fiber displaces goes to the end of the queue") {
+TEST_CASE("a fiber goes to the end of the queue when a fiber woken later displaces it") {
   LocalQueue queue(true);
   Records records(3, 3);
   for (std::size_t i = 0; i < 3; ++i) queue.put_next(records[i]);

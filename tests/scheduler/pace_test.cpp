@@ -39,8 +39,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker's measured pace excludes idle time, and a resumed worker may run the maximum number "
-    "of fibers") {
+    "a worker's measured pace excludes idle time, and a worker that wakes may run the maximum "
+    "number of fibers") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
@@ -74,7 +74,8 @@ TEST_CASE(
   CHECK(runner.pace.may_call());
 }
 
-TEST_CASE("a worker that found no other worker calls for help only after its next periodic check") {
+TEST_CASE(
+    "the only worker of a scheduler calls for help again only after its next periodic check") {
   Runner runner;
   (void)runner.run(61, 100);
   CHECK(runner.pace.may_call());
@@ -85,7 +86,8 @@ TEST_CASE("a worker that found no other worker calls for help only after its nex
 }
 
 TEST_CASE(
-    "a worker may call for help each time if its fibers run longer than ready fibers should wait") {
+    "a worker may call for help again at once if its fibers run longer than ready fibers should "
+    "wait") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
   runner.pace.note_call(runner.now);
@@ -105,7 +107,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker expects further long runs for 100 ms after a long run, or always without a monitor") {
+    "expects_long_runs() returns true for 100 ms after a long run, and always without a monitor") {
   Runner runner;
   CHECK(!runner.pace.expects_long_runs(0));
   runner.pace.note_long_run(0);

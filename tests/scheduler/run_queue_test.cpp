@@ -99,7 +99,7 @@ TEST_CASE("take_recent() removes the newest match, and the other fibers keep the
   }
 }
 
-TEST_CASE("take_recent() leaves false matches and later fibers in place") {
+TEST_CASE("take_recent() removes no fiber that meets only one of its two predicates") {
   RunQueue queue;
   Fibers fibers(5);
   CHECK(queue.take_recent(is_any, is_any) == nullptr);

@@ -50,7 +50,8 @@ struct Watcher {
 TEST_SUITE_BEGIN("scheduler/thief");
 
 TEST_CASE(
-    "a thief takes a ring only if the owner would need longer for the ring than a move takes") {
+    "a thief takes a ring only if the owner would need longer to run the ring's fibers than a move "
+    "takes") {
   struct Row {
     std::int64_t elapsed;
     std::uint32_t run;

@@ -281,7 +281,7 @@ THREAD_TEST_CASE_WITH("fibers that sockets wake run within two turns of fibers t
 // fibers. The workers run in step, so a worker that ran only its own fiber would give it thousands
 // of turns.
 THREAD_TEST_CASE_WITH(
-    "a worker with few yielding fibers takes some of the fibers of a worker with many",
+    "a worker with few yielding fibers takes some fibers of a worker with many yielding fibers",
     {.workers = {2, 8}, .options = kUnwatched}) {
   const weft::base::shake::Still still;
   const std::size_t many = 4'000 / weft::test::kSlowdown;

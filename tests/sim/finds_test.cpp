@@ -129,7 +129,7 @@ TEST_CASE("a client repeats a request when the server has just closed the idle c
   });
 }
 
-TEST_CASE("a submitter that waits for room in a pool is admitted") {
+TEST_CASE("a submitter that waits for room in a pool is admitted when a slot becomes free") {
   const weft::test::TestGuard guard("a submitter that waits for room in a pool gets it");
   sim::explore(options(), [](sim::World&) {
     weft::FiberPool pool({.capacity = 2, .queue_capacity = 0});

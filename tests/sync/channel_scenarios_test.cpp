@@ -94,7 +94,9 @@ FIBER_TEST_CASE("try_receive() on a closing channel returns the last value or re
   }
 }
 
-FIBER_TEST_CASE("the sums agree when many fibers pass numbers on from one channel to another") {
+FIBER_TEST_CASE(
+    "the sum of the numbers stays the same when many fibers pass numbers from one channel to "
+    "another") {
   constexpr int kWorkers = 23;
   const int items = static_cast<int>(5000 / kSlowdown);
   const std::vector<int> factors{2, 3, 7, 11, 13, 17, 19, 23, 27, 31};
@@ -143,7 +145,8 @@ FIBER_TEST_CASE(
   REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
 }
 
-FIBER_TEST_CASE("receivers that take values alternately get the values in the order of the sends") {
+FIBER_TEST_CASE(
+    "receivers that receive one after another get the values in the order of the sends") {
   constexpr int kFibers = 10;
   Channel<int> values;
   std::vector<std::unique_ptr<Channel<char>>> turns;

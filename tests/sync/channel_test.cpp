@@ -324,7 +324,7 @@ THREAD_TEST_CASE("a timed send or receive ends at its deadline, not before") {
   weft::spawn(attempt).join();
 }
 
-TEST_CASE("a channel with a capacity beyond any memory is refused") {
+TEST_CASE("a channel whose capacity exceeds the address space is refused") {
   CHECK_THROWS_AS(Channel<std::string>(SIZE_MAX / 2), std::invalid_argument);
 }
 

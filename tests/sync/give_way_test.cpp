@@ -48,7 +48,7 @@ void check_gives_way(MakeCall make_call) {
 
 TEST_SUITE_BEGIN("sync/give_way");
 
-FIBER_TEST_CASE("a fiber whose sends and receives need not wait lets other fibers run") {
+FIBER_TEST_CASE("a fiber whose sends and receives return at once lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -69,7 +69,7 @@ FIBER_TEST_CASE("a fiber that receives from a channel that is never empty lets o
   });
 }
 
-FIBER_TEST_CASE("a fiber whose locks need not wait lets other fibers run") {
+FIBER_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers run") {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -82,7 +82,8 @@ FIBER_TEST_CASE("a fiber whose locks need not wait lets other fibers run") {
   });
 }
 
-FIBER_TEST_CASE("a fiber whose semaphore acquires and joins need not wait lets other fibers run") {
+FIBER_TEST_CASE(
+    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run") {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -103,7 +104,7 @@ FIBER_TEST_CASE("a fiber whose selects find a ready case lets other fibers run")
 
 // There are no spare workers, because they would run the waiting fiber. The pool is full, so that
 // no tasks accumulate.
-FIBER_TEST_CASE_WITH("a fiber whose submits need not wait lets other fibers run",
+FIBER_TEST_CASE_WITH("a fiber whose submits return at once lets other fibers run",
                      {.options = {.max_spare_workers = 0}}) {
   weft::Event release;
   weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});

@@ -112,7 +112,7 @@ FIBER_TEST_CASE("setting a LatestValue wakes hundreds of waiting callers") {
   for (auto& waiter : waiting) CHECK(waiter.join() == 7);
 }
 
-FIBER_TEST_CASE("a change of a LatestValue ends a select") {
+FIBER_TEST_CASE("a change of a LatestValue ends a select that waits for the change") {
   LatestValue<std::string> value("first");
   weft::Channel<int> channel;
   std::uint64_t seen = 1;

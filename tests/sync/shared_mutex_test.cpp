@@ -85,7 +85,8 @@ THREAD_TEST_CASE("readers own a shared mutex together, even after a wait for a w
 }
 
 THREAD_TEST_CASE(
-    "try_lock() locks only a free shared mutex, and try_lock_shared() only one without a writer") {
+    "try_lock() locks only a free shared mutex, and try_lock_shared() only a shared mutex without "
+    "a writer") {
   SharedMutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());

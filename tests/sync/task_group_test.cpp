@@ -247,7 +247,7 @@ FIBER_TEST_CASE("the fibers of a group run with the group's fiber options") {
   CHECK(name == "reader");
 }
 
-FIBER_TEST_CASE("a full group's try_spawn() refuses a task, and its spawn_until() gives up") {
+FIBER_TEST_CASE("a full group refuses try_spawn(), and ends spawn_until() when its limit ends") {
   TaskGroup group({.max_running = 1});
   Channel<int> gate;
   group.spawn([&] { (void)gate.receive(); });
@@ -280,7 +280,7 @@ FIBER_TEST_CASE("the destructor of a group cancels its running tasks and waits f
   CHECK(ended);
 }
 
-FIBER_TEST_CASE("the end of its parent context, or its deadline, cancels a group") {
+FIBER_TEST_CASE("a group is cancelled when its parent context ends, or when its deadline passes") {
   Context parent;
   TaskGroup group(&parent);
   group.spawn([&](Context& context) { CHECK_FALSE(weft::this_fiber::sleep_for(1h, context)); });

@@ -59,7 +59,8 @@ SIM_TEST_CASE("a token bucket that is used for a week grants no more tokens than
 }
 
 SIM_TEST_CASE(
-    "a token bucket serves its waiters in FIFO order, and smaller demands do not overtake") {
+    "a token bucket serves its waiters in FIFO order, and smaller demands do not overtake larger "
+    "demands") {
   TokenBucket bucket({.tokens = 1, .per = 1min, .burst = 20});
   bucket.take(20);
   std::vector<int> order;

@@ -53,7 +53,8 @@ FIBER_TEST_CASE("a TLS stream transfers a few bytes, and many bytes in both dire
   CHECK(reading.join() == much);
 }
 
-FIBER_TEST_CASE("a BufferedReader over TLS distinguishes the peer's end from a truncated line") {
+FIBER_TEST_CASE(
+    "a BufferedReader over TLS distinguishes the end of the stream from a truncated line") {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   net::BufferedWriter writer(client.value);

@@ -44,7 +44,8 @@ FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new tasks") {
   CHECK(stats.rejected == 2);
 }
 
-FIBER_TEST_CASE("close(discard) starts no further task, and waits for the dropped tasks return") {
+FIBER_TEST_CASE(
+    "close(discard) starts no further task, and callers that wait for a dropped task continue") {
   Flag release;
   WaitGroup running;
   std::atomic<int> started{0};
@@ -215,7 +216,7 @@ DEATH_TEST_CASE("a task that destroys its own pool ends the process with a repor
   });
 }
 
-DEATH_TEST_CASE("a pool that its own task destroys still exists when the process ends",
+DEATH_TEST_CASE("a task that destroys its own pool ends the process while the pool still exists",
                 "the pool still exists") {
   static bool destroyed = false;
   struct Member {

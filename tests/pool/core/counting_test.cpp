@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a reopened pool continues its count of completed tasks") {
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("wait_for_completed() throws an error in a task of the same pool") {
+FIBER_TEST_CASE("wait_for_completed() throws an error when called in a task of the same pool") {
   FiberPool pool({.capacity = 2}), other({.capacity = 1});
   pool.run([&] {
     CHECK_THROWS_AS((void)pool.wait_for_completed(1), std::system_error);

@@ -43,8 +43,7 @@ FIBER_TEST_CASE("on_exception receives the exception of a task") {
   CHECK(pool.stats().failed == 10);
 }
 
-FIBER_TEST_CASE(
-    "a worker continues after an exception of a task and an exception of on_exception") {
+FIBER_TEST_CASE("a worker continues after its task and on_exception have thrown exceptions") {
   std::atomic<int> handled{0};
   FiberPool pool(
       {.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr thrown) {

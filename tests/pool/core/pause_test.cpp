@@ -304,7 +304,7 @@ FIBER_TEST_CASE("no task starts in a pause or is lost when pauses race with subm
   }
 }
 
-FIBER_TEST_CASE("overlapping pauses last until each pause has ended") {
+FIBER_TEST_CASE("a pool stays paused until every overlapping pause has ended") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   std::atomic<int> ran{0};
   {

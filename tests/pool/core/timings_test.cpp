@@ -38,7 +38,8 @@ TEST_CASE("an empty histogram returns 0 for all values") {
   CHECK(none.percentile(50) == 0ns);
 }
 
-TEST_CASE("a histogram's percentiles are accurate to one eighth, and its other values are exact") {
+TEST_CASE(
+    "a histogram's percentiles are accurate to within one eighth, and its other values are exact") {
   Random random;
   for (int round = 0; round < 20; ++round) {
     Histogram whole, one, other;

@@ -117,7 +117,8 @@ FIBER_TEST_CASE("a waiting loop step releases all slots of its task, also in a s
   CHECK(heavy.stats().released == 0);
 }
 
-FIBER_TEST_CASE("wait_idle() throws an error in a loop step of a task of the same pool") {
+FIBER_TEST_CASE(
+    "wait_idle() throws an error when called in a loop step of a task of the same pool") {
   FiberPool pool({.capacity = 1});
   std::atomic<int> refused{0};
   pool.run([&] {

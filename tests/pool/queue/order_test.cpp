@@ -67,7 +67,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "tasks with the same key run in order, one at a time, and in parallel to other keys") {
+    "tasks with the same key run in order, one at a time, and in parallel with tasks of other "
+    "keys") {
   constexpr int kKeys = 5;
   constexpr int kTasks = 40;
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});

@@ -102,7 +102,7 @@ TEST_CASE("a destroyed segment queue destroys its remaining items without runnin
   CHECK(!ran);
 }
 
-TEST_CASE("an empty segment queue frees the memory by which it has grown") {
+TEST_CASE("a trim of an empty segment queue frees the memory that the queue has added") {
   SegmentQueue queue;
   int last_run = 0;
   for (int i = 0; i < 5000; ++i) {

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("pool/growth");
 
 FIBER_TEST_CASE(
-    "a pool with GrowPolicy::eager starts all workers for the first task, and no more later") {
+    "a pool with GrowPolicy::eager starts all workers for the first task, and no further worker "
+    "later") {
   FiberPool pool({.capacity = 6, .grow = GrowPolicy::eager(), .idle_timeout = kNever});
   CHECK(pool.stats().started == 0);
   pool.run([] {});

@@ -106,7 +106,8 @@ SIM_TEST_CASE("on_tick receives statistics while a closed pool drains") {
   CHECK(told.last().completed == 1);
 }
 
-FIBER_TEST_CASE("on_tick is last called after a task that runs in its submitter has ended") {
+FIBER_TEST_CASE(
+    "the last call of on_tick comes after the end of a task that runs in its submitter") {
   Told told;
   weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
@@ -126,7 +127,7 @@ FIBER_TEST_CASE("on_tick is last called after a task that runs in its submitter 
   caller.join();
 }
 
-FIBER_TEST_CASE("an exception of on_tick is logged, and the next call is made") {
+FIBER_TEST_CASE("an exception that on_tick throws is logged, and on_tick is called again") {
   std::atomic<int> calls{0}, lines{0};
   FiberPool pool({.capacity = 1,
                   .logger =
